@@ -64,7 +64,7 @@ pub struct Config {
     /// Nothing of what is there already: the feed begins with the next change. Then there is nothing to confirm, and no
     /// [`Audit::finish`].
     pub from_now: bool,
-    /// The reader is told of each [`Hole`] by [`Error::Hole`], and reads on. Else the report has them.
+    /// Whether the reader gets each [`Hole`] as an [`Error::Hole`] and reads on. The report has them in any case.
     pub tells_holes: bool,
     /// Commits that wait for their reader; what is over it is lost and reported as [`Error::Overrun`].
     pub queue_commits: usize,

@@ -1,6 +1,6 @@
 //! A project's own test-suite against our API server: the variables, the faults of each seed, the ledger afterwards.
 //!
-//! Owns running a suite once; how often says `repeat`. The programs that it starts are `mock-envtest`, called by their names through links to this
+//! Owns running a suite once; `repeat` owns how often. The programs that it starts are `mock-envtest`, called by their names through links to this
 //! program; what they left behind is read by `ledger`.
 
 mod behind;

@@ -311,8 +311,8 @@ impl Gate<'_> {
         self.once_more(number, &sides, began, stands, book).await
     }
 
-    /// Plays pairs again of which a slice was under pressure, as many slices as the session was planned with, as long as its time lasts. A pair is written once both of its
-    /// slices are there: slices that are far apart are no pair. False where it ended early.
+    /// Plays pairs again of which a slice was under pressure. It stops after twice the slices that were planned, or when the session's time is up. A pair
+    /// is written once both of its slices are there: slices that are far apart are no pair. False where it ended early.
     async fn once_more(
         &mut self,
         number: u32,

@@ -49,8 +49,9 @@ const BASES: &str = "config/crd/bases";
 const BUILT_CRDS: &str = "longhaul-crds.yaml";
 const CHART_CRDS: &str = "longhaul-chart-crds.yaml";
 const BUILT_HOOKS: &str = "longhaul-webhooks.yaml";
-/// What lies around the program where it is deployed: namespaces, and objects that it reads.
+/// Objects of the project's kinds that lie outside of its samples.
 const SHOWN_MAX: usize = 500;
+/// What lies around the program where it is deployed: namespaces, and objects that it reads.
 const OBJECTS: &str = "longhaul-objects.yaml";
 /// What goes with the objects that are churned.
 const WITH: &str = "longhaul-with.yaml";

@@ -1,4 +1,4 @@
-//! `longhaul init`: runs a project's program for half a minute against an empty API server, after somebody said yes, and tells what it did.
+//! `longhaul init`: runs a project's program for half a minute against an empty API server, after a yes, and records the facts.
 //!
 //! Owns the order of an observation, and that all of it is bounded and cleaned up. What follows from the facts is decided in `init::seen`.
 //! The project's build and its program are the project's code: nobody but `cli::init` calls this, and only with a yes.
@@ -30,7 +30,7 @@ const REST: Duration = Duration::from_millis(1500);
 /// How often it is started again with other words.
 const STARTS_MAX: usize = 8;
 
-/// What would be run, for whoever is asked.
+/// The commands that would be run, for the question.
 pub(crate) fn announced(found: &Found) -> Vec<String> {
     let ways = found.ways();
     let mut lines: Vec<String> = Vec::new();
@@ -173,7 +173,7 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
 }
 
-/// Whether it is later than that, with a little patience for a busy machine.
+/// Whether so much time has passed.
 fn is_over(since: Instant, limit: Duration) -> bool {
     since.elapsed() >= limit
 }

@@ -1,7 +1,7 @@
 //! The bounded queue between the watch and whoever reads the commits.
 //!
-//! Owns the overrun: when the reader is too slow the oldest commits go, and the reader is told how many before it reads on. A reader that asks for it is
-//! told of holes likewise.
+//! Owns the overrun: when the reader is too slow the oldest commits go, and the reader is told how many before it reads on. A reader that asks for
+//! holes gets them the same way.
 
 use std::collections::VecDeque;
 
@@ -24,7 +24,7 @@ pub(super) struct Queue {
 struct State {
     commits: VecDeque<Entry>,
     lost: u64,
-    /// Holes that nobody has been told of; only where the reader asks for them.
+    /// Holes that the reader has not got yet; none where it does not ask for them.
     holes: VecDeque<Hole>,
     /// Why nothing more will come.
     end: Option<End>,
@@ -55,7 +55,7 @@ impl Queue {
         self.filled.notify_waiters();
     }
 
-    /// There is a hole before what comes next. Of too many at once the first ones are told.
+    /// Puts a hole before the next commits. Holes over [`HOLES_MAX`] are dropped: the reader has others to tell.
     pub(super) fn tell(&self, hole: Hole) {
         {
             let mut state = self.state.lock();

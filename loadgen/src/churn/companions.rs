@@ -1,7 +1,7 @@
 //! Objects that go with those that are churned (`churn.with`): a Secret that each namespace needs, a class that all name.
 //!
-//! Owns where they are made and when they go: what is in namespaces is there before the first object of its namespace and goes with it; what is
-//! in none is made once, and removed where it has our label.
+//! Owns where they are made and when they go. A companion in a namespace is there before the first object of that namespace and goes with it. One
+//! that is in no namespace is made once, and is removed at the end if it has our label.
 
 use std::collections::HashMap;
 
@@ -18,8 +18,11 @@ const ELSEWHERE: &str = "default";
 /// Why an object cannot be one.
 pub(super) fn problem(object: &Value) -> Option<String> {
     let has = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
-    let missing = ["/apiVersion", "/kind", "/metadata/name"].into_iter().find(|pointer| !has(pointer))?;
-    Some(format!("an object has no `{}`: each of them is written whole", missing[1..].replace('/', ".")))
+    if let Some(missing) = ["/apiVersion", "/kind", "/metadata/name"].into_iter().find(|pointer| !has(pointer)) {
+        return Some(format!("an object has no `{}`: each of them is written whole", missing[1..].replace('/', ".")));
+    }
+    let labels = object.pointer("/metadata/labels").filter(|labels| !labels.is_object() && !labels.is_null())?;
+    Some(format!("`metadata.labels` of an object is `{labels}`: write a map such as `{{app: shop}}`"))
 }
 
 /// Makes all of them in a namespace; what is there already stays as it is.
@@ -97,6 +100,9 @@ impl Kinds {
         let root = if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };
         if !self.0.contains_key(version) {
             let reply = client.read(&root).await?;
+            if !reply.is(StatusCode::NOT_FOUND) {
+                return Err(reply.failure(&format!("GET {root} (`churn.with`)")));
+            }
             self.0.insert(version.to_owned(), serde_json::from_slice(&reply.body).unwrap_or_default());
         }
         let served = self.0.get(version).and_then(|document| document["resources"].as_array());
@@ -123,6 +129,8 @@ mod tests {
         assert!(problem(&json!({"kind": "Secret"})).unwrap().contains("`apiVersion`"));
         let nameless = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {}});
         assert!(problem(&nameless).unwrap().contains("`metadata.name`"));
+        let labelled = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login", "labels": "app"}});
+        assert!(problem(&labelled).unwrap().starts_with("`metadata.labels` of an object is `\"app\"`"));
     }
 
     #[test]

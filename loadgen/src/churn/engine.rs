@@ -29,7 +29,7 @@ pub struct Churn {
     shared: Arc<Shared>,
     begin: Instant,
     resource: String,
-    /// Who finds out the rate, where the plan does not name it.
+    /// Finds out the rate where the plan does not name one.
     steer: Option<Arc<Steer>>,
 }
 

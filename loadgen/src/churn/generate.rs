@@ -50,8 +50,8 @@ pub fn generate(crd: &Value, version: &str) -> Result<(Value, Scope), NoTemplate
     Ok((object, scope))
 }
 
-/// Templates of a definition, the most likely first, for an API server that has the last word: as [`generate`] makes it, what is required
-/// alone, and that with each optional field of the spec. Rules such as "one of these" want the last ones.
+/// Templates of a definition, the most likely first; the API server decides which of them fits. The first is that of [`generate`], the second has
+/// the required fields alone, and each other has one optional field of the spec beside those. A rule such as "one of these" needs the last ones.
 pub fn variants(crd: &Value, version: &str) -> Vec<Value> {
     let Ok((whole, _)) = generate(crd, version) else { return Vec::new() };
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();

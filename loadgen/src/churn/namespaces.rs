@@ -40,7 +40,7 @@ impl Namespaces {
     }
 }
 
-/// Makes the namespace unless that was done, with this as the value of its label, and what belongs into it.
+/// Makes the namespace and its companions unless that was done. `tag` is the value of their label.
 pub(crate) async fn ensure(
     client: &Client,
     ready: &Ready,

@@ -8,7 +8,7 @@ use units::Rate;
 
 use crate::open_loop::Steer;
 
-/// The word for it.
+/// How a rate that is found out is written.
 const AUTO: &str = "auto";
 /// What a plan with `auto` writes at most, in a second.
 const AUTO_MOST: f64 = 50.0;

@@ -18,6 +18,11 @@ impl Sections {
             let problem = format!("has {} sections: write at most {SECTIONS_MAX}", self.len());
             return Err(Error::Sections { problem });
         }
+        let found_out = self.iter().filter(|config| config.rate.at().is_none()).count();
+        if found_out > 0 && found_out < self.len() {
+            let problem = "has `rate: auto` in some sections only, and one rate is found out for all: write `auto`, or a rate, in each";
+            return Err(Error::Sections { problem: problem.to_owned() });
+        }
         self.iter().enumerate().try_for_each(|(at, config)| config.check().map_err(|error| self.of(at, error)))
     }
 
@@ -67,5 +72,15 @@ mod tests {
         assert_eq!(error, "section 2: churn.population: is 0: write 1 to 200000");
         sections.0.remove(0);
         assert!(sections.check().unwrap_err().to_string().starts_with("churn.population: "));
+    }
+
+    /// What one section writes by the clock would be taken for what the subject does not sustain of the other.
+    #[test]
+    fn one_rate_is_found_out_for_all_sections() {
+        let auto = ONE.replace("1/s", "auto");
+        let check = |text: &str| serde_json::from_str::<Sections>(text).unwrap().check();
+        check(&format!("[{auto}, {auto}]")).unwrap();
+        let error = check(&format!("[{auto}, {ONE}]")).unwrap_err().to_string();
+        assert!(error.starts_with("churn: has `rate: auto` in some sections only"), "{error}");
     }
 }

@@ -33,7 +33,8 @@ pub(super) struct Arguments {
     /// Build and run nothing, and do not ask: the file says `check` for all that nobody saw.
     #[arg(long, conflicts_with = "yes")]
     no_run: bool,
-    /// Play the file once when it is written (a minute and a half), and say what came of it in one screen. The exit code is that of the run.
+    /// Play the file once when it is written (a minute and a half), and say what came of it in one screen. The exit code is that of the run, and 2 where
+    /// there was none.
     #[arg(long = "try", conflicts_with = "no_run")]
     tried: bool,
     /// The main package of the program, such as `./cmd/manager`, where there are several.
@@ -44,6 +45,10 @@ pub(super) struct Arguments {
 /// Writes the scenario and says what it was made from.
 pub(super) fn init(arguments: &Arguments) -> anyhow::Result<u8> {
     let Arguments { folder, output, force, .. } = arguments;
+    if !force && folder.join(output).symlink_metadata().is_ok() {
+        // Before anything is built and run.
+        anyhow::bail!("{}: there is such a file; --force replaces it", folder.join(output).display());
+    }
     let mut found = read(folder, arguments.main.as_deref()).with_context(|| folder.display().to_string())?;
     print(&found);
     if let Some(suite) = found.suite() {
@@ -74,6 +79,10 @@ pub(super) fn init(arguments: &Arguments) -> anyhow::Result<u8> {
         }
         // What the folder holds is stranger than what this file can say: the message tells which line.
         Err(error) => out!("next      mend what `longhaul check {file}` finds:\n{error}"),
+    }
+    if arguments.tried {
+        out!("left out  `--try` played nothing, so there is no verdict");
+        return Ok(reports::exit::INCONCLUSIVE);
     }
     Ok(reports::exit::PASS)
 }

@@ -15,8 +15,8 @@ const HOT_WRITES: usize = 20;
 /// So many equal requests within a second are one too.
 const HOT_REQUESTS: usize = 60;
 const SECOND_US: u64 = 1_000_000;
-/// Who asks each 10 ms, the shortest time that Gomega and `wait.Poll` are used with, asks a hundred times a second, and a few more where the
-/// first of them came late.
+/// A poll each 10 ms, the shortest time that Gomega and `wait.Poll` are used with, comes a hundred times a second, and a few times more if the
+/// first one was late.
 const POLLS: usize = 110;
 /// Rows of a list that are kept.
 const ROWS_MAX: usize = 1000;
@@ -91,7 +91,7 @@ fn counts(request: &RequestLine, manager: &Manager) -> bool {
     request.path.starts_with("/api") && !request.query.contains("watch=") && !is_anothers && is_of(manager, request)
 }
 
-/// Whether who reads so often waits for something, or looks at another object each time.
+/// Whether reads that come so often wait for something, or are of another object each time.
 fn waits(what: &str, busiest: &Busiest, requests: &[RequestLine]) -> bool {
     if busiest.times <= POLLS {
         return true;

@@ -1,7 +1,7 @@
 //! What the control planes of a suite left behind, put together.
 //!
 //! Owns what is notable: refusals, conflicts, watches that were left open, faults without effect, and what of it belongs to which test. What is a
-//! hot loop says `hot`, and on which state writes were based `behind`. It judges nothing but what `--judge` asks.
+//! hot loop is in `hot`, and on which state writes were based is in `behind`. It judges nothing but what `--judge` asks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -12,7 +12,7 @@ use super::{How, Played, Suite, page};
 use crate::out::err;
 use crate::signals::Signals;
 
-/// The seed of who names none.
+/// Default seed.
 const SEED: u64 = 1;
 /// Seeds that are named at the end.
 const SEEDS_SHOWN: usize = 20;
@@ -79,8 +79,12 @@ impl Suite {
             err!("longhaul: {line}");
         }
         if let Some(failed) = first_failed {
-            if self.has_faults() && ended.is_none() {
-                self.conclude(&failed, repetition.replays, &mut signals).await?;
+            // What is not found out of a failure does not take it away.
+            if self.has_faults()
+                && ended.is_none()
+                && let Err(error) = self.conclude(&failed, repetition.replays, &mut signals).await
+            {
+                err!("longhaul: seed {} could not be played again: {error:#}", failed.seed);
             }
             return Ok(failed.code);
         }

@@ -5,6 +5,11 @@ use std::path::Path;
 
 use super::makefile::{self, Built};
 
+/// Arguments of one file, and bytes of a value and of a command: values may name each other, and would grow without end.
+const ARGUMENTS_MAX: usize = 100;
+const VALUE_BYTES_MAX: usize = 200;
+const COMMAND_BYTES_MAX: usize = 16 << 10;
+
 /// What a Dockerfile tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Image {
@@ -23,7 +28,10 @@ pub(super) fn read(text: &str) -> Image {
         let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match word.to_ascii_uppercase().as_str() {
             "ARG" => {
-                if let Some((name, value)) = rest.split_once('=') {
+                if let Some((name, value)) = rest.split_once('=')
+                    && values.len() < ARGUMENTS_MAX
+                    && value.len() <= VALUE_BYTES_MAX
+                {
                     values.insert(name.trim().to_owned(), value.trim_matches(['"', '\'']).to_owned());
                 }
             }
@@ -38,10 +46,14 @@ pub(super) fn read(text: &str) -> Image {
     Image { built, command }
 }
 
-/// The command, with the values of arguments in the places of their names.
+/// The command, with the values of arguments in the places of their names; nothing where it becomes too long.
 fn put(command: &str, values: &BTreeMap<String, String>) -> String {
     let mut text = command.to_owned();
-    for (name, value) in values {
+    // A longer name before one that it begins with.
+    for (name, value) in values.iter().rev() {
+        if text.len() > COMMAND_BYTES_MAX {
+            return String::new();
+        }
         text = text.replace(&format!("${{{name}}}"), value).replace(&format!("${name}"), value);
     }
     text
@@ -92,6 +104,11 @@ mod tests {
         assert_eq!(built(text).as_deref(), Some("go build -o bin/manager ."));
         assert_eq!(built("RUN go build -o a ${PKG}\n").as_deref(), Some("go build -o bin/a ."));
         assert_eq!(built("RUN make build\n"), None);
+        let two = "ARG p=x\nARG package=./cmd\nRUN go build -o a $package\n";
+        assert_eq!(built(two).as_deref(), Some("go build -o bin/a ./cmd"));
+        let each = |at: u8| format!("ARG a{at:02}=${{a{before:02}}}${{a{before:02}}}\n", before = at - 1);
+        let endless = format!("{}RUN go build -o a ${{a59}}\n", (1..60).map(each).collect::<String>());
+        assert_eq!(built(&endless), None, "values that name each other");
         assert_eq!(built("RUN go build -o 'a;rm' ../x\n").as_deref(), Some("go build -o bin/subject ."));
     }
 }

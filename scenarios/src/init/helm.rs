@@ -1,6 +1,7 @@
 //! What `helm template` makes of a project's chart, where helm is at hand.
 //!
-//! Owns which chart is rendered, and that nothing is fetched for it: a chart whose dependencies are not there is left alone.
+//! Owns which chart is rendered, that nothing is fetched for it, and that nothing outside of the project is read: helm follows links. A chart whose
+//! dependencies are not there is left alone.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,8 @@ use super::{kustomize, manifests};
 
 /// A chart is rendered from files alone.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Files and folders of a chart that are looked at.
+const ENTRIES_MAX: usize = 10_000;
 
 /// What became of it.
 #[derive(Debug, PartialEq)]
@@ -33,6 +36,9 @@ pub(crate) async fn render(root: &Path, charts: &[PathBuf], helm: Option<&Path>)
     let Some(chart) = charts.first() else { return Charted::None };
     let left = |why: &str| Charted::Left(format!("{}: {why}", chart.display()));
     let Some(helm) = helm else { return left("a chart, and without helm it is not rendered") };
+    if !stays_inside(root, chart).unwrap_or(false) {
+        return left("a link of it leads out of the project, or it has too many files, so it is not rendered");
+    }
     let place = root.join(chart);
     let words = [OsStr::new("template"), OsStr::new("shop"), place.as_os_str(), OsStr::new("--include-crds")];
     let text = match tokio::time::timeout(PATIENCE, kustomize::printed(helm, &words)).await {
@@ -46,9 +52,28 @@ pub(crate) async fn render(root: &Path, charts: &[PathBuf], helm: Option<&Path>)
     }
 }
 
+/// Whether no link of a chart leads out of the project. Links in a circle have too many entries.
+fn stays_inside(root: &Path, chart: &Path) -> std::io::Result<bool> {
+    let whole = root.canonicalize()?;
+    let (mut open, mut entries) = (vec![root.join(chart)], 0);
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            entries += 1;
+            if entries > ENTRIES_MAX || !path.canonicalize()?.starts_with(&whole) {
+                return Ok(false);
+            }
+            if path.is_dir() {
+                open.push(path);
+            }
+        }
+    }
+    Ok(true)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
 
@@ -63,10 +88,17 @@ mod tests {
         .unwrap();
         std::fs::set_permissions(&helm, std::fs::Permissions::from_mode(0o755)).unwrap();
         let charts = [PathBuf::from("charts/shop")];
+        let templates = folder.path().join("charts/shop/templates");
+        std::fs::create_dir_all(&templates).unwrap();
+        std::fs::write(folder.path().join("charts/a.yaml"), "").unwrap();
+        symlink("../../a.yaml", templates.join("inside.yaml")).unwrap();
         let Charted::Rendered { objects, .. } = render(folder.path(), &charts, Some(&helm)).await else { panic!() };
         assert_eq!(objects.len(), 2);
         assert_eq!(render(folder.path(), &[], Some(&helm)).await, Charted::None);
         let Charted::Left(why) = render(folder.path(), &charts, None).await else { panic!() };
         assert!(why.contains("without helm"), "{why}");
+        symlink("/etc/hosts", templates.join("outside.yaml")).unwrap();
+        let Charted::Left(why) = render(folder.path(), &charts, Some(&helm)).await else { panic!() };
+        assert!(why.contains("leads out of the project"), "{why}");
     }
 }

@@ -104,7 +104,8 @@ fn told(text: &mut String, found: &Found, seen: &Seen) {
         );
     }
     if let Some((namespace, name)) = &seen.lease {
-        line!(text, "# seen: it takes the Lease {name} in the namespace {namespace}.");
+        let lease = if name.is_empty() { "a Lease".to_owned() } else { format!("the Lease {name}") };
+        line!(text, "# seen: it takes {lease} in the namespace {namespace}.");
     }
     for refused in &seen.refused {
         let Refused { verb, resource, status, why, times } = refused;

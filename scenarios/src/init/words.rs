@@ -9,6 +9,10 @@ use crate::init::text::arguments;
 
 /// Words of a manifest that are repeated.
 const WORDS_MAX: usize = 40;
+/// Bytes of such a word: values may name each other, and would grow without end.
+const WORD_BYTES_MAX: usize = 4096;
+/// Variables that mean this machine and this run, whatever an image has in them.
+const OWN: [&str; 3] = ["KUBECONFIG", "PATH", "HOME"];
 
 /// The words, the program first, and its variables.
 pub(crate) fn words(
@@ -80,7 +84,10 @@ fn given(deployed: &Deployed, variables: &[(String, String)]) -> Vec<String> {
 /// `$(NAME)` as Kubernetes puts it; nothing where a name has no value.
 fn put(word: &str, variables: &[(String, String)]) -> Option<String> {
     let mut text = word.to_owned();
-    for (name, value) in variables {
+    for (name, value) in variables.iter().filter(|(_, value)| value.len() <= WORD_BYTES_MAX) {
+        if text.len() > WORD_BYTES_MAX {
+            return None;
+        }
         text = text.replace(&format!("$({name})"), value);
     }
     (!text.contains("$(")).then(|| escaped(&text))
@@ -95,7 +102,7 @@ fn variables(found: &Found, deployed: &Deployed) -> Vec<(String, String)> {
     let value = |(name, given): &(String, crate::init::deployed::Given)| {
         let value = found.workloads.value(deployed, given)?;
         let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.is_empty();
-        is_plain.then(|| (name.clone(), escaped(&value)))
+        (is_plain && !OWN.contains(&name.as_str())).then(|| (name.clone(), escaped(&value)))
     };
     deployed.variables.iter().take(WORDS_MAX).filter_map(value).collect()
 }
@@ -188,5 +195,8 @@ mod tests {
         let deployed = Deployed { arguments: words.map(str::to_owned).to_vec(), ..Deployed::default() };
         let variables = [("POD_NAMESPACE".to_owned(), "shop".to_owned())];
         assert_eq!(given(&deployed, &variables), ["--a", "--b=x", "--c=shop", "--f=$${x}"]);
+        let each = |at: usize| (format!("V{at:02}"), format!("$(V{0:02})$(V{0:02})", at + 1));
+        let endless: Vec<(String, String)> = (0..WORDS_MAX).map(each).collect();
+        assert_eq!(put("--x=$(V00)", &endless), None, "values that name each other");
     }
 }

@@ -1,20 +1,16 @@
 //! The project's own build, one way after the other until one leaves a program.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::io::BufReader;
-
+use super::is_over;
 use crate::init::Way;
-use crate::subject::Launch;
+use crate::keeper::Folder;
+use crate::subject::{self, Launch, Log};
 
 /// A large operator without a cache takes minutes.
 const BUILD_MAX: Duration = Duration::from_mins(20);
-/// Last lines of a build that are told.
-const LINES: usize = 12;
-/// Of a line.
-const CHARS: usize = 400;
+const POLL: Duration = Duration::from_millis(50);
 
 /// The first way whose build succeeds and leaves its program; or the last command with its last words.
 pub(super) async fn first_that_builds<'w>(
@@ -43,52 +39,41 @@ pub(super) async fn first_that_builds<'w>(
 }
 
 fn is_there(program: &[String], place: &Path) -> bool {
-    let Some(first) = program.first() else { return false };
-    let launch = Launch {
+    program.first().is_some_and(|first| launch(first, &[], place).check().is_ok())
+}
+
+fn launch(program: &str, arguments: &[String], place: &Path) -> Launch {
+    Launch {
         name: None,
-        program: PathBuf::from(first),
-        arguments: Vec::new(),
-        environment: Vec::new(),
+        program: PathBuf::from(program),
+        arguments: arguments.to_vec(),
+        // Some builds run tests, which are not to find a cluster.
+        environment: vec![("KUBECONFIG".to_owned(), "/dev/null".to_owned())],
         directory: Some(place.to_owned()),
         awaited: None,
         clock: None,
-    };
-    launch.check().is_ok()
+    }
 }
 
-/// Runs a command to its end; an error has its last words.
+/// Runs a command to its end, in a group of its own that the keeper knows; an error has its last words.
 async fn run(command: &str, place: &Path) -> Result<(), String> {
     let words = shlex::split(command).filter(|words| !words.is_empty());
     let (program, arguments) = words.as_ref().and_then(|words| words.split_first()).ok_or("it is no command")?;
-    let mut child = tokio::process::Command::new(program)
-        .args(arguments)
-        .current_dir(place)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| format!("failed to start {program}: {error}"))?;
-    let lines = child.stderr.take().map(BufReader::new);
-    let read = async {
-        let mut last: Vec<String> = Vec::new();
-        if let Some(mut lines) = lines.map(tokio::io::AsyncBufReadExt::lines) {
-            while let Ok(Some(line)) = lines.next_line().await {
-                if last.len() == LINES {
-                    last.remove(0);
-                }
-                last.push(line.chars().take(CHARS).collect());
-            }
+    let folder = Folder::make().map_err(|error| format!("{error:#}"))?;
+    let log = Log::create(folder.path(), None).map_err(|error| error.to_string())?;
+    let mut running = launch(program, arguments, place).start(log).map_err(|error| match error {
+        subject::Error::Start { source, .. } => format!("failed to start {program}: {source}"),
+        other => other.to_string(),
+    })?;
+    let began = Instant::now();
+    loop {
+        if let Some(status) = running.exited() {
+            return if status.success() { Ok(()) } else { Err(running.last_words().await) };
         }
-        last
-    };
-    let ended = tokio::time::timeout(BUILD_MAX, async { tokio::join!(read, child.wait()) }).await;
-    match ended {
-        Ok((_, Ok(status))) if status.success() => Ok(()),
-        Ok((last, Ok(status))) => Err(if last.is_empty() { status.to_string() } else { last.join("\n") }),
-        Ok((_, Err(error))) => Err(error.to_string()),
-        Err(_) => Err(format!("it takes longer than {} minutes", BUILD_MAX.as_secs() / 60)),
+        if is_over(began, BUILD_MAX) {
+            return Err(format!("it takes longer than {} minutes", BUILD_MAX.as_secs() / 60));
+        }
+        tokio::time::sleep(POLL).await;
     }
 }
 

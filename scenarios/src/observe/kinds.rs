@@ -158,7 +158,7 @@ async fn look(world: &mut World, step: &mut Step) -> Result<()> {
 /// Changes one field after the other: all are rehearsed, the first ones that are taken are written.
 async fn change(world: &mut World, program: &mut Program, crd: &crate::init::Crd, step: &mut Step) -> Result<()> {
     let Some(path) = world.api.path(&step.after).await? else { return Ok(()) };
-    let mut changed = 0;
+    let (mut changed, began_us) = (0, world.now_us());
     let all = changes(&step.original, crd);
     for (pointer, placeholder) in all {
         let template = varying(&step.template, Some((&pointer, &placeholder)), &step.after);
@@ -198,7 +198,7 @@ async fn change(world: &mut World, program: &mut Program, crd: &crate::init::Crd
         }
     }
     if step.changes.iter().any(|change| change.is_noticed) {
-        count_again(world, step).await?;
+        count_again(world, step, began_us).await?;
     }
     if let Ok(now) = world.api.get(&path).await? {
         step.after = now;
@@ -239,10 +239,12 @@ async fn repeats(
     Ok(is_repeated)
 }
 
-/// How many children there are after a change: those of before that are still there, and new ones.
-async fn count_again(world: &World, step: &mut Step) -> Result<()> {
-    let later = Step { ended_us: world.now_us(), ..step.clone() };
-    let all: Vec<_> = made(&later, &world.wrote).into_iter().take(MADE_MAX).collect();
+/// How many children there are after a change: those of before that are still there, and those made since. What other kinds' objects had made for
+/// them in between is not counted.
+async fn count_again(world: &World, step: &mut Step, changed_us: u64) -> Result<()> {
+    let since = Step { began_us: changed_us, ended_us: world.now_us(), ..step.clone() };
+    let before = made(step, &world.wrote).into_iter().take(MADE_MAX);
+    let all: Vec<_> = before.chain(made(&since, &world.wrote).into_iter().take(MADE_MAX)).collect();
     for one in all {
         let Some(path) = world.api.path_of(&one.resource, one.namespace.as_deref(), &one.name).await? else { continue };
         if world.api.get(&path).await?.is_ok() {
@@ -252,7 +254,7 @@ async fn count_again(world: &World, step: &mut Step) -> Result<()> {
     Ok(())
 }
 
-/// Deletes one child of each kind, and sees whether it comes back.
+/// Deletes one child of each kind, and sees whether it comes back. Nothing is noted where it is not gone, or where another name takes its place.
 async fn restore(world: &mut World, program: &mut Program, step: &mut Step) -> Result<()> {
     let mut tried: Vec<String> = Vec::new();
     for (resource, object) in step.made.clone() {
@@ -264,10 +266,18 @@ async fn restore(world: &mut World, program: &mut Program, step: &mut Step) -> R
         let namespace = object["metadata"]["namespace"].as_str();
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let Some(path) = world.api.path_of(&resource, namespace, name).await? else { continue };
-        let _ = world.api.delete(&path).await?;
+        let began_us = world.now_us();
+        if world.api.delete(&path).await?.is_err() {
+            continue;
+        }
         program.rest(world, NOTICE, ONE_MAX, QUIET).await;
-        let is_back = world.api.get(&path).await?.is_ok_and(|now| now["metadata"]["uid"] != object["metadata"]["uid"]);
-        step.restored.insert(resource, is_back);
+        let now = world.api.get(&path).await?;
+        let is_back = now.as_ref().is_ok_and(|now| now["metadata"]["uid"] != object["metadata"]["uid"]);
+        let since = Step { began_us, ended_us: world.now_us(), ..step.clone() };
+        let is_replaced = made(&since, &world.wrote).iter().any(|one| one.resource == resource);
+        if is_back || (now.is_err() && !is_replaced) {
+            step.restored.insert(resource, is_back);
+        }
     }
     Ok(())
 }

@@ -49,17 +49,20 @@ impl Program {
         self.running.pid()
     }
 
-    /// Takes facts until it has asked for something and then for nothing for a while, or until it ended. False where it never asked.
+    /// Takes facts until it has asked for something and then for nothing for a while, or until it ended: it has `first` for its first request, and
+    /// `most` from there on. False where it never asked.
     pub(super) async fn rest(&mut self, world: &mut World, first: Duration, most: Duration, quiet: Duration) -> bool {
         let began = Instant::now();
-        let (mut has_asked, mut last) = (false, began);
+        let (mut asked, mut last) = (None, began);
         loop {
             if world.take().await > 0 {
-                (has_asked, last) = (true, Instant::now());
+                last = Instant::now();
+                asked.get_or_insert(last);
             }
-            let is_late = began.elapsed() >= if has_asked { most } else { first };
-            if self.running.exited().is_some() || is_late || (has_asked && last.elapsed() >= quiet) {
-                return has_asked;
+            let is_over = asked
+                .map_or_else(|| began.elapsed() >= first, |asked| asked.elapsed() >= most || last.elapsed() >= quiet);
+            if is_over || self.running.exited().is_some() {
+                return asked.is_some();
             }
             tokio::time::sleep(POLL).await;
         }

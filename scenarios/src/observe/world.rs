@@ -69,7 +69,7 @@ impl World {
                 // Nobody converts here.
                 spec.remove("conversion");
             }
-            // One that the server refuses is told by the first request for its kind.
+            // Where the server refuses one, the first request for its kind shows that.
             let _ = api.create(&definition, None, false).await?;
         }
         let tail = server.tail();
@@ -92,7 +92,7 @@ impl World {
         let (namespace, account) = found.place_of(program);
         let namespace = namespace.unwrap_or_else(|| "default".to_owned());
         if namespace != "default" {
-            // What is refused here the program misses, and says so.
+            // Where this is refused, the requests of the program show that.
             let _ = self.api.create(&named("Namespace", &namespace), None, false).await?;
             self.namespaces.push(namespace.clone());
         }
@@ -124,7 +124,7 @@ impl World {
         let (facts, _) = self.server.take_requests(SUBJECT);
         let mut fresh = 0;
         for fact in facts {
-            // A watch that ended was told before.
+            // Its watch was counted when it began.
             if fact.ended.is_some() && fact.about.watch.is_some() && fact.asked().verb == "watch" {
                 continue;
             }
@@ -149,7 +149,13 @@ impl World {
     }
 
     async fn make_missed_namespaces(&mut self) {
-        let missed = self.asks.iter().rev().take(BATCH).filter(|ask| ask.verb == "create" && ask.status == 404);
+        // A kind that nothing serves is answered with 404 as well.
+        let is_missed = |ask: &&Ask| {
+            ask.verb == "create"
+                && ask.status == 404
+                && ask.refusal.as_ref().is_some_and(|why| why.starts_with("namespaces "))
+        };
+        let missed = self.asks.iter().rev().take(BATCH).filter(is_missed);
         let missed: Vec<String> = missed.filter_map(|ask| ask.namespace.clone()).collect();
         for namespace in missed {
             if !self.namespaces.contains(&namespace) && self.namespaces.len() < NAMESPACES_MAX {

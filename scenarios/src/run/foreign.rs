@@ -17,7 +17,7 @@ use reports::record::{self, DEEDS_MAX, Deed, Read, RequestRow, Verb};
 use self::memory::{Gone, Key, Memory};
 use crate::scenario::Scenario;
 
-/// Who judges events of a resource wants to know this as well.
+/// What the subject did to objects of others, of all resources that are judged or churned.
 pub(super) struct Foreign {
     resources: BTreeSet<String>,
     memory: Memory,
@@ -66,7 +66,7 @@ impl Foreign {
         Self { resources, memory: Memory::default(), found }
     }
 
-    /// From now on not all of what happened is known, so nobody knows of an object any more whose it is.
+    /// From now on some events are not known, and with them who made which object.
     pub(super) fn lost(&mut self, why: String) {
         self.found.unread.get_or_insert(why);
     }
@@ -97,7 +97,8 @@ impl Foreign {
         match row.verb {
             Verb::Get if !row.name.is_empty() => self.memory.got(key(row), row.ended_ms.unwrap_or(row.t_ms), row),
             Verb::List => self.memory.listed(row),
-            Verb::Create | Verb::Update | Verb::Patch if row.succeeded() => self.wrote(request, wire),
+            // A creation is answered 201. A write that changes nothing answers 200 with the version that is there, which may be another's first one.
+            Verb::Create | Verb::Update | Verb::Patch if row.status == 201 => self.wrote(request, wire),
             // It may have been done all the same.
             Verb::Create | Verb::Update | Verb::Patch if row.status == 0 || row.status >= 500 => {
                 self.memory.may_be_own(&row.resource, &row.namespace, (request.at_us, request.ended_us));

@@ -24,7 +24,7 @@ const LEAST: f64 = 0.2;
 #[derive(Debug)]
 pub(super) struct Pacing {
     steers: Vec<Arc<Steer>>,
-    /// Whose turn it is.
+    /// The section whose turn it is.
     turn: usize,
     /// Nothing tells what the subject has done.
     is_mute: bool,
@@ -47,6 +47,8 @@ pub(super) struct Found {
     pub(super) sustained: Rate,
     /// What the run goes on at, of all sections together.
     pub(super) rate: Rate,
+    /// Sections that share it.
+    sections: usize,
     is_mute: bool,
 }
 
@@ -98,7 +100,8 @@ impl Pacing {
             (done as f64 * 1000.0 / self.busy_ms as f64).min(MOST)
         };
         let rate = rounded((sustained * SHARE).max(LEAST));
-        Found { sustained: Rate::per_second(sustained), rate: Rate::per_second(rate), is_mute: self.is_mute }
+        let (sustained, rate) = (Rate::per_second(sustained), Rate::per_second(rate));
+        Found { sustained, rate, sections: self.steers.len(), is_mute: self.is_mute }
     }
 }
 
@@ -114,10 +117,16 @@ impl Found {
         let (rate, sustained) = (self.rate.as_per_second(), self.sustained.as_per_second());
         let found = if self.is_mute {
             "nothing tells what the subject sustains".to_owned()
-        } else {
+        } else if sustained > 0.0 {
             format!("the subject sustained {sustained:.1} changes a second in the warm-up")
+        } else {
+            "no change was observed in the warm-up".to_owned()
         };
-        format!("`churn.rate` is `auto`: {found}, and the run went on at {rate}/s; repeat it with `rate: {rate}/s`")
+        let again = match self.sections {
+            0 | 1 => format!("`rate: {rate}/s`"),
+            all => format!("`rate: {}/s` in each of {all} sections", (rate / all as f64 * 100.0).round() / 100.0),
+        };
+        format!("`churn.rate` is `auto`: {found}, and the run went on at {rate}/s; repeat it with {again}")
     }
 }
 
@@ -184,7 +193,16 @@ mod tests {
         assert_eq!(steers.each_ref().map(|steer| steer.given()), [5, 5], "nobody tells what waits");
         let found = pacing.settle(now);
         assert_eq!(found.rate, Rate::per_second(25.0));
-        assert!(found.note().contains("nothing tells"));
+        let note = found.note();
+        assert!(note.contains("nothing tells") && note.ends_with("`rate: 12.5/s` in each of 2 sections"), "{note}");
+    }
+
+    /// A witness that says nothing, or a subject that is gone: the warm-up ends all the same, and nothing is said of what the subject sustains.
+    #[test]
+    fn where_nothing_is_observed_nothing_is_claimed() {
+        let (found, most) = play(60_000, 30, 10_000);
+        assert_eq!((found.rate, most), (Rate::per_second(LEAST), 30));
+        assert!(found.note().contains("`auto`: no change was observed in the warm-up, and the run went on at 0.2/s"));
     }
 
     #[test]

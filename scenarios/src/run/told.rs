@@ -1,9 +1,9 @@
 //! What the control plane tells of the subject: how much it asked, and what was refused to it for want of a right.
 //!
-//! The mock counts both; a real API server writes each request into its audit log, which is read as it grows, also across its rotations. What cannot be read
-//! of it is a hole: the log is not there any more, or was rotated away and removed before it was read to its end. A
-//! 403 for any other reason is no refusal of a right: both also answer so when a namespace is going away. Connections are in no such log, and
-//! an API server that is killed writes no end of its watches: where that is planned, open watches are not told.
+//! The mock counts both; a real API server writes each request into its audit log, which is read as it grows, also across its rotations. A part that
+//! cannot be read is a hole: the log is not there any more, or was rotated away and removed before it was read to its end. A 403 for any other
+//! reason is no refusal of a right: both also answer so when a namespace is going away. Connections are in no such log, and an API server that is
+//! killed writes no end of its watches: where that is planned, open watches are not told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -106,6 +106,11 @@ impl Told {
         let Some(log) = plane.audit_log() else { return Asked::Judged };
         self.read(&log, user);
         self.weighed(self.last.is_some(), self.follows > 0)
+    }
+
+    /// Whether all was read so far of what the control plane tells.
+    pub(super) fn is_whole(&self) -> bool {
+        self.holes.is_empty() && self.away.is_none()
     }
 
     /// Full names of what is judged.

@@ -1,4 +1,4 @@
-//! By what an object without an owner reference may be known as the child of another: the other's name or uid in a label, or its name in the
+//! How an object without an owner reference may be known as the child of another: the other's name or uid in a label, or its name in the
 //! child's own. Pure.
 
 use serde_json::Value;

@@ -117,6 +117,11 @@ fn choice(several: &Several, what: &[PathBuf], json: bool) -> Result<Choice> {
         more => bail!("{} scenarios are named: subjects are compared under one", more.len()),
     };
     let mut source = crate::cli::soak::named(&named, several.outside)?;
+    ensure!(
+        source.scenario.churn.iter().all(|churn| churn.rate.at().is_some()),
+        "{}: all subjects of a comparison do the same, so `churn.rate` cannot be `auto`: write the rate that a soak of the slowest one found",
+        source.origin
+    );
     if let Some(seed) = several.seed.or(file.seed) {
         source.sow(seed)?;
     }
@@ -212,6 +217,22 @@ mod tests {
         std::fs::write(&path, file).unwrap();
         let several = Several { subjects: Some(path), ..Several::default() };
         choice(&several, &what.iter().map(PathBuf::from).collect::<Vec<_>>(), true)
+    }
+
+    /// A rate that each subject finds out for itself is another load for each.
+    #[test]
+    fn a_rate_that_is_found_out_is_refused() {
+        let scenario = "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {warmUp: 5s, steady: 20s, drain: 15s}\nsubject: {command: [x], \
+                        witness: {kind: status}}\nchurn: {resource: packages.longhaul.dev/v1alpha1, population: 5, rate: RATE}\n";
+        let refused = |rate: &str| {
+            let file = tempfile::NamedTempFile::with_suffix(".yaml").unwrap();
+            std::fs::write(file.path(), scenario.replace("RATE", rate)).unwrap();
+            let asked = asked("subjects: [a=bin/a, b=bin/b]\n", &[file.path().to_str().unwrap()]);
+            asked.err().map(|error| format!("{error:#}"))
+        };
+        assert_eq!(refused("5/s"), None);
+        let why = refused("auto").unwrap();
+        assert!(why.contains("so `churn.rate` cannot be `auto`: write the rate"), "{why}");
     }
 
     #[test]

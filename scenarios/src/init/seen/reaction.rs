@@ -8,6 +8,11 @@ use serde_json::Value;
 use super::requests::is_aside;
 use super::{Ask, Wrote};
 
+/// The characters from which an API server and its controllers draw parts of names.
+const DRAWN: &str = "bcdfghjklmnpqrstvwxz2456789";
+/// How many of them it draws at least.
+const DRAWN_CHARS: usize = 5;
+
 /// One object that was made, changed and deleted, with what was there around it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Step {
@@ -79,7 +84,7 @@ pub(crate) struct Child {
 pub(crate) enum By {
     Owner,
     Name(String),
-    /// Neither tells.
+    /// Neither tells, or a part of the name may be another one for each object.
     Nothing,
 }
 
@@ -228,7 +233,7 @@ fn child(step: &Step, resource: &str, objects: &[&Value]) -> Option<Child> {
     let named: Vec<String> = objects.iter().map(|object| name(object)).filter(|one| one.contains(&step.name)).collect();
     let (by, count) = match named.as_slice() {
         _ if owned > 0 => (By::Owner, owned),
-        [one] => (By::Name(one.replacen(&step.name, "{name}", 1)), 1),
+        [one] if !is_drawn(one, &step.name) => (By::Name(one.replacen(&step.name, "{name}", 1)), 1),
         [] => return None,
         several => (By::Nothing, several.len()),
     };
@@ -242,6 +247,13 @@ fn child(step: &Step, resource: &str, objects: &[&Value]) -> Option<Child> {
         is_restored: step.restored.get(resource).copied(),
         varies: step.counted_later.get(resource).is_some_and(|later| *later != objects.len()),
     })
+}
+
+/// Whether a part of a child's name beside that of its parent looks drawn: such a name was seen once, and may be another one next time.
+fn is_drawn(child: &str, parent: &str) -> bool {
+    let rest = child.replacen(parent, "-", 1);
+    let mut long = rest.split(['-', '.']).filter(|part| part.len() >= DRAWN_CHARS);
+    long.any(|part| part.contains(|c: char| c.is_ascii_digit()) || part.chars().all(|c| DRAWN.contains(c)))
 }
 
 /// The resources of which something new was written meanwhile, besides the object itself: names to be fetched.
@@ -316,6 +328,22 @@ mod tests {
         assert!(reaction.told().starts_with("3 requests, makes 1 configmaps, "), "{}", reaction.told());
         let silent = Reaction::of(&step(), &[]);
         assert_eq!((silent.told().as_str(), silent.weight()), ("nothing", (false, 0)));
+    }
+
+    /// A name with a part that is drawn was seen once, and no other object has it.
+    #[test]
+    fn a_name_that_looks_drawn_is_no_pattern() {
+        let by = |name: &str| {
+            let service = json!({"apiVersion": "v1", "metadata": {"name": name}});
+            let step = Step { made: vec![("services".to_owned(), service)], ..step() };
+            Reaction::of(&step, &[]).children[0].by.clone()
+        };
+        let fixed = |name: &str| By::Name(name.to_owned());
+        assert_eq!(by("basket-1-head-svc"), fixed("{name}-head-svc"));
+        assert_eq!(by("worker.basket-1"), fixed("worker.{name}"));
+        for name in ["basket-1-p2j6k-head-svc", "basket-1-7d4b9c8f6d", "x2x4z-basket-1", "basket-1-0a1e3"] {
+            assert_eq!(by(name), By::Nothing, "{name}");
+        }
     }
 
     #[test]

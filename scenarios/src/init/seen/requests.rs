@@ -64,12 +64,11 @@ pub(crate) fn follows(asks: &[Ask]) -> (Vec<Followed>, Vec<String>) {
     (followed, absent)
 }
 
-/// What was refused, by what was asked. That something is not there is an answer and no refusal.
+/// What was refused, by what was asked. That something is not there, is there already or is newer is an answer and no refusal.
 pub(crate) fn refusals(asks: &[Ask]) -> Vec<Refused> {
     let mut all: BTreeMap<(&str, &str, u16, String), u32> = BTreeMap::new();
     for ask in asks {
-        let is_answer =
-            matches!((ask.verb, ask.status), ("get" | "delete" | "update" | "patch" | "", 404) | ("create", 409));
+        let is_answer = matches!((ask.verb, ask.status), ("get" | "delete" | "update" | "patch" | "", 404) | (_, 409));
         if ask.status < 400 || ask.status == 410 || is_answer || ask.verb.is_empty() {
             continue;
         }
@@ -122,14 +121,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_no_refusal() {
+    fn an_ordinary_answer_is_no_refusal() {
         let named = |name: &str| Ask {
             name: Some(name.to_owned()),
             refusal: Some(format!("pods \"{name}\" is invalid")),
             ..ask("update", "pods", 422)
         };
-        let asks =
-            [ask("get", "pods", 404), ask("create", "pods", 409), named("a"), named("b"), ask("watch", "pods", 410)];
+        let asks = [
+            ask("get", "pods", 404),
+            ask("create", "pods", 409),
+            ask("update", "pods", 409),
+            ask("patch", "pods", 409),
+            named("a"),
+            named("b"),
+            ask("watch", "pods", 410),
+        ];
         let refused = refusals(&asks);
         assert_eq!(refused.len(), 1, "{refused:?}");
         assert_eq!((refused[0].times, refused[0].why.as_str()), (2, "pods \"…\" is invalid"));

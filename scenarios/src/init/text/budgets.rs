@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{flags, is_asked_of_pods, is_of_controller_runtime};
+use super::{CHILDREN, flags, is_asked_of_pods, is_of_controller_runtime};
 use crate::init::Found;
 use crate::init::seen::Seen;
 use crate::init::witness::Proposal;
@@ -18,7 +18,7 @@ pub(super) fn budgets(text: &mut String, found: &Found, seen: &Seen, proposal: O
     if let Some(proposal) = proposal {
         let seen_restored = || {
             let best = seen.best().into_iter().flat_map(|best| &best.children);
-            best.into_iter().any(|child| child.is_restored == Some(true) && !child.varies)
+            best.into_iter().take(CHILDREN).any(|child| child.is_restored == Some(true) && !child.varies)
         };
         let restored = seen.ran() && seen_restored();
         let decided = proposal.budgets.trim_matches(['{', '}']);

@@ -173,7 +173,7 @@ fn children(text: &mut String, seen: &Seen) {
                 let (count, resource) = (child.count, &child.resource);
                 line!(
                     text,
-                    "  # check: seen: {count} {resource} for one {}, by neither an owner nor one name: say how they are known.",
+                    "  # check: seen: {count} {resource} for one {}, by neither an owner nor a name that stays: say how they are known.",
                     best.kind
                 );
                 continue;

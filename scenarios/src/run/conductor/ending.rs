@@ -90,8 +90,9 @@ impl Conductor<'_> {
     pub(in crate::run) fn close(&mut self, end: &End) {
         let rows = self.last_rows();
         let mut holes = self.told.take_holes(&self.clock);
+        // So many of each audit: the holes of one leave open what those of the other do not.
+        self.holes.truncate(HOLES_MAX);
         holes.append(&mut self.holes);
-        holes.truncate(HOLES_MAX);
         // Even where rows were lost, as on a full disk, the end itself may still fit.
         let end = match &rows {
             Ok(()) => End { holes, ..end.clone() },

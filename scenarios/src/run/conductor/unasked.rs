@@ -14,7 +14,7 @@ use crate::scenario::Scenario;
 const AFTER: Duration = Duration::from_secs(20);
 /// At least so long after it counted as ready: what says itself that it is ready may look at objects right after that.
 const AFTER_READY: Duration = Duration::from_secs(10);
-/// How often it is looked.
+/// Time between two looks.
 const EVERY: Duration = Duration::from_millis(500);
 /// Resources that are named.
 const NAMED_MAX: usize = 8;
@@ -30,10 +30,10 @@ pub(super) struct Unasked {
 impl Unasked {
     /// From now on, where the subject was started at that time and is ready now; none where nothing is churned that it has to ask for.
     pub(super) fn of(scenario: &Scenario, ready: &Ready, told: Told, started: Instant) -> Option<Self> {
-        // What is content with any request may ask for what is judged as late as it likes.
+        // With `ready: {request: first}` the subject may ask for what is judged as late as it likes.
         let content = matches!(ready, Ready::FirstRequest { any: true, .. });
         let is_asked = !scenario.churn.is_empty() && !scenario.subject.watches_nothing() && told.judges_anything();
-        // What was taken as it is after a while has not said that it is ready.
+        // A subject that was taken as it is after a while has not reported that it is ready.
         let after = if matches!(ready, Ready::FirstRequest { .. }) { Duration::ZERO } else { AFTER_READY };
         let now = Instant::now();
         (is_asked && !content).then(|| Self { told, started, due: (started + AFTER).max(now + after), next: now })
@@ -45,7 +45,8 @@ impl Unasked {
             return (None, false);
         }
         self.next = now + EVERY;
-        if self.told.asked(plane) == Asked::Judged {
+        // What was not read of an audit log may be what is churned.
+        if self.told.asked(plane) == Asked::Judged || !self.told.is_whole() {
             return (None, true);
         }
         let said =
@@ -92,7 +93,7 @@ fn sentence(passed: Duration, churned: &[String], kinds: &[(String, Vec<String>)
         "It waits to become the leader: see whether it may write its Lease, and whether the Lease's namespace exists."
             .to_owned()
     } else if followed.is_empty() {
-        "See in its output for what it waits: a flag that turns the controller on, a definition, a namespace."
+        "Its output may say what it waits for: a flag that turns the controller on, a definition, a namespace."
             .to_owned()
     } else {
         format!(
@@ -133,7 +134,7 @@ mod tests {
         let standby = said(&[("leases.coordination.k8s.io", &["create", "get"])]);
         assert!(standby.contains("It waits to become the leader: see whether it may write its Lease"), "{standby}");
         let silent = said(&[]);
-        assert!(silent.contains("It asked for no objects at all. See in its output for what it waits"), "{silent}");
+        assert!(silent.contains("It asked for no objects at all. Its output may say what it waits for"), "{silent}");
         let many: Vec<String> = (0..20).map(|number| format!("kind{number}")).collect();
         let many: Vec<(&str, &[&str])> = many.iter().map(|kind| (kind.as_str(), &["get"][..])).collect();
         assert!(said(&many).contains("kind7 (get), 12 more."), "{}", said(&many));

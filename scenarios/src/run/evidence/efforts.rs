@@ -1,7 +1,7 @@
 //! The newest writes of the subject, refused or not.
 //!
-//! Owns a bounded memory of them. Which of them belong to an anomaly's story says [`Efforts::add_to`]: those of the object itself, and those
-//! of objects that are named after it, as controllers name what they make.
+//! Owns a bounded memory of them. [`Efforts::add_to`] picks those of an anomaly's story: writes of the object itself, and of objects that are
+//! named after it, as controllers name what they make.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -22,6 +22,8 @@ pub(super) type Key = (Arc<str>, Arc<str>, Arc<str>);
 /// An object that is there.
 #[derive(Debug, Clone, Copy)]
 struct Live {
+    /// The version with which it was made.
+    first: u64,
     revision: u64,
     /// The version in which its deletion was asked for, and when that was.
     leaving: Option<(u64, u64)>,
@@ -33,7 +35,8 @@ pub(super) struct Gone {
     pub(super) at_us: u64,
     pub(super) is_foreign: bool,
     revision: u64,
-    /// Its last version, where that is remembered.
+    /// Its first and its last version, where they are remembered.
+    first: Option<u64>,
     last: Option<u64>,
     leaving: Option<(u64, u64)>,
 }
@@ -60,7 +63,7 @@ pub(super) struct Memory {
 impl Memory {
     pub(super) fn added(&mut self, key: Key, revision: u64, at_us: u64) {
         if self.live.len() < LIVE_MAX {
-            self.live.insert(key.clone(), Live { revision, leaving: None });
+            self.live.insert(key.clone(), Live { first: revision, revision, leaving: None });
         }
         if self.making.len() == MADE_MAX
             && let Some(oldest) = self.making.pop_front()
@@ -83,7 +86,8 @@ impl Memory {
     /// An object is gone; whether others made it and the subject did not ask for that.
     pub(super) fn deleted(&mut self, key: Key, revision: u64, at_us: u64) -> bool {
         let live = self.live.remove(&key);
-        let (last, leaving) = (live.map(|live| live.revision), live.and_then(|live| live.leaving));
+        let (first, last) = (live.map(|live| live.first), live.map(|live| live.revision));
+        let leaving = live.and_then(|live| live.leaving);
         let (own, taken) = (self.own.remove(&key), self.taken.remove(&key));
         let is_foreign = !own && !taken && !self.is_full();
         if self.went.len() == GONE_MAX
@@ -91,7 +95,8 @@ impl Memory {
         {
             self.gone.remove(&oldest);
         }
-        if self.gone.insert(key.clone(), Gone { at_us, is_foreign, revision, last, leaving }).is_none() {
+        let gone = Gone { at_us, is_foreign, revision, first, last, leaving };
+        if self.gone.insert(key.clone(), gone).is_none() {
             self.went.push_back(key);
         }
         is_foreign
@@ -194,7 +199,12 @@ impl Memory {
     pub(super) fn read(&self, key: &Key, gone: Option<&Gone>) -> Vec<Read> {
         let listed = |namespace: Arc<str>| self.listed.get(&(key.0.clone(), namespace)).copied();
         let all = listed("".into());
-        let newest = all.max(listed(key.1.clone()));
+        let first = match gone {
+            Some(gone) => gone.first,
+            None => self.live.get(key).map(|live| live.first).or_else(|| self.gone.get(key)?.first),
+        };
+        // A list from before the object was made says nothing of it.
+        let newest = all.max(listed(key.1.clone())).filter(|(_, listed)| first.is_none_or(|first| *listed >= first));
         let listed = newest.map(|(t_ms, revision)| {
             let there = gone.is_none_or(|gone| revision < gone.revision);
             Read::Listed { t_ms, revision, there }

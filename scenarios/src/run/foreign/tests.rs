@@ -134,6 +134,7 @@ fn what_the_subject_had_made_or_deleted_itself_is_its_own() {
     others.added("a", 10);
     others.deleted("a", 20);
     others.added("a", 30);
+    others.ask(Verb::Update, "a", 39, (200, Some(30)));
     others.ask(Verb::Update, "a", 40, (200, Some(35)));
     assert_eq!(others.counts(), (1, 0, 0), "not the subject made it again");
     let mut quick = Run::new();
@@ -180,6 +181,26 @@ fn who_deletes_what_is_its_own_or_on_its_way_is_not_charged() {
     run.added("refused", 60);
     run.ask(Verb::Delete, "refused", 70, (403, None));
     assert_eq!(run.counts(), (0, 0, 0));
+}
+
+/// A write that changes nothing is answered with the first version of an object, which is others' all the same.
+#[test]
+fn a_write_that_changes_nothing_makes_nothing() {
+    let mut run = Run::new();
+    run.added("a", 10);
+    run.ask(Verb::Patch, "a", 15, (200, Some(10)));
+    run.ask(Verb::Delete, "a", 20, (200, None));
+    assert_eq!(run.counts(), (0, 0, 1));
+}
+
+#[test]
+fn a_list_from_before_the_object_says_nothing_of_it() {
+    let mut run = Run::new();
+    run.ask(Verb::List, "", 5, (200, Some(5)));
+    run.added("a", 10);
+    run.ask(Verb::Delete, "a", 20, (200, None));
+    let read = run.0.take().deletions.remove(0).read;
+    assert_eq!(read, [Read::Sent { t_ms: 10, revision: 10, what: Carried::Version }]);
 }
 
 #[test]

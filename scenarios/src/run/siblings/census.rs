@@ -23,6 +23,7 @@ use crate::witness::is_grandchild;
 
 /// The least deadline of events: for so long a child may stand beside the one that replaces it.
 const REPLACED_MS: u64 = 5000;
+
 /// One child that is there.
 #[derive(Debug, Clone)]
 struct Child {
@@ -109,8 +110,8 @@ impl Census {
     pub(super) fn parent(&mut self, t_ms: u64, entry: &audit::Entry) {
         let (uid, place) = (&entry.commit.uid, (entry.commit.namespace.clone(), entry.commit.name.clone()));
         if entry.commit.change == Change::Deleted {
-            self.parents.remove(uid, &place);
-            self.orphans.parent_gone(uid, t_ms);
+            let going_ms = self.parents.remove(uid, &place).and_then(|parent| parent.going_ms);
+            self.orphans.parent_gone(uid, t_ms, going_ms);
             for kind in &mut self.kinds {
                 for of in [Of::Uid(uid.clone()), Of::Name(place.0.clone(), place.1.clone())] {
                     let example = kind.excess.remove(&of).flatten().and_then(|at| kind.examples.get_mut(at));
@@ -136,7 +137,8 @@ impl Census {
         known.place = parents::place(&place.0, &place.1);
         known.wanted.resize(wanted.len(), 0);
         known.wanted.iter_mut().zip(wanted).for_each(|(most, wanted)| *most = wanted.max(*most));
-        known.going = is_set(entry.fields.first());
+        let going_ms = known.going_ms.unwrap_or(t_ms);
+        known.going_ms = is_set(entry.fields.first()).then_some(going_ms);
         self.parents.names.insert(place.clone(), uid.clone());
         for kind in 0..self.kinds.len() {
             for of in [Of::Uid(uid.clone()), Of::Name(place.0.clone(), place.1.clone())] {
@@ -155,8 +157,10 @@ impl Census {
         let gone = entry.commit.change == Change::Deleted || is_set(entry.fields.first());
         let is_owned = entry.fields.get(1).and_then(Value::as_array).is_some_and(|owners| !owners.is_empty());
         let of = if gone { None } else { parent_of(&kind_of.keys.by, &group, entry) };
-        if gone || is_owned {
+        if gone {
             self.orphans.left(uid);
+        } else if is_owned {
+            self.orphans.owned(uid);
         } else {
             self.orphans.unowned(kind, t_ms, entry, (&kind_of.keys.by, of.as_ref()), &self.parents);
         }
@@ -252,7 +256,7 @@ impl Census {
 
     fn look(&mut self, doubt: Doubt, now_ms: u64) {
         // Of a parent that is gone, or going, whatever it has is on its way.
-        let Some(parent) = self.known(&doubt.of).filter(|parent| !parent.going).cloned() else { return };
+        let Some(parent) = self.known(&doubt.of).filter(|parent| parent.going_ms.is_none()).cloned() else { return };
         let wanted = parent.wanted.get(doubt.kind).copied().unwrap_or_default();
         if doubt.again {
             let live = self.kinds[doubt.kind].live.get(&doubt.of);

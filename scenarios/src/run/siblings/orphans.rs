@@ -1,10 +1,10 @@
 //! Children without an owner reference, and which of them outlive their parent. Pure: no sockets, no clock.
 //!
-//! Whose child it is says what the scenario names; where that is the owner reference that is missing, the name or a label does ([`hints`]). What can
-//! be nobody's child is forgotten. The parent comes by another watch, so it is looked for once more a moment later. Memory: an entry for each
-//! such child that is there.
+//! The key of the scenario says whose child it is. Where that key is the missing owner reference, the name or a label says it ([`hints`]). An object
+//! without a parent is forgotten. The parent comes by another watch, so it is looked for once more a moment later. A deletion that orphans its
+//! children (`propagationPolicy: Orphan`) takes their owner away: those are no orphans of the subject. Memory: an entry for each child that is there.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use facts::Uid;
@@ -25,6 +25,8 @@ struct Child {
     labels: Value,
     /// Its parent, once that is known.
     of: Option<Parent>,
+    /// When its owner was taken away, if it had one.
+    lost_ms: Option<u64>,
     /// When the parent was gone.
     since_ms: Option<u64>,
 }
@@ -41,6 +43,8 @@ struct Parent {
 pub(super) struct Orphans {
     children: HashMap<Uid, Child>,
     of: HashMap<Uid, Vec<Uid>>,
+    /// Children that have an owner.
+    owned: HashSet<Uid>,
     /// Those whose parent is looked for once more.
     later: VecDeque<(u64, Uid)>,
 }
@@ -68,7 +72,8 @@ impl Orphans {
         }
         let labels = entry.fields.get(2).cloned().unwrap_or_default();
         let (namespace, name) = (entry.commit.namespace.clone(), entry.commit.name.clone());
-        self.children.insert(uid.clone(), Child { kind, namespace, name, labels, of: None, since_ms: None });
+        let lost_ms = self.owned.remove(uid).then_some(t_ms);
+        self.children.insert(uid.clone(), Child { kind, namespace, name, labels, of: None, lost_ms, since_ms: None });
         let known = match by {
             By::Owner => None,
             By::Label(key) => Some(format!("known by its label {key}")),
@@ -93,8 +98,19 @@ impl Orphans {
         }
     }
 
-    /// A child is gone, or has an owner.
+    /// A child has an owner.
+    pub(super) fn owned(&mut self, uid: &Uid) {
+        self.forget(uid);
+        self.owned.insert(uid.clone());
+    }
+
+    /// A child is gone.
     pub(super) fn left(&mut self, uid: &Uid) {
+        self.forget(uid);
+        self.owned.remove(uid);
+    }
+
+    fn forget(&mut self, uid: &Uid) {
         let Some(parent) = self.children.remove(uid).and_then(|child| child.of) else { return };
         if let Some(siblings) = self.of.get_mut(&parent.uid) {
             siblings.retain(|one| one != uid);
@@ -104,12 +120,14 @@ impl Orphans {
         }
     }
 
-    /// A parent is gone.
-    pub(super) fn parent_gone(&mut self, uid: &Uid, t_ms: u64) {
+    /// A parent is gone; `going_ms` is when its deletion was asked for, if it went in two steps.
+    pub(super) fn parent_gone(&mut self, uid: &Uid, t_ms: u64, going_ms: Option<u64>) {
         for child in self.of.remove(uid).unwrap_or_default() {
-            if let Some(child) = self.children.get_mut(&child) {
-                child.since_ms = Some(t_ms);
-            }
+            let Some(child) = self.children.get_mut(&child) else { continue };
+            // The garbage collector takes the owner away while the parent is going.
+            let times = child.lost_ms.zip(going_ms);
+            let is_let_go = times.is_some_and(|(lost_ms, going_ms)| lost_ms + APART_MS >= going_ms);
+            child.since_ms = (!is_let_go).then_some(t_ms);
         }
     }
 

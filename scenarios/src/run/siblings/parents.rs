@@ -34,7 +34,8 @@ pub(super) struct Parent {
     pub(super) wanted: Vec<u64>,
     /// Whether it has had children, by kind.
     pub(super) had: Vec<bool>,
-    pub(super) going: bool,
+    /// Since when it is going.
+    pub(super) going_ms: Option<u64>,
 }
 
 impl Parents {
@@ -60,11 +61,11 @@ impl Parents {
         self.by_uid.get_mut(&uid)
     }
 
-    pub(super) fn remove(&mut self, uid: &Uid, place: &(std::sync::Arc<str>, std::sync::Arc<str>)) {
-        self.by_uid.remove(uid);
+    pub(super) fn remove(&mut self, uid: &Uid, place: &(std::sync::Arc<str>, std::sync::Arc<str>)) -> Option<Parent> {
         if self.names.get(place) == Some(uid) {
             self.names.remove(place);
         }
+        self.by_uid.remove(uid)
     }
 }
 
