@@ -4,13 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// How often a command is looked at.
 const LOOK: Duration = Duration::from_millis(200);
@@ -54,7 +53,7 @@ impl Ended {
 }
 
 impl Limits {
-    /// Runs a command to its end, with what it prints in a file.
+    /// Runs a command to its end, with what it prints in a file. It stays in the group of this program, so that Ctrl-C reaches both.
     ///
     /// # Errors
     ///
@@ -62,37 +61,50 @@ impl Limits {
     #[expect(clippy::disallowed_methods, reason = "a program without a runtime looks at its child now and then")]
     pub(crate) fn run(&self, command: &mut Command, log: &Path) -> Result<Ended> {
         let file = File::create(log).with_context(|| format!("failed to write {}", log.display()))?;
-        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).process_group(0);
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let name = command.get_program().to_string_lossy().into_owned();
         let mut child = command.spawn().with_context(|| format!("failed to start {name}"))?;
         let (mut stopped, mut deadline) = (None, self.until);
+        let mut family = BTreeSet::new();
         loop {
             if let Some(status) = child.try_wait()? {
+                if stopped.is_some() {
+                    // What outlives its parent is nobody's descendant any more.
+                    family.iter().filter(|id| **id != child.id()).for_each(|id| send(*id, Signal::KILL));
+                }
                 return Ok(stopped.unwrap_or(Ended::Exit(status.code())));
             }
-            let family = descendants(child.id());
+            if stopped.is_none() {
+                family.clear();
+            }
+            family.extend(descendants(child.id()));
             if stopped.is_none() && resident(&family) > self.memory_bytes {
                 stopped = Some(Ended::Large);
             } else if stopped.is_none() && Instant::now() >= deadline {
                 stopped = Some(Ended::Late);
             } else if stopped.is_some() && Instant::now() >= deadline {
-                for &id in &family {
-                    send(id, Signal::KILL, false);
+                for id in &family {
+                    send(*id, Signal::KILL);
                 }
             } else {
                 std::thread::sleep(LOOK);
                 continue;
             }
-            send(child.id(), Signal::TERM, true);
+            // Held still, it starts nothing that would be missed.
+            send(child.id(), Signal::STOP);
+            family.extend(descendants(child.id()));
+            send(child.id(), Signal::TERM);
+            send(child.id(), Signal::CONT);
             deadline = Instant::now() + GRACE;
         }
     }
 }
 
-/// A signal to a process, or to its group. One that is gone is none.
-fn send(id: u32, signal: Signal, to_group: bool) {
-    let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) else { return };
-    let _ = if to_group { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
+/// A signal to a process. One that is gone needs none.
+fn send(id: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, signal);
+    }
 }
 
 /// A process and all that it started, as far as that is known to have a parent among them.

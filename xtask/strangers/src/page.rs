@@ -9,7 +9,7 @@ use crate::table::{Stranger, Truth};
 const HEAD: &str = "# Strangers
 
 Published operators and webhooks that are no part of this project, unmodified, from package registries. Each is fetched, `longhaul init` writes its file, and
-`longhaul soak` plays that file as it stands. `cargo xtask strangers` writes this page; what became of a sentence is read by hand and kept in
+`longhaul soak` plays that file as it stands. `cargo xtask strangers` writes this page. Whether a FAIL sentence is true is found out by hand, in the source, and kept in
 [`strangers.yaml`](../../xtask/strangers/strangers.yaml).
 
 *Started*: it became ready, and asked for something. *Exercised*: it wrote objects that are no Leases and events, or its webhook was called.
@@ -22,27 +22,30 @@ const SENTENCE_MAX: usize = 600;
 
 /// The whole page, in the order of the table.
 pub(crate) fn page(strangers: &[Stranger], played: &[Played]) -> String {
-    let find =
-        |one: &Stranger| played.iter().find(|played| played.name == one.name && played.published == one.published());
     let mut text = HEAD.to_owned();
     total(&mut text, strangers, played);
     text.push_str("| what | language | time | started | exercised | verdict | FAIL sentences | its suite |\n|---|---|---|---|---|---|---|---|\n");
     for stranger in strangers {
-        row(&mut text, stranger, find(stranger));
+        row(&mut text, stranger, find(stranger, played));
     }
     for stranger in strangers {
-        if let Some(played) = find(stranger) {
+        if let Some(played) = find(stranger, played) {
             section(&mut text, stranger, played);
         }
     }
     text
 }
 
+/// What was measured of this version of it.
+fn find<'p>(one: &Stranger, played: &'p [Played]) -> Option<&'p Played> {
+    played.iter().find(|played| played.name == one.name && played.published == one.published())
+}
+
 /// How many of them came how far.
 fn total(text: &mut String, strangers: &[Stranger], played: &[Played]) {
     let known: Vec<(&Stranger, &Played)> = strangers
         .iter()
-        .filter_map(|one| played.iter().find(|played| played.name == one.name).map(|played| (one, played)))
+        .filter_map(|one| find(one, played).map(|played| (one, played)))
         .filter(|(_, played)| played.needs.is_none())
         .collect();
     let started = known.iter().filter(|(_, played)| is_started(played)).count();
@@ -128,11 +131,14 @@ fn section(text: &mut String, stranger: &Stranger, played: &Played) {
         return;
     }
     let _ = writeln!(text, "\n## {}\n\n{}. ", stranger.name, stranger.does);
-    let by_hand = if played.built_by_hand { ", then built as its file says" } else { "" };
+    let by_hand = format!(", then built as its file says in {} s", played.build_s);
+    let by_hand = if played.built_by_hand { by_hand.as_str() } else { "" };
+    let by = format!("; Longhaul {}", played.revision);
+    let by = if played.revision.is_empty() { "" } else { by.as_str() };
     let _ = writeln!(
         text,
-        "Fetched in {} s, init in {} s{by_hand} ({} s), soak in {} s; {} lines to check; Longhaul {}.\n",
-        played.fetch_s, played.init_s, played.build_s, played.soak_s, played.checks, played.revision
+        "Fetched in {} s, init in {} s{by_hand}, soak in {} s; {} lines to check{by}.\n",
+        played.fetch_s, played.init_s, played.soak_s, played.checks
     );
     if let Some(stopped) = &played.stopped {
         let _ = writeln!(text, "It came no further than {}: {}\n", stopped.step, cell(&stopped.why));

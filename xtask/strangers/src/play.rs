@@ -28,7 +28,7 @@ const VERDICTS: std::ops::RangeInclusive<i32> = 0..=3;
 pub(crate) struct Played {
     pub(crate) name: String,
     pub(crate) published: String,
-    /// The revision of Longhaul that played it.
+    /// The revision of Longhaul that played it; empty where it is in no history.
     pub(crate) revision: String,
     /// What was missing, if it was skipped.
     pub(crate) needs: Option<String>,
@@ -224,7 +224,7 @@ fn build(
 }
 
 fn stopped(step: &str, ended: Ended, log: &Path) -> Stopped {
-    let said = std::fs::read_to_string(log).unwrap_or_default();
+    let said = String::from_utf8_lossy(&std::fs::read(log).unwrap_or_default()).into_owned();
     let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines[lines.len().saturating_sub(LAST_WORDS)..].iter();
     let last: Vec<String> = last.map(|line| line.chars().take(LINE_MAX).collect()).collect();
