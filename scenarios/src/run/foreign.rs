@@ -17,6 +17,10 @@ use reports::record::{self, DEEDS_MAX, Deed, Read, RequestRow, Verb};
 use self::memory::{Gone, Key, Memory};
 use crate::scenario::Scenario;
 
+/// What the controllers of played workloads make for their owners: the maker of these is no witness of whose they are.
+const MADE_BY_CONTROLLERS: [&str; 5] =
+    ["pods", "replicasets.apps", "persistentvolumeclaims", "controllerrevisions.apps", "endpointslices.discovery.k8s.io"];
+
 /// What the subject did to objects of others, of all resources that are judged or churned.
 pub(super) struct Foreign {
     resources: BTreeSet<String>,
@@ -56,8 +60,11 @@ impl Foreign {
     /// Nothing seen yet. None where the subject watches nothing, or nothing is written.
     pub(super) fn of(scenario: &Scenario) -> Option<Self> {
         let resources = scenario.judged().into_iter().map(|(name, _)| name);
-        let resources: BTreeSet<String> =
+        let mut resources: BTreeSet<String> =
             resources.chain(super::end_state::all_churned(scenario).into_iter().map(|(name, _)| name)).collect();
+        if scenario.control_plane.workloads.is_some() {
+            resources.retain(|resource| !MADE_BY_CONTROLLERS.contains(&&**resource));
+        }
         (!resources.is_empty() && !scenario.subject.watches_nothing()).then(|| Self::over(resources))
     }
 

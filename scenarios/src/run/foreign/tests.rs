@@ -215,3 +215,19 @@ fn what_is_not_known_is_no_deed() {
     assert_eq!((found.made_again, found.deleted), (0, 0));
     assert_eq!(found.unread.as_deref(), Some("the harness fell behind"));
 }
+
+/// A controller makes Pods for the subject's own workloads: that the subject did not send the creation says nothing.
+#[test]
+fn what_played_controllers_make_is_not_judged() {
+    let judged = |workloads: &str| {
+        let text = format!(
+            "name: x\nsubject: {{command: {{run: [x]}}, watches: [pods/v1, configmaps/v1]}}\n\
+             controlPlane: {{kind: mock{workloads}}}\nphases: {{warmup: 1s, steady: 10s, drain: 1s}}\n"
+        );
+        let source = crate::scenario::Source::parse(&text, "x", std::path::Path::new("."));
+        let scenario = source.unwrap_or_else(|error| panic!("{error}")).scenario;
+        Foreign::of(&scenario).map(|foreign| foreign.resources.into_iter().collect::<Vec<_>>())
+    };
+    assert_eq!(judged(""), Some(vec!["configmaps".to_owned(), "pods".to_owned()]));
+    assert_eq!(judged(", workloads: {readyAfter: 200ms}"), Some(vec!["configmaps".to_owned()]));
+}
