@@ -102,6 +102,12 @@ pub(super) fn problem(scenario: &Scenario) -> Option<(&'static str, &'static str
             return subject("`metrics` says not where: add `url: http://127.0.0.1:8080/metrics`".to_owned());
         }
         Some(Metrics { url: Some(url), .. }) => {
+            // The page is read from outside the subject, which alone has the other variables.
+            if url.replace(METRICS_PORT, "").contains("${") {
+                return subject(format!(
+                    "`metrics`: `{url}`: the only variable of this address is `{METRICS_PORT}`: write it in the command too"
+                ));
+            }
             if let Err(text) = page_address(&url.replace(METRICS_PORT, "1"), "http://127.0.0.1:8080/metrics") {
                 return subject(format!("`metrics`: {text}"));
             }
