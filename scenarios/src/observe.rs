@@ -74,7 +74,10 @@ async fn watched(found: &Found, folder: &Path, way: &Way, world: &mut World, say
     seen.objects = found.beside(&way.program);
     world.furnish(found, &seen.objects, &way.program).await?;
     let program = Box::pin(started(&place, &help, world, &mut seen, say)).await?;
-    let Some(mut program) = program else { return Ok(seen) };
+    let Some(mut program) = program else {
+        seen.settle_unseen();
+        return Ok(seen);
+    };
     (seen.followed, seen.absent) = seen::follows(&world.asks);
     if seen.came == Came::Ran {
         say(format!("it follows {}", listed(seen.followed.iter().map(|one| one.resource.as_str()))));

@@ -166,7 +166,17 @@ impl Seen {
         if !self.serves_reviews() || !has_hooks {
             names.push((WEBHOOK_PORT, FREE_PORTS[7]));
         }
-        for (from, to) in names {
+        self.rename(&names);
+    }
+
+    /// Where it did not run, nobody knows of a page of metrics: its port is any free one.
+    pub(crate) fn settle_unseen(&mut self) {
+        self.rename(&[(METRICS_PORT_NAME, FREE_PORTS[8])]);
+    }
+
+    /// Puts other variables in the places of some.
+    fn rename(&mut self, names: &[(&str, &str)]) {
+        for &(from, to) in names {
             let put = |text: &mut String| *text = text.replace(&format!("${{{from}}}"), &format!("${{{to}}}"));
             self.run.iter_mut().for_each(put);
             self.variables.iter_mut().for_each(|(_, value)| put(value));
@@ -225,5 +235,8 @@ mod tests {
         let mut none = Seen { ports: Vec::new(), run: vec!["--w=${LONGHAUL_WEBHOOK_PORT}".to_owned()], ..seen };
         none.settle(false);
         assert_eq!(none.run, ["--w=${LONGHAUL_PORT_8}"]);
+        none.run = vec!["--x=${LONGHAUL_METRICS_PORT}".to_owned()];
+        none.settle_unseen();
+        assert_eq!(none.run, ["--x=${LONGHAUL_PORT_9}"]);
     }
 }

@@ -54,7 +54,10 @@ pub(super) fn subject(text: &mut String, found: &Found, seen: &Seen, proposal: O
     }
     serves(text, found, flags);
     install(text, found);
-    metrics(text, flags);
+    // What was started and ended showed no page of metrics.
+    if seen.run.is_empty() {
+        metrics(text, flags);
+    }
     children(text, found);
     if let Some(proposal) = proposal {
         witness(text, proposal);
