@@ -137,6 +137,8 @@ impl Machine {
             self.dirty.insert(key);
         }
         let mut batches = Vec::new();
+        // Looked at again only after these writes: before, it would ask for the same ones.
+        let mut cut = Vec::new();
         for _ in 0..KEYS_MAX {
             let Some(key) = self.dirty.pop() else { break };
             let Some(value) = self.objects.get(&key).cloned() else { continue };
@@ -158,7 +160,7 @@ impl Machine {
             }
             if writes.len() > WRITES_MAX {
                 writes.truncate(WRITES_MAX);
-                self.dirty.insert(key.clone());
+                cut.push(key.clone());
             }
             if let Some(due) = due {
                 self.schedule(&key, due);
@@ -167,6 +169,7 @@ impl Machine {
                 batches.push(Batch { of: key, writes, held_back });
             }
         }
+        self.dirty.extend(cut);
         self.hits.truncate(HITS_MAX);
         batches
     }
