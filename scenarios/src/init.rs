@@ -347,6 +347,12 @@ impl Found {
         known.or_else(|| started.clone().next()).or(self.languages.first())
     }
 
+    /// Whether the source has a flag for the address of a page of metrics.
+    pub(crate) fn serves_metrics(&self) -> bool {
+        let flags = self.program().and_then(|program| program.habits.flags.as_ref());
+        flags.is_some_and(go::Flags::serves_metrics)
+    }
+
     /// Webhooks that are asked about kinds of the project.
     fn own_hooks(&self) -> impl Iterator<Item = &Hook> {
         self.hooks.iter().filter(|hook| self.crds.iter().any(|crd| hook.is_about(crd)))

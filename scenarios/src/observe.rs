@@ -75,7 +75,9 @@ async fn watched(found: &Found, folder: &Path, way: &Way, world: &mut World, say
     world.furnish(found, &seen.objects, &way.program).await?;
     let program = Box::pin(started(&place, &help, world, &mut seen, say)).await?;
     let Some(mut program) = program else {
-        seen.settle_unseen();
+        if !found.serves_metrics() {
+            seen.settle_unseen();
+        }
         return Ok(seen);
     };
     (seen.followed, seen.absent) = seen::follows(&world.asks);

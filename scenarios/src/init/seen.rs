@@ -169,7 +169,7 @@ impl Seen {
         self.rename(&names);
     }
 
-    /// Where it did not run, nobody knows of a page of metrics: its port is any free one.
+    /// Where it did not run, and its source names no page of metrics, the port of that page is any free one.
     pub(crate) fn settle_unseen(&mut self) {
         self.rename(&[(METRICS_PORT_NAME, FREE_PORTS[8])]);
     }

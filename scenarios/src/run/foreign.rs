@@ -18,8 +18,13 @@ use self::memory::{Gone, Key, Memory};
 use crate::scenario::Scenario;
 
 /// What the controllers of played workloads make for their owners: the maker of these is no witness of whose they are.
-const MADE_BY_CONTROLLERS: [&str; 5] =
-    ["pods", "replicasets.apps", "persistentvolumeclaims", "controllerrevisions.apps", "endpointslices.discovery.k8s.io"];
+const MADE_BY_CONTROLLERS: [&str; 5] = [
+    "pods",
+    "replicasets.apps",
+    "persistentvolumeclaims",
+    "controllerrevisions.apps",
+    "endpointslices.discovery.k8s.io",
+];
 
 /// What the subject did to objects of others, of all resources that are judged or churned.
 pub(super) struct Foreign {

@@ -132,7 +132,8 @@ fn nightly_one_file_has_one_verdict() {
     }
     // A machine that is left in peace names itself in some run at most, not in all.
     for (leak, wanted) in [("yes", "fail"), ("no", "pass")] {
-        let is_it = |(key, load, word, _): &&(&str, usize, String, String)| *key == leak && *load == 0 && word == wanted;
+        let is_it =
+            |(key, load, word, _): &&(&str, usize, String, String)| *key == leak && *load == 0 && word == wanted;
         assert!(table.keys().any(|key| is_it(&key)), "leak {leak}: never {wanted} on a quiet machine: {table:#?}");
     }
     println!("leak  load  times  verdict: reason");

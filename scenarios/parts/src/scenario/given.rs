@@ -255,7 +255,8 @@ mod tests {
 
     #[test]
     fn what_nobody_gives_is_told_with_what_to_add() {
-        let page = said("  command: [a, '${LONGHAUL_PORT_1}']\n  metrics: 'http://127.0.0.1:${LONGHAUL_PORT_1}/metrics'");
+        let page =
+            said("  command: [a, '${LONGHAUL_PORT_1}']\n  metrics: 'http://127.0.0.1:${LONGHAUL_PORT_1}/metrics'");
         assert!(page.contains("the only variable of this address is `${LONGHAUL_METRICS_PORT}`"), "{page}");
         let port = said("  command: [a, '${LONGHAUL_METRICS_PORT}']");
         assert!(port.contains("`${LONGHAUL_METRICS_PORT}` is given by nobody here: add `metrics: "), "{port}");

@@ -144,6 +144,11 @@ impl Flags {
         self.meant(METRICS_PORT, |name| name.contains("metrics") && name.ends_with("port"))
     }
 
+    /// Whether one of its flags takes the address or the port of its page of metrics.
+    pub(crate) fn serves_metrics(&self) -> bool {
+        self.metrics().is_some() || self.metrics_port().is_some()
+    }
+
     /// The port that stands in the program itself.
     pub(crate) fn fixed_port(&self) -> Option<u16> {
         self.port

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::{CHILDREN, flags, is_asked_of_pods, is_of_controller_runtime};
 use crate::init::Found;
+use crate::init::go::Flags;
 use crate::init::seen::Seen;
 use crate::init::witness::Proposal;
 use crate::init::yaml::printable;
@@ -44,7 +45,7 @@ pub(super) fn budgets(text: &mut String, found: &Found, seen: &Seen, proposal: O
     let is_counted = if seen.ran() {
         seen.metrics().is_some_and(|open| open.counts_goroutines)
     } else {
-        flags(found).is_some_and(|flags| flags.metrics().is_some() || flags.metrics_port().is_some())
+        flags(found).is_some_and(Flags::serves_metrics)
     };
     if is_counted {
         line!(

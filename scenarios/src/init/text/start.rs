@@ -54,10 +54,7 @@ pub(super) fn subject(text: &mut String, found: &Found, seen: &Seen, proposal: O
     }
     serves(text, found, flags);
     install(text, found);
-    // What was started and ended showed no page of metrics.
-    if seen.run.is_empty() {
-        metrics(text, flags);
-    }
+    metrics(text, flags);
     children(text, found);
     if let Some(proposal) = proposal {
         witness(text, proposal);
@@ -166,7 +163,7 @@ fn fixed(text: &mut String) {
 }
 
 fn metrics(text: &mut String, flags: Option<&Flags>) {
-    match flags.map(|flags| flags.metrics().is_some() || flags.metrics_port().is_some()) {
+    match flags.map(Flags::serves_metrics) {
         Some(true) => {
             line!(
                 text,

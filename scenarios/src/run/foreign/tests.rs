@@ -221,8 +221,9 @@ fn what_is_not_known_is_no_deed() {
 fn what_played_controllers_make_is_not_judged() {
     let judged = |workloads: &str| {
         let text = format!(
-            "name: x\nsubject: {{command: {{run: [x]}}, watches: [pods/v1, configmaps/v1]}}\n\
-             controlPlane: {{kind: mock{workloads}}}\nphases: {{warmup: 1s, steady: 10s, drain: 1s}}\n"
+            "apiVersion: longhaul/v1\nname: a\ndescription: b\nseed: 1\nphases: {{warmUp: 1s, steady: 20s, drain: 15s}}\n\
+             controlPlane: {{kind: mock{workloads}}}\nsubject:\n  command: [a]\n  watches: [pods/v1, configmaps/v1]\n  witness: {{kind: http}}\n\
+             churn: {{resource: configmaps/v1, population: 5, rate: 1/s}}\n"
         );
         let source = crate::scenario::Source::parse(&text, "x", std::path::Path::new("."));
         let scenario = source.unwrap_or_else(|error| panic!("{error}")).scenario;
