@@ -300,6 +300,8 @@ impl Found {
         let Some(best) = seen.best().filter(|_| seen.ran()) else {
             if seen.ran() {
                 self.forget_webhooks(seen);
+                // It reacted to none: of what it does not follow it can miss nothing.
+                self.crds.sort_by_key(|crd| !seen.follows(&crd.name()));
             }
             return self.keep(OBJECTS, &seen.around());
         };

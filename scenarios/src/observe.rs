@@ -137,6 +137,15 @@ async fn started(
                 seen.came = Came::Ended(words);
                 return Ok(None);
             };
+            if let Mend::Object(kind, name) = &mend {
+                let object = world.give(kind, name).await?;
+                if seen.objects.contains(&object) {
+                    // It is there, and the program ends all the same.
+                    seen.came = Came::Ended(words);
+                    return Ok(None);
+                }
+                seen.objects.push(object);
+            }
             seen.mended.push(mend.told());
             apply(&mend, seen);
             continue;
@@ -166,6 +175,7 @@ fn apply(mend: &Mend, seen: &mut Seen) {
             seen.run.retain(|word| !is_it(word));
         }
         Mend::Word(word) => seen.run.push(word.clone()),
+        Mend::Object(..) => {}
         Mend::Variable(name, value) => {
             seen.variables.retain(|(known, _)| known != name);
             seen.variables.push(((*name).to_owned(), (*value).to_owned()));

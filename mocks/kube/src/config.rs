@@ -64,6 +64,8 @@ pub struct Config {
 pub struct Workloads {
     /// How long a Pod takes from its node to being ready, a claim until it is bound, and a load balancer until it has an address.
     pub ready_after: Duration,
+    /// How long a Pod runs that may end and belongs to no Job; none for ever.
+    pub ends_after: Option<Duration>,
     /// Nodes that are made at the start, `node-1` and so on, where there are none.
     pub nodes: u32,
 }
@@ -71,7 +73,7 @@ pub struct Workloads {
 impl Default for Workloads {
     /// Long enough to show a controller that does not wait, short enough for runs of a minute.
     fn default() -> Self {
-        Self { ready_after: Duration::from_millis(200), nodes: 1 }
+        Self { ready_after: Duration::from_millis(200), ends_after: None, nodes: 1 }
     }
 }
 

@@ -38,7 +38,8 @@ const COMMIT: &str = "93248f9";
 /// The machine, with its settings.
 pub(crate) fn machine(wanted: Workloads, seed: u64) -> Machine {
     let ready_after = SignedDuration::try_from(wanted.ready_after).unwrap_or(SignedDuration::MAX);
-    Machine::new(Config { ready_after, nodes: wanted.nodes, seed })
+    let ends_after = wanted.ends_after.map(|after| SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX));
+    Machine::new(Config { ready_after, ends_after, nodes: wanted.nodes, seed })
 }
 
 /// Runs until it is dropped.

@@ -39,6 +39,9 @@ use jiff::SignedDuration;
 pub struct Config {
     /// From the moment a Pod has a node to the moment it is ready; a claim is bound and a load balancer has an address as late.
     pub ready_after: SignedDuration,
+    /// How long a Pod runs whose containers may end (`restartPolicy: Never` or `OnFailure`) and that belongs to no Job; none for ever. Pods of Jobs
+    /// run for `ready_after`.
+    pub ends_after: Option<SignedDuration>,
     /// Nodes that are made at the start; a `DaemonSet` has a Pod on each.
     pub nodes: u32,
     /// Decides the workloads that a fault strikes.

@@ -98,11 +98,20 @@ fn stage(scene: &mut Scene<'_>, pod: &Value) -> Stage {
         let up = was_up || probed && scene.waited(pod, "ready", half);
         return if up { Stage::NotReady } else { Stage::Creating };
     }
-    let runs_for_ever = matches!(text(pod, "/spec/restartPolicy"), "" | "Always");
-    if !runs_for_ever && scene.waited(pod, "over", after) {
+    if runs_for(scene, pod).is_some_and(|long| scene.waited(pod, "over", long)) {
         return Stage::Succeeded;
     }
     Stage::Ready
+}
+
+/// How long the containers of a Pod run until they end well; none for ever. Only the program in them knows: a server may well have
+/// `restartPolicy: Never`, so that alone ends nothing but the Pods of a Job.
+fn runs_for(scene: &Scene<'_>, pod: &Value) -> Option<SignedDuration> {
+    if matches!(text(pod, "/spec/restartPolicy"), "" | "Always") {
+        return None;
+    }
+    let is_of_job = scene.objects.controller(pod).is_some_and(|(owner, _)| owner.kind == Kind::Job);
+    if is_of_job { Some(scene.config.ready_after) } else { scene.config.ends_after }
 }
 
 /// Ends a Pod that was asked to: its containers end at once, or as late as they came, but no later than they may.

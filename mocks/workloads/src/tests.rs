@@ -281,6 +281,19 @@ fn job(completions: i64, parallelism: i64) -> Value {
     json!({"metadata": {"name": "work"}, "spec": {"completions": completions, "parallelism": parallelism, "template": template, "completionMode": "NonIndexed"}})
 }
 
+/// A server may have `restartPolicy: Never`: it ends after a time that somebody names, and otherwise runs on.
+#[test]
+fn a_pod_of_no_job_runs_until_a_time_that_is_named() {
+    for (ends_after, phase) in [(None, "Running"), (Some(SignedDuration::from_secs(5)), "Succeeded")] {
+        let mut world = World::ending_after(ends_after);
+        world.create(Kind::Pod, json!({"metadata": {"name": "head"}, "spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]}}));
+        world.run(SignedDuration::from_secs(4));
+        assert_eq!(text(&world.get(Kind::Pod, "head"), "/status/phase"), "Running");
+        world.run(SignedDuration::from_secs(20));
+        assert_eq!(text(&world.get(Kind::Pod, "head"), "/status/phase"), phase);
+    }
+}
+
 #[test]
 fn a_job_runs_so_many_at_a_time_until_enough_have_ended() {
     let mut world = World::new(SignedDuration::from_millis(100));

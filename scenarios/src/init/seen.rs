@@ -122,6 +122,11 @@ impl Seen {
         self.came == Came::Ran
     }
 
+    /// Whether it lists or watches a resource.
+    pub(crate) fn follows(&self, resource: &str) -> bool {
+        self.followed.iter().any(|followed| followed.resource == resource)
+    }
+
     /// The kind to be churned: the one that it reacted to most.
     pub(crate) fn best(&self) -> Option<&Reaction> {
         self.reactions.first().filter(|reaction| reaction.requests > 0)
@@ -140,7 +145,7 @@ impl Seen {
         let object = |object: &Value| {
             let mut object = object.clone();
             if let (Some(place), Some(metadata)) = (&place, object["metadata"].as_object_mut()) {
-                metadata.insert("namespace".to_owned(), place.clone().into());
+                metadata.entry("namespace").or_insert_with(|| place.clone().into());
             }
             object
         };

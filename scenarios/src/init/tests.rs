@@ -451,6 +451,23 @@ fn what_was_seen_is_what_is_written() {
     assert_eq!(unsaid(&text), Vec::<String>::new(), "{text}");
 }
 
+/// A program misses nothing of a kind that it does not follow, so such a kind shows nothing.
+#[test]
+fn what_is_churned_is_followed() {
+    let mut files = fourth(MAIN);
+    files.push((
+        "config/crd/bases/shelves.yaml",
+        CRD.replace("basket", "shelf").replace("Basket", "Shelf").replace("shelfs", "shelves"),
+    ));
+    let text = |resource: &str| {
+        let followed = vec![seen::Followed { resource: resource.to_owned(), is_watched: true }];
+        written(&borrowed(&files), &Seen { followed, reactions: Vec::new(), ..observed() })
+    };
+    has(&text("shelves.shop.example.com"), &["resource: shelves.shop.example.com/v1"]);
+    has(&text("baskets.shop.example.com"), &["resource: baskets.shop.example.com/v1"]);
+    has(&text("pods"), &["churn: {resource: pods/v1, "]);
+}
+
 /// A file with what is known, its last words and the next step.
 #[test]
 fn what_does_not_run_leaves_its_last_words() {

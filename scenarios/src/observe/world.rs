@@ -105,6 +105,22 @@ impl World {
         Ok(())
     }
 
+    /// Makes an empty object of the core group where the program looked for such.
+    pub(super) async fn give(&mut self, kind: &str, name: &str) -> Result<Value> {
+        self.take().await;
+        let resource = format!("{}s", kind.to_ascii_lowercase());
+        let looked = self.asks.iter().rev().filter(|ask| ask.resource == resource);
+        let namespace = looked.filter_map(|ask| ask.namespace.clone()).next().unwrap_or_else(|| "default".to_owned());
+        if namespace != "default" && !self.namespaces.contains(&namespace) && self.namespaces.len() < NAMESPACES_MAX {
+            let _ = self.api.create(&named("Namespace", &namespace), None, false).await?;
+            self.namespaces.push(namespace.clone());
+        }
+        let mut object = named(kind, name);
+        object["metadata"]["namespace"] = namespace.clone().into();
+        let _ = self.api.create(&object, Some(&namespace), false).await?;
+        Ok(object)
+    }
+
     /// What the program finds in its environment.
     pub(super) fn given(&self) -> &Given {
         &self.given

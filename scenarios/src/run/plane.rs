@@ -264,10 +264,10 @@ async fn mock(
     config.bookmarks_every = if config.compress > 1 { every.min(BOOKMARKS_EVERY / config.compress) } else { every };
     config.history_max_events = HISTORY_EVENTS_MAX;
     config.seed = scenario.seed;
-    config.workloads = scenario
-        .control_plane
-        .workloads
-        .map(|wanted| mock_kube::Workloads { ready_after: wanted.ready_after.0, nodes: wanted.nodes });
+    config.workloads =
+        scenario.control_plane.workloads.map(|crate::scenario::Workloads { ready_after, ends_after, nodes }| {
+            mock_kube::Workloads { ready_after: ready_after.0, ends_after: ends_after.map(|after| after.0), nodes }
+        });
     if let Some(looks) = scenario.looks() {
         config.looks = looks;
     }

@@ -128,7 +128,7 @@ async fn workloads_are_as_real_controllers_leave_them() {
     let folder = tempfile::tempdir().unwrap();
     let (local, real) = servers::real(assets.clone(), folder.path(), &[]).await.unwrap();
     let (server, mock) = servers::mock_with(|config| {
-        config.workloads = Some(mock_kube::Workloads { ready_after: READY_AFTER, nodes: 1 });
+        config.workloads = Some(mock_kube::Workloads { ready_after: READY_AFTER, ..Default::default() });
     })
     .await
     .unwrap();

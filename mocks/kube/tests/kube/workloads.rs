@@ -15,7 +15,10 @@ const SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
 const AFTER: Duration = Duration::from_millis(50);
 
 async fn world() -> (World, Client) {
-    let world = World::with(|config| config.workloads = Some(Workloads { ready_after: AFTER, nodes: 2 })).await;
+    let world = World::with(|config| {
+        config.workloads = Some(Workloads { ready_after: AFTER, nodes: 2, ..Workloads::default() })
+    })
+    .await;
     let client = world.client(Protocol::Http1, "harness").await;
     (world, client)
 }
@@ -121,7 +124,7 @@ async fn at_rest_nothing_is_asked() {
 #[tokio::test]
 async fn roles_are_not_asked() {
     let world = World::with(|config| {
-        config.workloads = Some(Workloads { ready_after: AFTER, nodes: 1 });
+        config.workloads = Some(Workloads { ready_after: AFTER, ..Workloads::default() });
         config.authorization = Authorization::Rbac;
         config.users = vec![User::admin("subject", "subject-token"), User::admin("harness", "harness-token")];
     })

@@ -25,7 +25,16 @@ pub(super) struct World {
 impl World {
     /// An empty cluster of two nodes.
     pub(super) fn new(ready_after: SignedDuration) -> Self {
-        let machine = Machine::new(Config { ready_after, nodes: 2, seed: 1 });
+        Self::of(Config { ready_after, ends_after: None, nodes: 2, seed: 1 })
+    }
+
+    /// Pods are ready at once, and end after a time where one is named.
+    pub(super) fn ending_after(ends_after: Option<SignedDuration>) -> Self {
+        Self::of(Config { ready_after: SignedDuration::from_millis(100), ends_after, nodes: 1, seed: 1 })
+    }
+
+    fn of(config: Config) -> Self {
+        let machine = Machine::new(config);
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let mut world = Self { machine, now, writes: 0, refuses: None, refusals: 0, objects: BTreeMap::new(), next: 0 };
         for batch in world.machine.begin(now) {

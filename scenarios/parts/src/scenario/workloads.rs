@@ -18,6 +18,10 @@ pub struct Workloads {
     /// long again.
     #[serde(default = "ready_after")]
     pub ready_after: Span,
+    /// How long a Pod runs, once it is ready, that has `restartPolicy: Never` or `OnFailure` and belongs to no Job. Without it such a Pod runs until
+    /// it is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_after: Option<Span>,
     /// How many nodes there are: a `DaemonSet` has a Pod on each.
     #[serde(default = "nodes")]
     pub nodes: u32,

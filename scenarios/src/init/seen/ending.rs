@@ -23,6 +23,10 @@ static INVALID: LazyLock<Regex> = LazyLock::new(|| {
 static IN_USE: LazyLock<Regex> =
     LazyLock::new(|| crate::init::pattern(r"listen tcp[46]? (?u:\S)*:([0-9]+): bind: address already in use"));
 
+/// An object of the core group that it reads and that is not there.
+static ABSENT: LazyLock<Regex> =
+    LazyLock::new(|| crate::init::pattern(r#"(?i)\b(secret|configmap)s? \\?"([a-z0-9.-]+)\\?" not found"#));
+
 /// Lines that are told.
 const TOLD: usize = 6;
 
@@ -35,6 +39,8 @@ pub(crate) enum Mend {
     Word(String),
     /// One more variable.
     Variable(&'static str, &'static str),
+    /// An object without content: its kind and name. Programs that rotate their own certificates fill such a Secret.
+    Object(&'static str, String),
 }
 
 impl Mend {
@@ -44,6 +50,7 @@ impl Mend {
             Self::Without(flag) => format!("--{flag} was left out: it does not know it, or not this value of it"),
             Self::Word(word) => format!("{word} was added: without it it ends"),
             Self::Variable(name, _) => format!("{name} was added: without it it ends"),
+            Self::Object(kind, name) => format!("{kind} {name} was made, empty: without it it ends"),
         }
     }
 }
@@ -55,6 +62,10 @@ pub(crate) fn mend(words: &str, run: &[String], help: &Help) -> Option<Mend> {
         if let Some(found) = pattern.captures(words).filter(|found| has(&found[1])) {
             return Some(Mend::Without(found[1].to_owned()));
         }
+    }
+    if let Some(found) = ABSENT.captures(words) {
+        let kind = if found[1].eq_ignore_ascii_case("secret") { "Secret" } else { "ConfigMap" };
+        return Some(Mend::Object(kind, found[2].to_owned()));
     }
     if words.contains("leader election namespace") {
         let flag = ["leader-election-namespace", "leader-elect-resource-namespace", "leader-election-ns"];
@@ -168,6 +179,10 @@ mod tests {
         assert_eq!(mend(words, &[], &help), Some(Mend::Word("--leader-election-namespace=default".to_owned())));
         let words = "open /tmp/k8s-webhook-server/serving-certs/tls.crt: no such file or directory";
         assert_eq!(mend(words, &[], &help), Some(Mend::Variable("TMPDIR", "${LONGHAUL_TLS_DIR}")));
+        let words = r#"{"error": "acquiring secret to update certificates: Secret \"hook-cert\" not found"}"#;
+        assert_eq!(mend(words, &[], &help), Some(Mend::Object("Secret", "hook-cert".to_owned())));
+        let words = "configmaps \"settings\" not found";
+        assert_eq!(mend(words, &[], &help), Some(Mend::Object("ConfigMap", "settings".to_owned())));
     }
 
     #[test]

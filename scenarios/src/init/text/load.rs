@@ -27,9 +27,18 @@ pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
     if is_webhook_only(found) {
         return;
     }
-    match (seen.best().filter(|_| seen.ran()), found.crd()) {
+    let built_in = BUILT_IN.iter().find(|(resource, ..)| seen.ran() && seen.follows(resource));
+    let crd = found.crd().filter(|crd| built_in.is_none() || seen.follows(&crd.name()));
+    match (seen.best().filter(|_| seen.ran()), crd) {
         (Some(best), _) => seen_churn(text, found, best),
         (None, Some(crd)) => churn(text, found, crd),
+        (None, None) if let Some((_, resource, template)) = built_in => {
+            line!(
+                text,
+                "# check: seen: it follows this kind, and no custom resource. Objects that it reacts to look different: give them a `template`."
+            );
+            line!(text, "churn: {{resource: {resource}, population: 50, rate: {RATE}, template: {template}}}");
+        }
         (None, None) => {
             line!(text, "# check: objects that come, change and go; no custom resource was found: what does it watch?");
             line!(text, "churn: {{resource: v1/configmaps, population: 50, rate: {RATE}}}");
@@ -59,6 +68,14 @@ pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
     }
     line!(text, "");
 }
+
+/// Kinds of Kubernetes that are churned where a program follows no other: as the API server calls them, as a scenario does, and what one looks like.
+const BUILT_IN: [(&str, &str, &str); 4] = [
+    ("configmaps", "configmaps/v1", "{data: {a: '${random 1..9}'}}"),
+    ("services", "services/v1", "{spec: {ports: [{port: 80}]}}"),
+    ("pods", "pods/v1", "{spec: {containers: [{name: a, image: registry.example/a}]}}"),
+    ("secrets", "secrets/v1", "{stringData: {a: '${random 1..9}'}}"),
+];
 
 /// The kind that it reacts to most, with an object that it was seen to react to.
 fn seen_churn(text: &mut String, found: &Found, best: &Reaction) {
