@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::{YamlError, yaml};
+use crate::config::{YamlError, yaml};
 
 /// The file.
 #[derive(Deserialize)]
