@@ -51,9 +51,8 @@ const CRATES: &[Crate] = &[
         "service-admission", "service-validator", "service-alerting", "service-shared-cache", "service-contract", "service-files", "service-packages", "service-replicas", "service-inject", "service-watcher", "service-watch", "service-registry", "service-core",
     ], &[]),
     one("service-admission", "role manager: reviews, policy, validators", &[
-        "service-admission-config", "service-contract", "service-watch", "service-registry", "service-core", "service-verify",
+        "service-contract", "service-watch", "service-registry", "service-core", "service-verify",
     ], &[]),
-    one("service-admission-config", "its keys, read and checked", &["service-contract", "service-registry", "service-core"], &[]),
     one("service-validator", "role validator: verdicts for other processes, and for Gatekeeper", &["service-contract", "service-core"], &[]),
     one("service-alerting", "who is told what became of reviews; role alerting", &["service-contract", "service-core"], &[]),
     one("service-shared-cache", "verdicts that processes share, in Redis", &["service-core"], &[]),
@@ -104,6 +103,7 @@ const APART: &[(&str, &str, &[&str])] = &[
     ("service/core/src", "edge", &["kube", "role", "share"]),
     ("service/core/src", "share", &["config", "kube", "role"]),
     ("service/core/src", "kube", &["edge", "role", "share"]),
+    ("service/admission/src", "config", &["endpoint", "own", "pipeline", "registration", "role"]),
     ("service/admission/src", "validator", &["endpoint", "own", "pipeline", "registration", "review", "role", "walk"]),
     ("service/admission/src", "own", &["endpoint", "pipeline", "registration", "role", "validator"]),
     ("service/admission/src", "registration", &["endpoint", "own", "pipeline", "role", "validator"]),

@@ -96,13 +96,11 @@ impl Pattern {
     }
 
     /// As the configuration has it.
-    #[inline]
     pub fn as_str(&self) -> &str {
         &self.written
     }
 
     /// Whether it matches `image`, a full name with its host in lower case.
-    #[inline]
     pub fn matches(&self, image: &str) -> bool {
         match self.matcher {
             Matcher::Connaisseur => matches(self.glob.as_bytes(), image.as_bytes()),
@@ -112,7 +110,6 @@ impl Pattern {
 
     /// The same for a rule that lets in what it matches without a look. A host that is written is then the host and no part of a path, and no star of it
     /// goes beyond: `trusted.corp/*` is not `evil.example/trusted.corp/x`.
-    #[inline]
     pub fn matches_at_its_host(&self, image: &str) -> bool {
         let (Some((host, path)), Some((at, rest))) = (&self.anchored, image.split_once('/')) else {
             return self.matches(image);
@@ -121,7 +118,6 @@ impl Pattern {
     }
 
     /// How specific the two are for `image`, which both match; `Greater` when this one is more specific.
-    #[inline]
     pub fn compare(&self, other: &Self, image: &str) -> Ordering {
         let common = |pattern: &str| -> Vec<usize> {
             let parts = pattern.split('/').zip(image.split('/'));
@@ -194,13 +190,11 @@ fn anchored(folded: &str) -> Option<(String, String)> {
     Some((host.to_owned(), if path.ends_with('*') { path } else { path + "*" }))
 }
 
-#[inline]
 fn common_bytes(left: &str, right: &str) -> usize {
     left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count()
 }
 
 /// Glob matching with one step back for each star: linear in the product of the lengths at worst, without recursion.
-#[inline]
 pub(super) fn matches(glob: &[u8], text: &[u8]) -> bool {
     let (mut at, mut read) = (0, 0);
     let mut back: Option<(usize, usize)> = None;

@@ -20,7 +20,6 @@ pub fn full(written: &str) -> String {
 }
 
 /// Whether `glob` matches `image`, a full name, as a whole or without its tag and digest.
-#[inline]
 pub fn matches(glob: &str, image: &str) -> bool {
     let name = image.split_once('@').map_or(image, |(name, _)| name);
     let path = name.rfind('/').map_or(0, |slash| slash + 1);
@@ -29,7 +28,6 @@ pub fn matches(glob: &str, image: &str) -> bool {
 }
 
 /// The places in the glob at which one can stand, after each byte of the text: linear in the product of the lengths.
-#[inline]
 fn whole(glob: &[u8], text: &[u8]) -> bool {
     let mut at = vec![false; glob.len() + 1];
     at[0] = true;
@@ -51,7 +49,6 @@ fn whole(glob: &[u8], text: &[u8]) -> bool {
 }
 
 /// Every star may be nothing.
-#[inline]
 fn pass_stars(glob: &[u8], at: &mut [bool]) {
     for place in 0..glob.len() {
         if at[place] && glob[place] == b'*' {
@@ -61,7 +58,6 @@ fn pass_stars(glob: &[u8], at: &mut [bool]) {
 }
 
 /// Whether the star at `place` has another one beside it.
-#[inline]
 fn crosses(glob: &[u8], place: usize) -> bool {
     glob.get(place + 1) == Some(&b'*') || place > 0 && glob[place - 1] == b'*'
 }

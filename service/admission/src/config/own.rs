@@ -127,7 +127,7 @@ impl Default for OwnCertificates {
 mod tests {
     use std::path::Path;
 
-    use crate::Config;
+    use crate::config::Config;
 
     fn parsed(section: &str) -> Result<Config, String> {
         let text = format!("admission: {{listen: \"[::]:1\", {section}}}\n");

@@ -77,7 +77,7 @@ pub enum Form {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct RawRemote {
+pub(in crate::config) struct RawRemote {
     instances: Vec<RawInstance>,
     #[serde(rename = "caFile")]
     ca_file: Option<PathBuf>,

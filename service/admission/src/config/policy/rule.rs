@@ -30,7 +30,7 @@ pub struct Rule {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct RawRule {
+pub(in crate::config) struct RawRule {
     pub pattern: String,
     pub mode: Option<Mode>,
     pub recheck: Option<Recheck>,
@@ -42,7 +42,7 @@ pub(crate) struct RawRule {
 
 impl Checker<'_> {
     /// Checks a rule that messages call `name`.
-    pub(crate) fn rule(
+    pub(in crate::config) fn rule(
         &self,
         name: String,
         raw: RawRule,
@@ -133,7 +133,6 @@ impl Checker<'_> {
 
 impl Rule {
     /// Whether somebody is asked who signed its images.
-    #[inline]
     pub fn verifies(&self) -> bool {
         self.with.is_some() || self.passed.is_some()
     }

@@ -21,20 +21,18 @@ pub struct Namespaces {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(crate) struct RawNamespaces {
+pub(in crate::config) struct RawNamespaces {
     pub ignore: Vec<String>,
     pub validate: Vec<String>,
 }
 
 impl Namespaces {
     /// Whether every namespace takes part.
-    #[inline]
     pub fn are_all(&self) -> bool {
         self.ignore.is_empty() && self.validate.is_empty()
     }
 
     /// The key that says that `namespace` does not take part, when one does.
-    #[inline]
     pub fn out(&self, namespace: &str) -> Option<&'static str> {
         let one_of = |globs: &[String]| globs.iter().any(|pattern| glob(pattern.as_bytes(), namespace.as_bytes()));
         if one_of(&self.ignore) {
@@ -45,7 +43,7 @@ impl Namespaces {
 }
 
 impl Checker<'_> {
-    pub(crate) fn namespaces(&self, raw: RawNamespaces) -> Result<Namespaces, Error> {
+    pub(in crate::config) fn namespaces(&self, raw: RawNamespaces) -> Result<Namespaces, Error> {
         for (name, entries) in [("ignore", &raw.ignore), ("validate", &raw.validate)] {
             let key = format!("policy.namespaces.{name}");
             self.within(&key, entries.len() as u64, 0, ENTRIES_MAX as u64)?;

@@ -49,7 +49,7 @@ pub enum Constraint {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct RawTrustRoot {
+pub(in crate::config) struct RawTrustRoot {
     pub name: String,
     pub key: Option<String>,
     pub key_file: Option<PathBuf>,
@@ -59,7 +59,7 @@ pub(crate) struct RawTrustRoot {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct RawKeyless {
+pub(in crate::config) struct RawKeyless {
     pub issuer: Option<String>,
     pub issuer_regex: Option<String>,
     pub subject: Option<String>,
@@ -79,7 +79,7 @@ impl TrustRoot {
 }
 
 impl Checker<'_> {
-    pub(crate) fn trust_root(&self, key: &str, raw: RawTrustRoot) -> Result<TrustRoot, Error> {
+    pub(in crate::config) fn trust_root(&self, key: &str, raw: RawTrustRoot) -> Result<TrustRoot, Error> {
         let key = |name: &str| format!("{key}.{name}");
         if raw.name.is_empty() || raw.name == "*" {
             return Err(self.value(key("name"), "is empty or `*`, which means all of them"));

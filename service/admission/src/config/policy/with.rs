@@ -63,7 +63,7 @@ pub struct Attestation {
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(crate) struct RawWith {
+pub(in crate::config) struct RawWith {
     pub trust_root: Option<String>,
     pub threshold: Option<u64>,
     pub required: Vec<String>,
@@ -85,14 +85,14 @@ pub(crate) struct RawWith {
 /// Connaisseur's `with.mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Flow {
+pub(in crate::config) enum Flow {
     Mutate,
     InsecureValidateOnly,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct RawAttestation {
+pub(in crate::config) struct RawAttestation {
     pub predicate_type: String,
     #[serde(default)]
     pub fields: BTreeMap<String, String>,

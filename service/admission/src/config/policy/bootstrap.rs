@@ -16,14 +16,13 @@ pub struct Bootstrap {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct RawBootstrap {
+pub(in crate::config) struct RawBootstrap {
     pub namespace: String,
     pub digests: Vec<String>,
 }
 
 impl Bootstrap {
     /// Whether `image` is written with a digest of the list, in the namespace of the list.
-    #[inline]
     pub fn lists(&self, namespace: Option<&str>, image: &str) -> bool {
         let digest = image.rsplit_once('@').map(|(_, digest)| digest);
         namespace == Some(&*self.namespace)
@@ -32,7 +31,7 @@ impl Bootstrap {
 }
 
 impl Checker<'_> {
-    pub(crate) fn bootstrap(&self, raw: RawBootstrap) -> Result<Bootstrap, Error> {
+    pub(in crate::config) fn bootstrap(&self, raw: RawBootstrap) -> Result<Bootstrap, Error> {
         self.object_name("policy.bootstrap.namespace", Some(&raw.namespace))?;
         self.within("policy.bootstrap.digests", raw.digests.len() as u64, 1, DIGESTS_MAX as u64)?;
         let is_digest = |text: &str| {

@@ -2,9 +2,6 @@
 //!
 //! Owns these keys, their defaults and their reasons. It opens no file but the policies that the file names; certificates and keys are
 //! read by whoever uses them.
-//!
-//! A crate of its own, which no profile optimizes: half of it is the reader of YAML, compiled for each section. What a review asks of it is
-//! `#[inline]`, and so compiled with what asks.
 
 mod admission;
 mod documents;
