@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use hlog::Histogram;
+use statistics::hlog::{self, Histogram};
 
 use crate::budgets::Budgets;
 use crate::ledger::Outcome;

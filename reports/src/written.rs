@@ -6,7 +6,7 @@ use std::path::Path;
 
 use facts::{Change, Commit, Observation, Order};
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-use hlog::Histogram;
+use statistics::hlog::Histogram;
 
 use crate::example::Example;
 use record::*;

@@ -14,7 +14,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use hlog::Histogram;
+use statistics::hlog::Histogram;
 use reports::judge::{Judgement, Verdict, judge};
 use reports::record::{Phase, Record, Sample, file};
 use reports::render;

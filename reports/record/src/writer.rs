@@ -8,7 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use hlog::Histogram;
+use statistics::hlog::Histogram;
 use serde::Serialize;
 
 use super::files::{chain, io_error, write_bytes, write_whole};

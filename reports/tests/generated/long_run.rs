@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use facts::Change;
-use hlog::Histogram;
+use statistics::hlog::Histogram;
 use reports::ledger::Outcome;
 use reports::record::{
     AnomalyRow, End, EndReason, Evidence, FaultEvent, FaultRow, Interval, Manifest, Phase, REQUEST_LINES_MAX,

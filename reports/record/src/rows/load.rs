@@ -1,6 +1,6 @@
 //! What load, calls and churn came to in an interval, and the points of their latencies.
 
-use hlog::Histogram;
+use statistics::hlog::{self, Histogram};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

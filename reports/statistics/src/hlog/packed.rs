@@ -9,7 +9,7 @@ use base64::Engine as _;
 use flate2::read::ZlibDecoder;
 use hdrhistogram::serialization::Deserializer;
 
-use crate::Histogram;
+use super::Histogram;
 
 /// The first four bytes of a histogram, and of a deflated one.
 const COOKIE: u32 = 0x1c84_9313;

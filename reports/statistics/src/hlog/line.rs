@@ -5,7 +5,7 @@ use std::time::Duration;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag};
 
-use crate::{Histogram, packed};
+use super::{Histogram, packed};
 
 /// What a line says.
 #[derive(Debug, Clone, PartialEq)]

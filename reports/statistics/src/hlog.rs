@@ -1,7 +1,7 @@
 //! Histograms of microseconds: adding them up, reading points off them, and their lines in HdrHistogram's interval log.
 //!
-//! A crate of its own and not generic, because adding and reading goes through some twenty thousand counts: it is optimized in every
-//! profile, and compiled once, while those who use it need not be.
+//! Not generic, because adding and reading goes through some twenty thousand counts: this crate is optimized in every profile, and those who
+//! use it need not be.
 
 mod line;
 mod packed;
