@@ -39,7 +39,7 @@ const CRATES: &[Crate] = &[
     one("dist", "what is shipped: static programs, tarballs, images", &[], &[]),
     one("strangers", "published operators, from package registries to verdicts", &[], &[]),
     one("scenarios", "running what a run is", &[
-        "parts", "loadgen", "kind", "reports", "mock-envtest", "mock-kube", "mock-clock", "mock-proxy", "mock-registry", "mock-faults", "mock-pki", "installer", "goadmit", "gotls", "units", "facts",
+        "parts", "loadgen", "kind", "reports", "mock-envtest", "mock-kube", "mock-clock", "mock-proxy", "mock-registry", "mock-faults", "mock-pki", "installer", "go-rules", "units", "facts",
     ], &[]),
     one("parts", "what a run is: its scenario, its subject, the witness of what that saw", &[
         "loadgen", "kind", "reports", "mock-clock", "mock-registry", "mock-faults", "units", "facts",
@@ -67,7 +67,7 @@ const CRATES: &[Crate] = &[
     one("service-core", "what all roles share: listeners, wire, kube client, logs, configuration kit", &[], &[]),
     one("service-seed", "the injected program, and the formats that it shares with the injector", &[], &[]),
     one("service-verify", "signatures of images, without network and clock; knows sigstore", &[], &["mock-sigstore"]),
-    one("loadgen", "admission load, churn; owns clocks and histograms", &["goadmit", "gotls", "units", "facts"], &[]),
+    one("loadgen", "admission load, churn; owns clocks and histograms", &["go-rules", "units", "facts"], &[]),
     one("kind", "real control planes, and the manifests that people deploy", &[], &[]),
     one("reports", "judges, causes, renderers", &["ledger", "record", "statistics", "units", "facts"], &[]),
     one("ledger", "what became of each version: commits against observations", &["record", "statistics", "facts"], &[]),
@@ -75,7 +75,7 @@ const CRATES: &[Crate] = &[
     one("statistics", "what the judges compute with: pure functions of numbers, and histograms of microseconds", &[], &[]),
     one("mock-envtest", "kube-apiserver, etcd and kubectl for test-suites", &["mock-kube", "mock-faults", "mock-pki", "units"], &["installer"]),
     one("mock-kube", "the API server: listeners, verbs, admission, audit", &[
-        "mock-objects", "mock-workloads", "mock-cel", "mock-store", "mock-faults", "mock-pki", "goadmit", "facts",
+        "mock-objects", "mock-workloads", "mock-cel", "mock-store", "mock-faults", "mock-pki", "go-rules", "facts",
     ], &["mock-proxy", "installer", "units"]),
     one("mock-registry", "the OCI registry", &["mock-faults", "mock-pki", "mock-sigstore"], &["units"]),
     one("mock-proxy", "the bad network in front of a control plane", &["mock-faults"], &["units"]),
@@ -85,11 +85,10 @@ const CRATES: &[Crate] = &[
     one("mock-cel", "expressions with types and a budget", &[], &[]),
     one("mock-store", "revisions, log, watchers, cold storage", &["facts"], &[]),
     one("mock-clock", "a faster clock for any program", &[], &[]),
-    one("mock-pki", "certificates", &["gotls"], &[]),
+    one("mock-pki", "certificates", &["go-rules"], &[]),
     one("mock-sigstore", "a sigstore in memory, each link right or wrong by itself", &[], &[]),
     one("installer", "client packages of other languages, and Go programs of our own", &[], &[]),
-    one("goadmit", "what kube-apiserver decides about the answer of a webhook", &[], &[]),
-    one("gotls", "what Go decides in TLS", &[], &[]),
+    one("go-rules", "what Go decides: of a webhook's answer, in TLS", &[], &[]),
     one("units", "durations, sizes, rates, addresses", &[], &[]),
     one("facts", "commits, observations, changes, revisions, orders, uids", &[], &[]),
 ];

@@ -166,7 +166,7 @@ fn go_believes_the_same_certificates() {
     let believed: Vec<bool> = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(believed.len(), cases.len());
     for (case, go) in cases.iter().zip(believed) {
-        let verifier = gotls::verifier(&case.pool, &gotls::provider()).unwrap();
+        let verifier = go_rules::tls::verifier(&case.pool, &go_rules::tls::provider()).unwrap();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(case.at_s));
         let ours = verifier.verify_server_cert(&case.shown, &[], &case.name.try_into().unwrap(), &[], now);
         assert_eq!(ours.is_ok(), go, "{}: {ours:?}", case.what);

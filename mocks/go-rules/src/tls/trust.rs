@@ -114,7 +114,7 @@ mod tests {
         name: &str,
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verifier = verifier(std::slice::from_ref(trusted), &crate::provider()).unwrap();
+        let verifier = verifier(std::slice::from_ref(trusted), &crate::tls::provider()).unwrap();
         verifier.verify_server_cert(shown, &[], &name.to_owned().try_into().unwrap(), &[], now)
     }
 
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn without_certificates_there_is_no_trust() {
-        assert!(verifier(&[], &crate::provider()).is_err());
-        assert!(verifier(&[vec![1, 2, 3].into()], &crate::provider()).is_err());
+        assert!(verifier(&[], &crate::tls::provider()).is_err());
+        assert!(verifier(&[vec![1, 2, 3].into()], &crate::tls::provider()).is_err());
     }
 }
