@@ -228,7 +228,8 @@ impl std::fmt::Debug for Authority {
 /// authority is checked when one is offered; a client without one is let in, because bearer tokens are the other
 /// way to say who one is.
 pub fn server_config(pair: &Pair, clients_ca_pem: Option<&str>) -> Result<Arc<ServerConfig>, Error> {
-    let builder = ServerConfig::builder_with_provider(go_rules::tls::provider()).with_safe_default_protocol_versions()?;
+    let builder =
+        ServerConfig::builder_with_provider(go_rules::tls::provider()).with_safe_default_protocol_versions()?;
     let builder = match clients_ca_pem {
         None => builder.with_no_client_auth(),
         Some(ca_pem) => {

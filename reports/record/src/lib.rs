@@ -14,6 +14,8 @@ mod crashes;
 mod end_state;
 mod events;
 mod evidence;
+#[cfg(any(test, feature = "example"))]
+pub mod example;
 mod files;
 mod last;
 mod latency;
@@ -28,6 +30,8 @@ mod sees;
 mod signals;
 mod sink;
 mod slices;
+#[cfg(test)]
+mod tests;
 mod times;
 mod writer;
 
