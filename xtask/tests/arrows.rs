@@ -39,10 +39,10 @@ const CRATES: &[Crate] = &[
     one("dist", "what is shipped: static programs, tarballs, images", &[], &[]),
     one("strangers", "published operators, from package registries to verdicts", &[], &[]),
     one("scenarios", "running what a run is", &[
-        "parts", "loadgen", "kind", "reports", "mock-envtest", "mock-kube", "mock-clock", "mock-proxy", "mock-registry", "mock-faults", "mock-pki", "installer", "go-rules", "units", "facts",
+        "scenario", "loadgen", "kind", "reports", "mock-envtest", "mock-kube", "mock-clock", "mock-proxy", "mock-registry", "mock-faults", "mock-pki", "installer", "go-rules", "units", "facts",
     ], &[]),
-    one("parts", "what a run is: its scenario, its subject, the witness of what that saw", &[
-        "loadgen", "kind", "reports", "mock-clock", "mock-registry", "mock-faults", "units", "facts",
+    one("scenario", "what a run is: its scenario, its subject, the witness of what that saw", &[
+        "loadgen", "kind", "record", "mock-clock", "mock-registry", "mock-faults", "units", "facts",
     ], &[]),
     one("example-watcher", "a subject: the small watcher to copy from", &[], &[]),
     one("planted-client", "a subject: every documented mistake of a watch client", &["units"], &[]),
@@ -130,9 +130,9 @@ const APART: &[(&str, &str, &[&str])] = &[
     ("mocks/kube/src", "cluster", &["call", "answer", "handler", "listen", "verbs", "janitor"]),
     ("mocks/kube/src", "call", &["answer", "handler", "listen", "verbs"]),
     ("mocks/kube/src", "verbs", &["handler", "listen", "inject", "janitor"]),
-    ("scenarios/parts/src", "witness", &["scenario", "subject"]),
-    ("scenarios/parts/src", "metrics", &["scenario", "subject", "witness"]),
-    ("scenarios/parts/src", "subject", &["scenario"]),
+    ("scenarios/scenario/src", "witness", &["scenario", "subject"]),
+    ("scenarios/scenario/src", "metrics", &["scenario", "subject", "witness"]),
+    ("scenarios/scenario/src", "subject", &["scenario"]),
     ("scenarios/src", "observer", &["run", "load", "repro", "matrix", "calibrate", "cli", "scenario", "witness"]),
     ("scenarios/src", "calibrate", &["run", "load", "repro", "matrix", "cli", "observer", "witness"]),
     ("mocks/proxy/src", "plan", &["faults", "connection", "pump", "wire"]),
@@ -286,6 +286,11 @@ fn named(text: &str) -> Vec<Name> {
 /// Reads the path at `at`, which may end with several in braces; answers where it ends.
 fn read_path(words: &[&str], mut at: usize, before: &[String], found: &mut Vec<Name>) -> usize {
     let mut path = before.to_vec();
+    // `::name` is a crate, whatever module has its name.
+    if words.get(at) == Some(&"::") {
+        path.push("::".to_owned());
+        at += 1;
+    }
     while let Some(word) = words.get(at) {
         at += 1;
         if *word == "{" {
@@ -366,9 +371,9 @@ fn circles(all: &Modules) -> Vec<String> {
 
 #[test]
 fn names_of_a_source() {
-    let text = "use crate::a::{B, c::*};\n// crate::no\nlet x = super::super::d::E::f(); $crate::g; use h as i; pub(crate) self";
+    let text = "use crate::a::{B, c::*};\n// crate::no\nlet x = super::super::d::E::f(); $crate::g; use h as i; pub(crate) self; use ::j::k;";
     let found: Vec<String> = named(text).into_iter().map(|path| path.join("::")).collect();
-    assert_eq!(found, ["crate::a::B", "crate::a::c::*", "super::super::d::E::f", "h"]);
+    assert_eq!(found, ["crate::a::B", "crate::a::c::*", "super::super::d::E::f", "h", "::::j::k"]);
 }
 
 #[test]

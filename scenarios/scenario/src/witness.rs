@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use facts::{Change, Looks};
 use loadgen::churn::Api;
 use parking_lot::Mutex;
-use reports::record::Sees;
+use record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -395,7 +395,7 @@ mod tests {
             let line = page.lines().find(|line| line.starts_with(row)).unwrap_or_else(|| panic!("no row {row}"));
             let cells: Vec<bool> =
                 line.trim_end_matches('|').split('|').skip(2).map(|cell| cell.trim().starts_with("yes")).collect();
-            let able: Vec<bool> = reports::record::Sight::EACH.map(|sight| witness.sees(&about).can(sight)).to_vec();
+            let able: Vec<bool> = record::Sight::EACH.map(|sight| witness.sees(&about).can(sight)).to_vec();
             assert_eq!(cells, able, "{row}");
         }
     }

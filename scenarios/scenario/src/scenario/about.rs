@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use facts::Looks;
-use reports::record::Sees;
+use record::Sees;
 
 use super::{By, Children, Scenario};
 use crate::witness::{About, Family, Parent};

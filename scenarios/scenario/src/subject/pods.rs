@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use reports::record::Process;
+use record::Process;
 
 use super::tail::Tail;
 

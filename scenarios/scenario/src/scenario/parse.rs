@@ -396,7 +396,7 @@ fn object_in(
 
 #[cfg(test)]
 mod tests {
-    use reports::budgets::Events;
+    use record::budgets::Events;
 
     use super::*;
 

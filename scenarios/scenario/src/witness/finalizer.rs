@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use facts::{Change, Commit, Looks, Progress, Revision, Uid};
-use reports::record::Sees;
+use record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

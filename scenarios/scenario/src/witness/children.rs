@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use facts::{Change, Looks, Uid};
 use loadgen::audit::{self, Audit};
-use reports::record::Sees;
+use record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reports::record::Machine;
+use record::Machine;
 use sha2::{Digest, Sha256};
 
 mod git;

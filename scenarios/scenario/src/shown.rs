@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use reports::outside::is_hidden;
+use record::is_hidden;
 
 /// A text without control characters but line ends and tabs: the others are shown as JSON writes them, `\u001b`,
 /// so that JSON stays JSON.

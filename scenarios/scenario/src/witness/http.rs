@@ -19,7 +19,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
 use facts::Observation;
-use reports::record::Sees;
+use record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! No witness: for a subject that watches nothing. What it saw of objects cannot be told then, and no budget asks for it.
 
-use reports::record::Sees;
+use record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -44,8 +44,8 @@ impl Own {
 }
 
 impl Source {
-    /// Plays it with objects of another kind. Returns the limits that the witness cannot decide: those are not judged any more.
-    pub fn own(&mut self, own: &Own) -> Result<Vec<&'static str>, Error> {
+    /// Plays it with objects of another kind, and another witness. Limits that the witness cannot decide stay in the scenario.
+    pub fn own(&mut self, own: &Own) -> Result<(), Error> {
         let fail = |text: String| Error::of_options("soak", text);
         let scenario = &mut self.scenario;
         let here =
@@ -69,10 +69,9 @@ impl Source {
                 .check()
                 .map_err(|error| fail(format!("{error} (`--manifests FILE` brings one, `--template FILE` another)")))?;
         }
-        let Some(witness) = &own.witness else { return Ok(Vec::new()) };
+        let Some(witness) = &own.witness else { return Ok(()) };
         scenario.subject.witness = witness.clone();
-        witness.check(&scenario.about()).map_err(fail)?;
-        Ok(forget_unseen(scenario))
+        witness.check(&scenario.about()).map_err(fail)
     }
 }
 
@@ -108,19 +107,6 @@ fn redirect(scenario: &mut Scenario, resource: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes the limits away that the witness cannot decide: nobody wrote them for it.
-fn forget_unseen(scenario: &mut Scenario) -> Vec<&'static str> {
-    let sees = scenario.sees();
-    let Some(events) = scenario.budgets.events.as_mut() else { return Vec::new() };
-    let unseen: Vec<&'static str> = reports::judge::unseen_by(sees, events).into_iter().map(|(key, _)| key).collect();
-    let Ok(serde_json::Value::Object(mut keys)) = serde_json::to_value(&*events) else { return Vec::new() };
-    keys.retain(|key, _| !unseen.contains(&key.as_str()));
-    if let Ok(left) = serde_json::from_value(serde_json::Value::Object(keys)) {
-        *events = left;
-    }
-    unseen
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,11 +118,11 @@ mod tests {
         Own { manifests: vec![CRD.into()], resource: Some(resource.to_owned()), template: None, witness }
     }
 
-    /// A documented bug is played with objects of the kind that the controller watches; what its witness cannot tell is not asked of it.
+    /// A documented bug is played with objects of the kind that the controller watches.
     #[test]
     fn a_bug_is_played_with_a_kind_of_ones_own() {
         let mut source = Source::read("410-inside-200").unwrap();
-        let unseen = source.own(&own("memcacheds.cache.example.com/v1", "status")).unwrap();
+        source.own(&own("memcacheds.cache.example.com/v1", "status")).unwrap();
         let scenario = &source.scenario;
         let script = scenario.script.as_ref().unwrap();
         assert_eq!(script.resource, "memcacheds.cache.example.com/v1");
@@ -146,9 +132,6 @@ mod tests {
             script.template
         );
         assert!(scenario.faults.iter().all(|fault| fault.resource.as_deref() == Some("memcacheds.cache.example.com")));
-        assert!(unseen.contains(&"ghost") && !unseen.contains(&"missed"), "{unseen:?}");
-        let events = scenario.budgets.events.as_ref().unwrap();
-        assert!(events.ghost.is_none() && events.missed.is_some());
         assert_eq!(scenario.judged()[0].0, "memcacheds.cache.example.com");
         assert!(super::super::validate::validate(scenario).is_ok());
     }

@@ -1,7 +1,6 @@
 //! What a run is: its scenario, its subject and the witness of what that saw.
 //!
-//! Reads and checks files, starts and ends a subject, asks a witness. How a run goes is said in `scenarios`, which this crate is a part of: it is
-//! compiled beside the mocks, and not once more with the tests of what plays it.
+//! Reads and checks files, starts and ends a subject, asks a witness. How a run goes is said in `scenarios`.
 
 pub mod accept;
 pub mod clock;

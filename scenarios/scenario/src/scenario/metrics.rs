@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use reports::record::METRIC_SERIES_MAX;
+use record::METRIC_SERIES_MAX;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, de};
 

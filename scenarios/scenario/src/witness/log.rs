@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use facts::{Change, Observation};
+use record::Sees;
 use regex::{Captures, Regex};
-use reports::record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use facts::{Change, Commit, Looks, Progress, Uid};
-use reports::record::Sees;
+use record::Sees;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -129,7 +129,7 @@ pub struct Scenario {
     pub faults: Faults,
     /// What decides the verdict.
     #[serde(default)]
-    pub budgets: reports::budgets::Budgets,
+    pub budgets: record::budgets::Budgets,
     /// The documented bug that the scenario shows.
     #[serde(default)]
     pub repro: Option<Repro>,
