@@ -31,8 +31,6 @@ mod sees;
 mod signals;
 mod sink;
 mod slices;
-#[cfg(test)]
-mod tests;
 mod times;
 mod writer;
 
@@ -272,3 +270,6 @@ impl Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
