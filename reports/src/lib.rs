@@ -26,5 +26,3 @@ pub mod outside;
 pub mod render;
 pub mod suite;
 pub mod words;
-#[cfg(test)]
-mod written;

@@ -5,18 +5,11 @@
 
 use std::fmt::Write as _;
 
+pub use record::is_hidden;
+
 /// Between the halves of what would be a mention, a reference or a link: GitHub looks for them in the text that is shown, so an entity alone
 /// keeps nothing from becoming one.
 const APART: &str = "&#8203;";
-
-/// Whether a character shows nothing by itself and changes what is seen of the others: control characters, ends of lines and paragraphs, what
-/// turns the direction of writing, invisible tags.
-pub fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
-}
 
 /// On one line: ends of lines and tabs are spaces, other hidden characters are shown by their number.
 pub(crate) fn line(text: &str) -> String {

@@ -14,10 +14,10 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use hlog::Histogram;
 use reports::judge::{Judgement, Verdict, judge};
 use reports::record::{Phase, Record, Sample, file};
 use reports::render;
+use statistics::hlog::Histogram;
 
 #[path = "generated/long_run.rs"]
 mod long_run;

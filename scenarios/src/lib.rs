@@ -25,10 +25,11 @@ mod repro;
 mod run;
 mod secrets;
 mod signals;
+mod unseen;
 pub mod worlds;
 
-pub use parts::scenario;
-use parts::{accept, clock, fetch, keeper, machine, metrics, out, shown, subject, witness};
+pub use ::scenario::scenario;
+use ::scenario::{accept, clock, fetch, keeper, machine, metrics, out, shown, subject, witness};
 
 /// Who builds this program and then becomes it says here how that is done again.
 const STARTED_AS: &str = "LONGHAUL_STARTED_AS";

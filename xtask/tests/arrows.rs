@@ -39,10 +39,10 @@ const CRATES: &[Crate] = &[
     one("dist", "what is shipped: static programs, tarballs, images", &[], &[]),
     one("strangers", "published operators, from package registries to verdicts", &[], &[]),
     one("scenarios", "running what a run is", &[
-        "parts", "loadgen", "kind", "reports", "mock-envtest", "mock-kube", "mock-clock", "mock-proxy", "mock-registry", "mock-faults", "mock-pki", "installer", "goadmit", "gotls", "units", "facts",
+        "scenario", "loadgen", "kind", "reports", "mock-envtest", "mock-kube", "mock-clock", "mock-proxy", "mock-registry", "mock-faults", "mock-pki", "installer", "go-rules", "units", "facts",
     ], &[]),
-    one("parts", "what a run is: its scenario, its subject, the witness of what that saw", &[
-        "loadgen", "kind", "reports", "mock-clock", "mock-registry", "mock-faults", "units", "facts",
+    one("scenario", "what a run is: its scenario, its subject, the witness of what that saw", &[
+        "loadgen", "kind", "record", "mock-clock", "mock-registry", "mock-faults", "units", "facts",
     ], &[]),
     one("example-watcher", "a subject: the small watcher to copy from", &[], &[]),
     one("planted-client", "a subject: every documented mistake of a watch client", &["units"], &[]),
@@ -51,9 +51,8 @@ const CRATES: &[Crate] = &[
         "service-admission", "service-validator", "service-alerting", "service-shared-cache", "service-contract", "service-files", "service-packages", "service-replicas", "service-inject", "service-watcher", "service-watch", "service-registry", "service-core",
     ], &[]),
     one("service-admission", "role manager: reviews, policy, validators", &[
-        "service-admission-config", "service-contract", "service-watch", "service-registry", "service-core", "service-verify",
+        "service-contract", "service-watch", "service-registry", "service-core", "service-verify",
     ], &[]),
-    one("service-admission-config", "its keys, read and checked", &["service-contract", "service-registry", "service-core"], &[]),
     one("service-validator", "role validator: verdicts for other processes, and for Gatekeeper", &["service-contract", "service-core"], &[]),
     one("service-alerting", "who is told what became of reviews; role alerting", &["service-contract", "service-core"], &[]),
     one("service-shared-cache", "verdicts that processes share, in Redis", &["service-core"], &[]),
@@ -65,21 +64,18 @@ const CRATES: &[Crate] = &[
     one("service-watch", "list, watch, relist; stores, the Lease", &["service-core"], &[]),
     one("service-registry", "the OCI client", &["service-core"], &[]),
     one("service-contract", "what processes say to each other: forms, the way, the listener, the kit", &["service-core"], &[]),
-    one("service-core", "what all roles share: listeners, wire, kube client, logs, configuration kit", &["service-core-config", "service-core-x509"], &[]),
-    one("service-core-config", "the configuration kit, and a kubeconfig as it is written", &[], &[]),
-    one("service-core-x509", "facts of a certificate besides its key", &[], &[]),
+    one("service-core", "what all roles share: listeners, wire, kube client, logs, configuration kit", &[], &[]),
     one("service-seed", "the injected program, and the formats that it shares with the injector", &[], &[]),
     one("service-verify", "signatures of images, without network and clock; knows sigstore", &[], &["mock-sigstore"]),
-    one("loadgen", "admission load, churn; owns clocks and histograms", &["goadmit", "gotls", "units", "facts"], &[]),
+    one("loadgen", "admission load, churn; owns clocks and histograms", &["go-rules", "units", "facts"], &[]),
     one("kind", "real control planes, and the manifests that people deploy", &[], &[]),
-    one("reports", "judges, causes, renderers", &["ledger", "record", "statistics", "hlog", "units", "facts"], &[]),
-    one("ledger", "what became of each version: commits against observations", &["record", "hlog", "facts"], &[]),
-    one("record", "the run record: its files, its rows, its budgets", &["hlog", "units", "facts"], &[]),
-    one("hlog", "histograms of microseconds: sums, points, lines of an interval log", &[], &[]),
-    one("statistics", "what the judges compute with: pure functions of numbers", &[], &[]),
+    one("reports", "judges, causes, renderers", &["ledger", "record", "statistics", "units", "facts"], &[]),
+    one("ledger", "what became of each version: commits against observations", &["record", "statistics", "facts"], &[]),
+    one("record", "the run record: its files, its rows, its budgets", &["statistics", "units", "facts"], &[]),
+    one("statistics", "what the judges compute with: pure functions of numbers, and histograms of microseconds", &[], &[]),
     one("mock-envtest", "kube-apiserver, etcd and kubectl for test-suites", &["mock-kube", "mock-faults", "mock-pki", "units"], &["installer"]),
     one("mock-kube", "the API server: listeners, verbs, admission, audit", &[
-        "mock-objects", "mock-workloads", "mock-cel", "mock-store", "mock-faults", "mock-pki", "goadmit", "facts",
+        "mock-objects", "mock-workloads", "mock-cel", "mock-store", "mock-faults", "mock-pki", "go-rules", "facts",
     ], &["mock-proxy", "installer", "units"]),
     one("mock-registry", "the OCI registry", &["mock-faults", "mock-pki", "mock-sigstore"], &["units"]),
     one("mock-proxy", "the bad network in front of a control plane", &["mock-faults"], &["units"]),
@@ -89,11 +85,10 @@ const CRATES: &[Crate] = &[
     one("mock-cel", "expressions with types and a budget", &[], &[]),
     one("mock-store", "revisions, log, watchers, cold storage", &["facts"], &[]),
     one("mock-clock", "a faster clock for any program", &[], &[]),
-    one("mock-pki", "certificates", &["gotls"], &[]),
+    one("mock-pki", "certificates", &["go-rules"], &[]),
     one("mock-sigstore", "a sigstore in memory, each link right or wrong by itself", &[], &[]),
     one("installer", "client packages of other languages, and Go programs of our own", &[], &[]),
-    one("goadmit", "what kube-apiserver decides about the answer of a webhook", &[], &[]),
-    one("gotls", "what Go decides in TLS", &[], &[]),
+    one("go-rules", "what Go decides: of a webhook's answer, in TLS", &[], &[]),
     one("units", "durations, sizes, rates, addresses", &[], &[]),
     one("facts", "commits, observations, changes, revisions, orders, uids", &[], &[]),
 ];
@@ -106,6 +101,7 @@ const APART: &[(&str, &str, &[&str])] = &[
     ("service/core/src", "edge", &["kube", "role", "share"]),
     ("service/core/src", "share", &["config", "kube", "role"]),
     ("service/core/src", "kube", &["edge", "role", "share"]),
+    ("service/admission/src", "config", &["endpoint", "own", "pipeline", "registration", "role"]),
     ("service/admission/src", "validator", &["endpoint", "own", "pipeline", "registration", "review", "role", "walk"]),
     ("service/admission/src", "own", &["endpoint", "pipeline", "registration", "role", "validator"]),
     ("service/admission/src", "registration", &["endpoint", "own", "pipeline", "role", "validator"]),
@@ -134,9 +130,9 @@ const APART: &[(&str, &str, &[&str])] = &[
     ("mocks/kube/src", "cluster", &["call", "answer", "handler", "listen", "verbs", "janitor"]),
     ("mocks/kube/src", "call", &["answer", "handler", "listen", "verbs"]),
     ("mocks/kube/src", "verbs", &["handler", "listen", "inject", "janitor"]),
-    ("scenarios/parts/src", "witness", &["scenario", "subject"]),
-    ("scenarios/parts/src", "metrics", &["scenario", "subject", "witness"]),
-    ("scenarios/parts/src", "subject", &["scenario"]),
+    ("scenarios/scenario/src", "witness", &["scenario", "subject"]),
+    ("scenarios/scenario/src", "metrics", &["scenario", "subject", "witness"]),
+    ("scenarios/scenario/src", "subject", &["scenario"]),
     ("scenarios/src", "observer", &["run", "load", "repro", "matrix", "calibrate", "cli", "scenario", "witness"]),
     ("scenarios/src", "calibrate", &["run", "load", "repro", "matrix", "cli", "observer", "witness"]),
     ("mocks/proxy/src", "plan", &["faults", "connection", "pump", "wire"]),
@@ -182,7 +178,8 @@ fn manifests() -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
             .collect()
     };
     let one = |package: &Value| {
-        let (uses, tests) = (arrows(package, false), arrows(package, true));
+        let uses = arrows(package, false);
+        let tests = arrows(package, true).difference(&uses).cloned().collect();
         (package["name"].as_str().unwrap().to_owned(), (uses, tests))
     };
     packages.iter().map(one).collect()
@@ -289,6 +286,11 @@ fn named(text: &str) -> Vec<Name> {
 /// Reads the path at `at`, which may end with several in braces; answers where it ends.
 fn read_path(words: &[&str], mut at: usize, before: &[String], found: &mut Vec<Name>) -> usize {
     let mut path = before.to_vec();
+    // `::name` is a crate, whatever module has its name.
+    if words.get(at) == Some(&"::") {
+        path.push("::".to_owned());
+        at += 1;
+    }
     while let Some(word) = words.get(at) {
         at += 1;
         if *word == "{" {
@@ -369,9 +371,9 @@ fn circles(all: &Modules) -> Vec<String> {
 
 #[test]
 fn names_of_a_source() {
-    let text = "use crate::a::{B, c::*};\n// crate::no\nlet x = super::super::d::E::f(); $crate::g; use h as i; pub(crate) self";
+    let text = "use crate::a::{B, c::*};\n// crate::no\nlet x = super::super::d::E::f(); $crate::g; use h as i; pub(crate) self; use ::j::k;";
     let found: Vec<String> = named(text).into_iter().map(|path| path.join("::")).collect();
-    assert_eq!(found, ["crate::a::B", "crate::a::c::*", "super::super::d::E::f", "h"]);
+    assert_eq!(found, ["crate::a::B", "crate::a::c::*", "super::super::d::E::f", "h", "::::j::k"]);
 }
 
 #[test]

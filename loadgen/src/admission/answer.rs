@@ -1,6 +1,6 @@
-//! Checks an answer as kube-apiserver does before it believes it. Pure; the rules are those of `goadmit`.
+//! Checks an answer as kube-apiserver does before it believes it. Pure; the rules are those of `go_rules::admission`.
 
-use goadmit::{Answer, Asked, Refusal, Unpacked, Verdict, Version, unpack};
+use go_rules::admission::{Answer, Asked, Refusal, Unpacked, Verdict, Version, unpack};
 
 use crate::failure::{Class, Failure, MOST_BODY_BYTES};
 use crate::socket::{Coding, Seen};
@@ -21,7 +21,7 @@ pub(super) fn check(answer: Seen<'_>, uid: &[u8], mutating: bool) -> Result<Verd
     }
     let Seen { status, content_type, body, .. } = answer;
     let asked = Asked { uid, mutating, version: Version::V1 };
-    goadmit::verdict(Answer { status, content_type, body }, asked).map_err(|refusal| {
+    go_rules::admission::verdict(Answer { status, content_type, body }, asked).map_err(|refusal| {
         let class = match refusal {
             Refusal::Status { .. } | Refusal::Empty { .. } => Class::HttpError,
             _ => Class::InvalidResponse,

@@ -31,7 +31,7 @@ pub struct Target {
     /// What the client shows when the server asks for a certificate.
     pub client_certificate: Option<ClientCertificate>,
     /// The clock by which its certificate is looked at, if it is not the machine's.
-    pub pace: Option<gotls::Pace>,
+    pub pace: Option<go_rules::tls::Pace>,
 }
 
 /// A certificate of the client with its private key. Neither is ever printed.

@@ -10,7 +10,7 @@ mod turned;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use goadmit::Verdict;
+use go_rules::admission::Verdict;
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
 

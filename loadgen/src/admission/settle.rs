@@ -147,7 +147,7 @@ impl Asking {
         Ok(Self { http: Http1::new(endpoint, CONNECTIONS, CONNECTIONS), authority, path })
     }
 
-    async fn ask(&self, path: &str, template: &Template) -> Result<goadmit::Verdict, Failure> {
+    async fn ask(&self, path: &str, template: &Template) -> Result<go_rules::admission::Verdict, Failure> {
         let mut rng = seed::stream(0, "settle");
         let uid: [u8; UID_LEN] = seed::uid(&mut rng);
         let mut request = Request::new(Body::new(template.with_uid(&uid)));

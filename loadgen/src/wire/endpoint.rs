@@ -49,7 +49,7 @@ pub(crate) struct Tls<'a> {
     /// The client's certificate chain and its key, as PEM.
     pub identity: Option<(&'a str, &'a str)>,
     /// The clock by which certificates are looked at, if it is not the machine's.
-    pub pace: Option<gotls::Pace>,
+    pub pace: Option<go_rules::tls::Pace>,
 }
 
 /// A server. Cheap to clone.
@@ -144,8 +144,8 @@ fn client_config(ca_pem: &str, tls: Tls<'_>) -> Result<ClientConfig, EndpointErr
             "there is no `BEGIN CERTIFICATE` block: give the CA that signed the server's, as PEM".to_owned()
         ));
     }
-    let provider = gotls::provider();
-    let verifier = gotls::verifier(&trusted, &provider).map_err(|error| bad(error.to_string()))?;
+    let provider = go_rules::tls::provider();
+    let verifier = go_rules::tls::verifier(&trusted, &provider).map_err(|error| bad(error.to_string()))?;
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| bad(error.to_string()))?

@@ -10,7 +10,7 @@ mod review;
 
 use std::sync::Arc;
 
-use goadmit::{Answer, Asked, Refusal, Verdict};
+use go_rules::admission::{Answer, Asked, Refusal, Verdict};
 use http::StatusCode;
 use jiff::Timestamp;
 use mock_cel::Input;
@@ -272,7 +272,7 @@ async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Resul
         let content_type = reply.content_type.as_ref().map(http::HeaderValue::as_bytes);
         let answer = Answer { status: reply.status.as_u16(), content_type, body: &reply.body };
         let asked = Asked { uid: uid.as_bytes(), mutating: hook.mutating, version: hook.review };
-        goadmit::verdict(answer, asked).map_err(|refusal| unanswered(refusal, &reply))
+        go_rules::admission::verdict(answer, asked).map_err(|refusal| unanswered(refusal, &reply))
     });
     let answer = match tokio::time::timeout(hook.timeout, called).await {
         Ok(answer) => answer,

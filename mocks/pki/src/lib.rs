@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-pub use gotls::Pace;
+pub use go_rules::tls::Pace;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256, SigningKey,
@@ -228,14 +228,15 @@ impl std::fmt::Debug for Authority {
 /// authority is checked when one is offered; a client without one is let in, because bearer tokens are the other
 /// way to say who one is.
 pub fn server_config(pair: &Pair, clients_ca_pem: Option<&str>) -> Result<Arc<ServerConfig>, Error> {
-    let builder = ServerConfig::builder_with_provider(gotls::provider()).with_safe_default_protocol_versions()?;
+    let builder =
+        ServerConfig::builder_with_provider(go_rules::tls::provider()).with_safe_default_protocol_versions()?;
     let builder = match clients_ca_pem {
         None => builder.with_no_client_auth(),
         Some(ca_pem) => {
             let authorities = certificates(ca_pem)?;
             let roots = Arc::new(roots(ca_pem)?);
             let verifier =
-                WebPkiClientVerifier::builder_with_provider(roots, gotls::provider()).allow_unauthenticated();
+                WebPkiClientVerifier::builder_with_provider(roots, go_rules::tls::provider()).allow_unauthenticated();
             builder.with_client_cert_verifier(own_authority::OrItself::new(verifier.build()?, authorities))
         }
     };
@@ -248,8 +249,8 @@ pub fn server_config(pair: &Pair, clients_ca_pem: Option<&str>) -> Result<Arc<Se
 /// A client configuration that trusts `ca_pem` only, shows `pair` when the server asks, and offers `alpn` (most wanted
 /// first, for example `["h2"]`; empty offers nothing).
 pub fn client_config(ca_pem: &str, pair: Option<&Pair>, alpn: &[&str]) -> Result<Arc<ClientConfig>, Error> {
-    let provider = gotls::provider();
-    let verifier = gotls::verifier(&certificates(ca_pem)?, &provider)?;
+    let provider = go_rules::tls::provider();
+    let verifier = go_rules::tls::verifier(&certificates(ca_pem)?, &provider)?;
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .dangerous()

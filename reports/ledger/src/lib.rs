@@ -45,7 +45,7 @@
 use std::collections::VecDeque;
 
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
-use hlog::Histogram;
+use statistics::hlog::{self, Histogram};
 
 use held::HeldObservations;
 use memory::{Forgotten, Memory};

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use hlog::{Histogram, Lines, Row};
+use statistics::hlog::{self, Histogram, Lines, Row};
 
 use super::files::io_error;
 use super::sink::Sink;

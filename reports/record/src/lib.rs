@@ -14,7 +14,10 @@ mod crashes;
 mod end_state;
 mod events;
 mod evidence;
+#[cfg(any(test, feature = "example"))]
+pub mod example;
 mod files;
+mod hidden;
 mod last;
 mod latency;
 mod manifest;
@@ -39,6 +42,7 @@ pub use end_state::{
 pub use events::{EVENTS_MAX, Events};
 pub use evidence::{Evidence, ReadOn, STEPS_MAX, Step};
 pub use files::write_whole;
+pub use hidden::is_hidden;
 pub use latency::{BANDS, HistogramLog, Latency, RESPONSE_TAGS, Slice, band_edge_us, tag};
 pub use manifest::{
     Machine, Manifest, Need, PLANNED_FAULTS_MAX, Phases, PlannedFault, SCHEMA, Subject, Versions, WebhookPlan,
@@ -266,3 +270,6 @@ impl Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

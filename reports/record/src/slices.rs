@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use hlog::Histogram;
+use statistics::hlog::{self, Histogram};
 
 use super::files::{io_error, write_bytes};
 use super::latency::HistogramLog;

@@ -8,8 +8,8 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use hlog::Histogram;
 use serde::Serialize;
+use statistics::hlog::Histogram;
 
 use super::files::{chain, io_error, write_bytes, write_whole};
 use super::last::Last;

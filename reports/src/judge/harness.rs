@@ -81,7 +81,7 @@ fn whole(bytes: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::example::Example;
+    use crate::example::{Example, Judged as _};
     use crate::judge::{Judgement, Verdict};
     use crate::record::Interval;
 

@@ -4,6 +4,7 @@ use units::Span;
 
 use super::rule::{Findings, Name, Verdict};
 use crate::record::{Phase, Record, quantile_us, samples_needed};
+use crate::statistics::hlog::Histogram;
 use crate::words::{count, counted, micros};
 
 /// What is measured.
@@ -46,7 +47,7 @@ pub(super) fn judge(
     limit: Span,
 ) {
     let steady = record.latency.in_phase(measured.tag, Phase::Steady);
-    let n = steady.map_or(0, hlog::Histogram::len);
+    let n = steady.map_or(0, Histogram::len);
     let Some(value_us) = steady.and_then(|steady| quantile_us(steady, parts_per_thousand)) else {
         let needed = samples_needed(parts_per_thousand);
         let text = format!(

@@ -177,7 +177,7 @@ fn by_twos() -> impl FnMut(Vec<Interval>, Interval) -> Vec<Interval> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::example::Example;
+    use crate::example::{Example, Judged as _};
 
     fn budgets(example: &mut Example, json: &str) {
         example.manifest.budgets.memory = Some(serde_json::from_str(json).unwrap());

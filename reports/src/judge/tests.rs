@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::budgets::{Delivery, Events};
-use crate::example::{Example, FAULT_AT_MS, list, watch};
+use crate::example::{Example, FAULT_AT_MS, Judged as _, list, watch};
 use crate::ledger::Outcome;
 use crate::record::{
     ApiRow, End, EndReason, FaultEvent, FaultRow, Lost, Need, PlannedFault, Refused, RequestRow, Sees, StoredRow, Verb,

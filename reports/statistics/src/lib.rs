@@ -1,4 +1,4 @@
-//! Statistics: what the judges compute with.
+//! Statistics: what the judges compute with, and the histograms of a run record.
 //!
 //! Owns methods, never verdicts. Everything here is a pure function of its arguments: no file, no clock, no random number. Bounds are
 //! one-sided at the confidence that the caller names, unless a function says otherwise. Input that cannot be computed with is a typed
@@ -8,6 +8,7 @@ pub mod binomial;
 pub mod blocks;
 pub mod change_point;
 pub mod correlation;
+pub mod hlog;
 pub mod hodges_lehmann;
 pub mod normal;
 pub mod poisson;

@@ -7,12 +7,12 @@ use std::ops::Range;
 use std::path::Path;
 
 use facts::Change;
-use hlog::Histogram;
 use reports::ledger::Outcome;
 use reports::record::{
     AnomalyRow, End, EndReason, Evidence, FaultEvent, FaultRow, Interval, Manifest, Phase, REQUEST_LINES_MAX,
     RequestRow, STEPS_MAX, Sample, Step, Writer, tag,
 };
+use statistics::hlog::Histogram;
 
 pub const HOUR_MS: u64 = 3_600_000;
 pub const WARM_UP_MS: u64 = 600_000;

@@ -313,7 +313,11 @@ fn turn(own: &OwnKind, source: &mut Source, is_quiet: bool) -> Result<()> {
     if own.is_none() {
         return Ok(());
     }
-    let unseen = source.own(&own)?;
+    source.own(&own)?;
+    if witness.is_none() {
+        return Ok(());
+    }
+    let unseen = crate::unseen::forget(&mut source.scenario);
     if !unseen.is_empty() && !is_quiet {
         let witness = source.scenario.subject.witness.name();
         let unseen = unseen.join(", ");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use goadmit::Refusal;
+use go_rules::admission::{self, Refusal};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION};
 use hyper::{Request, Uri};
@@ -144,8 +144,8 @@ fn client_config(to: &Webhook, client: Client) -> Result<Arc<ClientConfig>, Prob
     if trusted.is_empty() {
         return problem("--ca: there is no `BEGIN CERTIFICATE` block in the file: give the CA certificate as PEM");
     }
-    let provider = gotls::provider();
-    let verifier = gotls::verifier(&trusted, &provider).map_err(|error| unusable(error.to_string()))?;
+    let provider = go_rules::tls::provider();
+    let verifier = go_rules::tls::verifier(&trusted, &provider).map_err(|error| unusable(error.to_string()))?;
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| Problem(error.to_string()))?;
     let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
@@ -376,9 +376,9 @@ fn judge(place: &Place, answer: &Answer, asked: &[u8]) -> Result<(), Problem> {
     }
     let asked: serde_json::Value = serde_json::from_slice(asked).unwrap_or_default();
     let uid = asked["request"]["uid"].as_str().unwrap_or_default().as_bytes();
-    let asked = goadmit::Asked { uid, mutating: true, version: goadmit::Version::V1 };
+    let asked = admission::Asked { uid, mutating: true, version: admission::Version::V1 };
     let said =
-        goadmit::verdict(goadmit::Answer { status: answer.status, content_type: None, body: &answer.body }, asked);
+        admission::verdict(admission::Answer { status: answer.status, content_type: None, body: &answer.body }, asked);
     if let Err(Refusal::Undecodable { .. } | Refusal::Empty { .. } | Refusal::Absent | Refusal::Type { .. }) = said {
         return problem(format!(
             "`{path}` of {at} answers, but not with an AdmissionReview ({quoted}): give the path of the webhook"

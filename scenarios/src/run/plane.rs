@@ -54,7 +54,7 @@ impl Plane {
         authority: &mock_pki::Authority,
         directory: &Path,
         names: Vec<String>,
-        pace: Option<gotls::Pace>,
+        pace: Option<go_rules::tls::Pace>,
     ) -> Result<Self> {
         let account = Account::of(scenario)?;
         let mut plane = match scenario.control_plane.kind {
@@ -250,7 +250,7 @@ async fn mock(
     authority: &mock_pki::Authority,
     directory: &Path,
     names: Vec<String>,
-    (account, pace): (Account, Option<gotls::Pace>),
+    (account, pace): (Account, Option<go_rules::tls::Pace>),
 ) -> Result<Mock> {
     let epoch = Instant::now();
     let (subject_token, harness_token) = (token(scenario.seed, &account.user), token(scenario.seed, HARNESS));

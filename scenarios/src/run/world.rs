@@ -60,7 +60,7 @@ pub(super) struct World {
     /// Since when the subject's own clock runs faster, if it does: one time for all of its processes.
     pub(super) clock_since_ns: i64,
     /// The same clock for those who look at its certificates.
-    pub(super) pace: Option<gotls::Pace>,
+    pub(super) pace: Option<go_rules::tls::Pace>,
     /// How long a serving certificate of the subject is valid, by its own clock.
     valid: Option<Duration>,
     /// The names of Services that it is for.
@@ -100,7 +100,7 @@ impl World {
         let authority = Arc::new(mock_pki::Authority::generate("longhaul")?);
         let rate = scenario.clock_rate();
         let clock_since_ns = mock_clock::now();
-        let pace = (rate > 1).then(|| gotls::Pace::from_now(rate));
+        let pace = (rate > 1).then(|| go_rules::tls::Pace::from_now(rate));
         let namespace = Endpoint::namespace(&scenario.faults)?;
         let names: Vec<String> = namespace.iter().map(|namespace| namespace.address().to_string()).collect();
         let plane = Plane::start(scenario, &authority, directory.path(), names, pace).await?;

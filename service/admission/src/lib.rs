@@ -3,10 +3,9 @@
 //! Owns the webhook's meaning: parse, exempt, walk, policy, resolve, validate, decide, patch. Listening, TLS and shutdown belong to `edge`;
 //! admission does not know of `watch`.
 
-pub use service_admission_config as config;
-
 #[doc(hidden)]
 pub mod bench;
+pub mod config;
 mod current;
 mod deadline;
 mod decide;

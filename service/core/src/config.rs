@@ -1,24 +1,265 @@
-//! The kit that configurations are made with.
+//! The kit that configurations are made with: text to checked values, everything refused at the start.
+//!
+//! Owns the error that names file, line, column and the nearest key, and how the sections of a file come together. Which sections there
+//! are is said by whoever reads the file: each role brings its own, with its keys, defaults and their reasons. It opens no file but the
+//! configuration itself; certificates and keys are read by whoever uses them.
 
-pub use service_core_config::*;
+mod process;
+pub mod quantity;
+mod section;
 
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
+use std::any::Any;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-    use super::quantity::*;
+use serde::de::DeserializeOwned;
 
-    #[test]
-    fn units_scale_and_unknown_ones_are_named() {
-        assert_eq!(span("200ms"), Ok(Span(Duration::from_millis(200))));
-        assert_eq!(span("10m"), Ok(Span(Duration::from_mins(10))));
-        assert_eq!(size("4MiB"), Ok(Size(4 << 20)));
-        assert_eq!(span("5").unwrap_err().to_string(), "`5` has no unit: write for example `5s`");
-        assert_eq!(
-            size("4MB").unwrap_err().to_string(),
-            "`4MB` has the unknown unit `MB`: use one of B, KiB, MiB, GiB"
-        );
-        assert!(span("-5s").unwrap_err().to_string().contains("whole number"));
-        assert!(span("999999999999999999h").unwrap_err().to_string().contains("too large"));
+pub use process::{Health, Kubernetes, Level, Log, LogFormat, Shutdown};
+pub use section::{Environment, Kind, Section, kind};
+use section::{Keys, Value};
+
+/// The version of the file's keys. A file without one is of the first.
+pub const VERSION: u32 = 1;
+/// Most webhook configurations that are named in one place; more are somebody else's.
+const WEBHOOKS_MAX: usize = 8;
+
+/// The sections of one file, checked.
+#[derive(Debug, Clone)]
+pub struct Config {
+    sections: Vec<(&'static Kind, Option<Box<dyn Value>>)>,
+}
+
+/// Why a configuration is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("failed to read the configuration {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Error of the system.
+        source: std::io::Error,
+    },
+    /// The text is not a configuration.
+    #[error("{}{at}: {what}{hint}", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Line and column, when known.
+        at: At,
+        /// The reason.
+        what: String,
+        /// The remedy, starting with a separator; empty when there is none.
+        hint: String,
+    },
+    /// A value that cannot be used.
+    #[error("{}: {key}: {what}", path.display())]
+    Value {
+        /// The file.
+        path: PathBuf,
+        /// The key, dotted.
+        key: String,
+        /// The reason and the remedy.
+        what: String,
+    },
+}
+
+/// Line and column in the file, both from 1; displays as `:3:7` or as nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct At(pub Option<(u64, u64)>);
+
+impl fmt::Display for At {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some((line, column)) => write!(out, ":{line}:{column}"),
+            None => Ok(()),
+        }
     }
+}
+
+impl Config {
+    /// Reads and checks the sections of the file at `path`. Relative paths inside are taken from its folder. What the environment says
+    /// counts before it.
+    pub fn load(path: &Path, kinds: &'static [Kind]) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
+        let mut config = Self::parse(&text, path, kinds)?;
+        config.overrule(&Environment(&|name| std::env::var(name).ok()))?;
+        Ok(config)
+    }
+
+    /// Checks `text` as if it had been read from `path`.
+    pub fn parse(text: &str, path: &Path, kinds: &'static [Kind]) -> Result<Self, Error> {
+        let version = if is_empty(text) { None } else { Keys(kinds).read(text, path)? };
+        let check = Checker { path, folder: path.parent().unwrap_or(Path::new("")) };
+        if let Some(version) = version.filter(|version| *version != VERSION) {
+            let what = format!("{version} is not known to this program: it knows {VERSION}");
+            return Err(check.value("version", what));
+        }
+        let section = |kind: &'static Kind| Ok((kind, (kind.parse)(text, &check)?));
+        Ok(Self { sections: kinds.iter().map(section).collect::<Result<_, Error>>()? })
+    }
+
+    /// Lays what the environment says over the file.
+    pub fn overrule(&mut self, environment: &Environment<'_>) -> Result<(), Error> {
+        self.sections
+            .iter_mut()
+            .filter_map(|(_, section)| section.as_mut())
+            .try_for_each(|one| one.overrule(environment))
+    }
+
+    /// The section, when the file has it or it has defaults.
+    pub fn find<S: Section>(&self) -> Option<&S> {
+        self.sections
+            .iter()
+            .filter_map(|(_, section)| section.as_deref())
+            .find_map(|one| (one as &dyn Any).downcast_ref())
+    }
+
+    /// Whether there is such a section.
+    pub fn has<S: Section>(&self) -> bool {
+        self.find::<S>().is_some()
+    }
+
+    /// The same, to change it.
+    pub fn find_mut<S: Section>(&mut self) -> Option<&mut S> {
+        self.sections
+            .iter_mut()
+            .filter_map(|(_, section)| section.as_deref_mut())
+            .find_map(|one| (one as &mut dyn Any).downcast_mut())
+    }
+
+    /// A section that is always there.
+    pub fn of<S: Section>(&self) -> &S {
+        self.find().expect("a section with defaults is in every configuration whose kinds name it")
+    }
+
+    /// Takes from `fresh` what may change while the process runs; answers what of it is new.
+    pub fn take(&mut self, fresh: &Self) -> Vec<&'static str> {
+        let pairs = self.sections.iter_mut().zip(&fresh.sections);
+        let pairs = pairs.filter_map(|((_, old), (_, new))| Some((old.as_mut()?, new.as_deref()?)));
+        pairs.flat_map(|(old, new)| old.take(new)).collect()
+    }
+
+    /// The sections that differ, by their first keys.
+    pub fn differences(&self, other: &Self) -> Vec<&'static str> {
+        let same = |one: &Option<Box<dyn Value>>, two: &Option<Box<dyn Value>>| match (one, two) {
+            (Some(one), Some(two)) => one.equals(&**two),
+            (one, two) => one.is_none() && two.is_none(),
+        };
+        let pairs = self.sections.iter().zip(&other.sections);
+        pairs.filter(|((_, one), (_, two))| !same(one, two)).map(|((kind, _), _)| kind.keys[0]).collect()
+    }
+
+    /// The files that it names and that say what may change while the process runs.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.sections.iter().filter_map(|(_, section)| section.as_deref()).flat_map(Value::files).collect()
+    }
+
+    /// Lays what no example can say over `shown`: defaults that follow other keys, and what is not there by default.
+    pub fn show(&self, shown: &mut serde_json::Map<String, serde_json::Value>) {
+        for (kind, section) in &self.sections {
+            match section {
+                Some(section) => section.show(shown),
+                None => kind.keys.iter().for_each(|key| drop(shown.remove(*key))),
+            }
+        }
+    }
+}
+
+/// An empty file is a valid configuration of defaults; the parser calls it a missing document.
+pub fn is_empty(text: &str) -> bool {
+    text.lines().all(|line| line.trim().is_empty() || line.trim().starts_with('#'))
+}
+
+/// What the parser says is wrong.
+pub type YamlError = serde_saphyr::Error;
+
+/// Reads YAML.
+pub fn yaml<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+    serde_saphyr::from_str(text)
+}
+
+/// The error of the parser about `path`, with the place and the remedy.
+pub fn parse_error(error: &YamlError, path: &Path) -> Error {
+    let error = error.without_snippet();
+    let at = At(error.location().map(|at| (at.line(), at.column())).filter(|&(line, _)| line > 0));
+    let (what, hint) = match error {
+        serde_saphyr::Error::SerdeUnknownField { field, expected, .. } => {
+            (format!("unknown key `{field}`"), nearest(field, expected))
+        }
+        serde_saphyr::Error::SerdeUnknownVariant { variant, expected, .. } => {
+            (format!("unknown value `{variant}`"), format!("; use one of {}", expected.join(", ")))
+        }
+        serde_saphyr::Error::SerdeMissingField { field, .. } => {
+            (format!("the key `{field}` is missing"), String::new())
+        }
+        serde_saphyr::Error::Message { msg, .. } => (msg.clone(), String::new()),
+        other => (other.to_string().lines().next().unwrap_or_default().to_owned(), String::new()),
+    };
+    Error::Parse { path: path.into(), at, what, hint }
+}
+
+fn nearest(field: &str, expected: &[&str]) -> String {
+    let best = expected.iter().max_by(|a, b| {
+        strsim::jaro_winkler(field, a).total_cmp(&strsim::jaro_winkler(field, b)).then_with(|| b.cmp(a))
+    });
+    match best {
+        // Below this similarity a guess confuses more than the plain list.
+        Some(best) if strsim::jaro_winkler(field, best) > 0.75 => format!("; did you mean `{best}`?"),
+        _ => format!("; the keys here are {}", expected.join(", ")),
+    }
+}
+
+/// Checks the values of one file.
+#[derive(Debug, Clone, Copy)]
+pub struct Checker<'a> {
+    /// The file, for messages.
+    pub path: &'a Path,
+    /// Where relative paths are taken from.
+    pub folder: &'a Path,
+}
+
+impl Checker<'_> {
+    /// The duration, or its default.
+    pub fn positive(&self, key: &str, span: Option<quantity::Span>, default: Duration) -> Result<Duration, Error> {
+        match span {
+            None => Ok(default),
+            Some(quantity::Span(Duration::ZERO)) => Err(self.value(key, "must be longer than zero")),
+            Some(quantity::Span(duration)) => Ok(duration),
+        }
+    }
+
+    /// A number that has to lie between two others.
+    pub fn within(&self, key: &str, value: u64, least: u64, most: u64) -> Result<usize, Error> {
+        match usize::try_from(value) {
+            Ok(size) if (least..=most).contains(&value) => Ok(size),
+            _ => Err(self.value(key, format!("{value} is out of range: {least} to {most}"))),
+        }
+    }
+
+    /// Refuses a text that is no name of an object.
+    pub fn object_name(&self, key: &str, text: Option<&String>) -> Result<(), Error> {
+        if text.is_some_and(|text| !is_name(text)) {
+            return Err(self.value(key, "is no name: write lower-case letters, digits, dots and dashes"));
+        }
+        Ok(())
+    }
+
+    /// Refuses a list of webhook configurations that cannot be asked for.
+    pub fn webhook_names(&self, key: &str, names: &[String]) -> Result<(), Error> {
+        self.within(key, names.len() as u64, 1, WEBHOOKS_MAX as u64)?;
+        names.iter().try_for_each(|name| self.object_name(key, Some(name)))
+    }
+
+    /// The error about a value.
+    pub fn value(&self, key: impl Into<String>, what: impl Into<String>) -> Error {
+        Error::Value { path: self.path.into(), key: key.into(), what: what.into() }
+    }
+}
+
+/// A DNS subdomain (RFC 1123), as far as a path is safe with it; the API server says the rest.
+fn is_name(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+    !text.is_empty() && text.len() <= 253 && text.bytes().all(inner) && !text.starts_with('.')
 }

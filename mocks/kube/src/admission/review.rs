@@ -1,7 +1,7 @@
-//! The `AdmissionReview` of a request (admission.k8s.io/v1 and v1beta1). What the answers say is told by `goadmit`.
+//! The `AdmissionReview` of a request (admission.k8s.io/v1 and v1beta1). What the answers say is told by `go_rules::admission`.
 
 use bytes::Bytes;
-use goadmit::Version;
+use go_rules::admission::Version;
 use mock_objects::kinds::Meaning;
 use serde_json::{Value, json};
 

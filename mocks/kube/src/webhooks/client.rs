@@ -137,7 +137,7 @@ impl Client {
             let mut body = collected.map_err(|error| failed(Why::Body(error)))?.to_bytes();
             self.give_back(target, sender);
             if is_packed {
-                let plain = goadmit::unpack(&body, ANSWER_MAX_BYTES);
+                let plain = go_rules::admission::unpack(&body, ANSWER_MAX_BYTES);
                 body = plain.map_err(|problem| failed(Why::Packed(format!("{problem:?}"))))?.into();
             }
             return Ok(Reply { status, content_type, body });

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use goadmit::Version as ReviewVersion;
+use go_rules::admission::Version as ReviewVersion;
 use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use mock_cel::Program;

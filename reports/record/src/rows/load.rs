@@ -1,8 +1,8 @@
 //! What load, calls and churn came to in an interval, and the points of their latencies.
 
-use hlog::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use statistics::hlog::{self, Histogram};
 
 /// Calls of one registered webhook, by the control plane's own account.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

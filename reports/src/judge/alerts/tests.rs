@@ -1,6 +1,6 @@
 //! Each planted fault of what was recorded of alerts makes exactly its finding fire; the clean twin none.
 
-use crate::example::Example;
+use crate::example::{Example, Judged as _};
 use crate::record::AlertsRow;
 
 fn alerted() -> Example {

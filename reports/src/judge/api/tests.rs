@@ -1,6 +1,6 @@
 //! Each planted fault of what was recorded of calls makes exactly its finding fire; the clean twin none.
 
-use crate::example::Example;
+use crate::example::{Example, Judged as _};
 use crate::record::{CallsRow, Quantiles, tag};
 
 /// A record with calls in every interval, all of them right, and every limit set.

@@ -1,6 +1,6 @@
 //! Parents of a record that had too many children.
 
-use crate::example::Example;
+use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, Verdict, Word};
 use crate::record::{Objects, Orphaned, Siblings, TooMany};
 

@@ -50,7 +50,7 @@ fn told(row: &CrashRow) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::example::Example;
+    use crate::example::{Example, Judged as _};
     use crate::judge::{self, Judgement, Verdict};
 
     /// The clean example with these crashes and these budgets.

@@ -5,6 +5,7 @@ use units::Span;
 use super::micros_of;
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record, quantile_us, tag};
+use crate::statistics::hlog::Histogram;
 use crate::statistics::proportion::{Side, samples_when_none, side_of};
 use crate::words::{count, micros};
 
@@ -22,11 +23,11 @@ impl Rule for P99 {
 fn judge(record: &Record, limit: Span, findings: &mut Findings) {
     let limit_us = micros_of(limit);
     let lag = record.latency.whole(tag::LAG);
-    let n = lag.as_ref().map_or(0, hlog::Histogram::len);
+    let n = lag.as_ref().map_or(0, Histogram::len);
     // Whole buckets: a value in the bucket of the limit counts as within it.
     let within = lag.as_ref().map_or(0, |lag| lag.count_between(0, limit_us));
     let beyond = n - within.min(n);
-    let max_us = lag.as_ref().filter(|lag| !lag.is_empty()).map_or(0, hlog::Histogram::max);
+    let max_us = lag.as_ref().filter(|lag| !lag.is_empty()).map_or(0, Histogram::max);
     let p99_us = lag.as_ref().and_then(|lag| quantile_us(lag, 990));
     let observed = match p99_us {
         Some(p99_us) => micros(p99_us),

@@ -1,6 +1,6 @@
 //! The end state in a record: each thing that is wrong with it makes exactly its finding fire.
 
-use crate::example::Example;
+use crate::example::{Example, Judged as _};
 use crate::judge::{DRIFT, Judgement, Verdict};
 use crate::record::{
     ChildProblem, ChildProblemKind, ChildrenState, Difference, DifferenceKind, Differences, Drifted, EndState,

@@ -1,6 +1,6 @@
 //! Objects of a record that hang in their deletion.
 
-use crate::example::Example;
+use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, Verdict, Word};
 use crate::record::{Hanging, Held, Objects, PutOn, Refusals};
 

@@ -1,6 +1,6 @@
 //! Records of a subject that makes again, or deletes, what others made.
 
-use crate::example::Example;
+use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, Verdict, Word};
 use crate::record::{Carried, Deed, Foreign, Objects, Read};
 

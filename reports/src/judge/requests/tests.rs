@@ -7,7 +7,7 @@ use super::hot_loop::{WINDOW_MS, fruitless, most_in_window};
 use super::open::most_open;
 use super::revisions::{stale, unanchored};
 use super::{Asked, connections};
-use crate::example::{Example, list, watch};
+use crate::example::{Example, Judged as _, list, watch};
 use crate::judge::{Judgement, Verdict, judge};
 use crate::record::{EndedBy, RequestRow, RequestSummary, Verb};
 

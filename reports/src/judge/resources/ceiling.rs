@@ -81,7 +81,7 @@ fn judge_ceiling(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::example::Example;
+    use crate::example::{Example, Judged as _};
 
     /// Kubelets tell memory; that they tell no descriptors is no proof that there are few.
     #[test]

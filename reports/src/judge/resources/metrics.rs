@@ -126,7 +126,7 @@ fn never(record: &Record, series: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::example::Example;
+    use crate::example::{Example, Judged as _};
     use crate::judge::{Finding, Verdict};
 
     /// The findings of limits on the series `queue`.

@@ -186,7 +186,7 @@ fn undecided(record: &Record, findings: &mut Findings, of: &Of<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::example::Example;
+    use crate::example::{Example, Judged as _};
 
     /// The verdict of a budget for the clean example, spoilt.
     fn verdict(budget: &str, spoil: impl Fn(&mut Example)) -> Verdict {

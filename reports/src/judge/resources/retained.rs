@@ -175,7 +175,7 @@ fn still_falling(after: &[(u64, u64)], target: f64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::example::Example;
+    use crate::example::{Example, Judged as _};
     use crate::judge::Finding;
 
     const MIB: u64 = 1 << 20;

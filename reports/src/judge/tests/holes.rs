@@ -1,6 +1,6 @@
 //! A hole in each of the harness's audits: what it leaves open is undecided and said in the summary, and what was broken beside it stays broken.
 
-use crate::example::{Example, LENGTH_MS};
+use crate::example::{Example, Judged as _, LENGTH_MS};
 use crate::judge::{Judgement, Verdict};
 use crate::ledger::Outcome;
 use crate::record::{

@@ -240,7 +240,7 @@ pub(super) fn spare(record: &Record, may_be: &[Name], findings: &mut Findings) {
 
 #[cfg(test)]
 mod tests {
-    use crate::example::Example;
+    use crate::example::{Example, Judged as _};
     use crate::judge::{Judgement, Verdict};
     use crate::record::{End, EndReason, tag};
 

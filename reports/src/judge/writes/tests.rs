@@ -1,6 +1,6 @@
 //! Writes in the quiet of a record.
 
-use crate::example::Example;
+use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, Verdict, Word};
 use crate::record::{Flip, Objects, Quiet, Rewritten};
 

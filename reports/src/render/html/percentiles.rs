@@ -2,11 +2,10 @@
 //!
 //! Owns that chart. Beyond the point with fewer than 100 samples the curve is faint: single samples are shown, not claimed.
 
-use hlog::Histogram;
-
 use super::chart::{Chart, Curve, Tick, path, position, reach};
 use super::scale::{Scale, whole};
 use crate::record::{Phase, Record, SAMPLES_BEYOND, tag};
+use crate::statistics::hlog::{self, Histogram};
 use crate::words::{counted, micros};
 
 /// Points of a curve for each nine.

@@ -2,16 +2,18 @@
 //!
 //! Reads files; makes no connection. What is not supported (exec plugins, switched-off verification) is refused by name.
 
+mod file;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use parking_lot::Mutex;
-use service_core_config::{YamlError, kubeconfig};
 use sha2::{Digest as _, Sha256};
 
 use crate::authority::{self, Authority};
+use crate::config::YamlError;
 use crate::wire::{self, Identity, Origin, TlsError, Trust};
 
 /// Where Kubernetes mounts the credentials of a pod.
@@ -107,7 +109,7 @@ impl Cluster {
     fn from_file(path: &Path) -> Result<Self, KubeconfigError> {
         let text = String::from_utf8_lossy(&read(path)?).into_owned();
         let mut seen = Sha256::new_with_prefix(&text);
-        let file = kubeconfig::read(&text)
+        let file = file::read(&text)
             .map_err(|source| KubeconfigError::Parse { path: path.into(), source: Box::new(source) })?;
         let value = |what: String| KubeconfigError::Value { path: path.into(), what };
         let context = file.contexts.into_iter().find(|context| context.name == file.current_context);

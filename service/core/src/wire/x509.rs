@@ -1,6 +1,131 @@
 //! Facts of a certificate besides its key: its names and its end.
+//!
+//! Pure. Trust is decided elsewhere; nothing here verifies a signature.
 
-pub use service_core_x509::*;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
+use x509_cert::Certificate;
+use x509_cert::crl::CertificateList;
+use x509_cert::der::asn1::{Ia5StringRef, PrintableStringRef, Utf8StringRef};
+use x509_cert::der::oid::db::rfc4519::CN;
+use x509_cert::der::oid::db::rfc5280::ID_KP_CLIENT_AUTH;
+use x509_cert::der::{Any, Decode as _, Tag, Tagged as _};
+use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::ext::pkix::{ExtendedKeyUsage, SubjectAltName};
+
+/// Names of one certificate that are looked at; more are of no use to anybody honest.
+const NAMES_MAX: usize = 64;
+
+/// An alternative name, of its kind: `a.corp` as a URI is not the DNS name `a.corp`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Alternative {
+    /// A DNS name.
+    Dns(String),
+    /// A mail address.
+    Mail(String),
+    /// A URI.
+    Uri(String),
+}
+
+/// Facts of a certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// The common name, then DNS names, URIs and mail addresses, as written; at most 64.
+    pub names: Vec<String>,
+    /// How many of `names`, from the first, are common names: those are text that an authority need not have checked.
+    pub common_names: usize,
+    /// Its alternative names, of their kinds; at most 64.
+    pub alternatives: Vec<Alternative>,
+    /// Whether it says that it is for clients (RFC 5280, section 4.2.1.12).
+    pub is_for_clients: bool,
+    /// First moment of its validity.
+    pub not_before: SystemTime,
+    /// Last moment of its validity.
+    pub not_after: SystemTime,
+}
+
+impl Alternative {
+    /// As written.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Dns(text) | Self::Mail(text) | Self::Uri(text) => text,
+        }
+    }
+}
+
+impl Facts {
+    /// Whether it is not valid any more at `now`.
+    pub fn is_expired(&self, now: SystemTime) -> bool {
+        now > self.not_after
+    }
+
+    /// The name for logs and accounts: the first alternative name, without one `CN=` and the common name.
+    pub fn identity(&self) -> String {
+        match (self.names.get(self.common_names), self.names.first()) {
+            (Some(name), _) => name.clone(),
+            (None, Some(common)) => format!("CN={common}"),
+            (None, None) => "(no name)".into(),
+        }
+    }
+
+    /// For how long it is valid in all.
+    pub fn lifetime(&self) -> Duration {
+        self.not_after.duration_since(self.not_before).unwrap_or_default()
+    }
+}
+
+/// Reads `certificate`; `None` when it is no X.509 certificate.
+pub fn facts(certificate: &CertificateDer<'_>) -> Option<Facts> {
+    let certificate = Certificate::from_der(certificate).ok()?.tbs_certificate;
+    let subject = certificate.subject.0.iter().flat_map(|part| part.0.iter());
+    let common: Vec<_> = subject.filter(|part| part.oid == CN).filter_map(|part| text(&part.value)).collect();
+    let common_names = common.len().min(NAMES_MAX);
+    let alternative = certificate.get::<SubjectAltName>().ok().flatten().map(|(_, names)| names.0).unwrap_or_default();
+    let alternative = alternative.into_iter().filter_map(|name| match name {
+        GeneralName::DnsName(name) => Some(Alternative::Dns(name.to_string())),
+        GeneralName::Rfc822Name(name) => Some(Alternative::Mail(name.to_string())),
+        GeneralName::UniformResourceIdentifier(name) => Some(Alternative::Uri(name.to_string())),
+        _ => None,
+    });
+    let alternatives: Vec<_> = alternative.take(NAMES_MAX).collect();
+    let purposes = certificate.get::<ExtendedKeyUsage>().ok().flatten();
+    let at = |time: x509_cert::time::Time| UNIX_EPOCH + time.to_unix_duration();
+    Some(Facts {
+        names: common
+            .into_iter()
+            .chain(alternatives.iter().map(|name| name.text().to_owned()))
+            .take(NAMES_MAX)
+            .collect(),
+        common_names,
+        alternatives,
+        is_for_clients: purposes.is_some_and(|(_, purposes)| purposes.0.contains(&ID_KP_CLIENT_AUTH)),
+        not_before: at(certificate.validity.not_before),
+        not_after: at(certificate.validity.not_after),
+    })
+}
+
+/// The first moment at which one of `chain` is not valid any more, as seconds since 1970; `None` when none can be read.
+pub fn expiry(chain: &[CertificateDer<'_>]) -> Option<i64> {
+    let first = chain.iter().filter_map(|certificate| facts(certificate)).map(|facts| facts.not_after).min()?;
+    let since = first.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    i64::try_from(since.as_secs()).ok()
+}
+
+/// The first moment at which one of `lists` is out of date; `None` when there is none, or none of them says.
+pub fn lists_end(lists: &[CertificateRevocationListDer<'_>]) -> Option<SystemTime> {
+    let ends = lists.iter().filter_map(|list| CertificateList::from_der(list).ok()?.tbs_cert_list.next_update);
+    ends.map(|time| UNIX_EPOCH + time.to_unix_duration()).min()
+}
+
+fn text(value: &Any) -> Option<String> {
+    match value.tag() {
+        Tag::Utf8String => value.decode_as::<Utf8StringRef<'_>>().ok().map(|text| text.as_str().to_owned()),
+        Tag::PrintableString => value.decode_as::<PrintableStringRef<'_>>().ok().map(|text| text.as_str().to_owned()),
+        Tag::Ia5String => value.decode_as::<Ia5StringRef<'_>>().ok().map(|text| text.as_str().to_owned()),
+        _ => None,
+    }
+}
 
 #[cfg(test)]
 mod tests {

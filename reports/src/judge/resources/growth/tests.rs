@@ -1,4 +1,4 @@
-use crate::example::Example;
+use crate::example::{Example, Judged as _};
 use crate::judge::Finding;
 use crate::judge::Verdict;
 

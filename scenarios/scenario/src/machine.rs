@@ -1,0 +1,36 @@
+//! The machine and the build, as the run record names them.
+
+use std::path::Path;
+
+use record::Machine;
+use sha2::{Digest, Sha256};
+
+mod git;
+
+/// What this machine is. Unknown parts are empty: they never stop a run.
+pub fn machine() -> Machine {
+    let uname = rustix::system::uname();
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total_kib = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
+    Machine {
+        cores: std::thread::available_parallelism().map_or(0, |cores| u32::try_from(cores.get()).unwrap_or(0)),
+        memory_bytes: total_kib.and_then(|kib| kib.trim().parse::<u64>().ok()).unwrap_or(0) * 1024,
+        kernel: uname.release().to_string_lossy().into_owned(),
+        cpu: model.map(|(_, name)| name.trim().to_owned()).unwrap_or_default(),
+    }
+}
+
+/// SHA-256 of a file, as `sha256:<hex>`.
+pub fn digest(path: &Path) -> std::io::Result<String> {
+    let mut file = std::fs::File::open(path)?;
+    let mut hasher = Sha256::new();
+    std::io::copy(&mut file, &mut hasher)?;
+    Ok(format!("sha256:{}", hex::encode(hasher.finalize())))
+}
+
+/// The revision that is checked out where the harness runs, when it runs in a checkout.
+pub fn git_revision() -> Option<String> {
+    git::revision(Path::new("."))
+}

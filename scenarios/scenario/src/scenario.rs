@@ -1,0 +1,309 @@
+//! The scenario file: what a run consists of, as people write it.
+//!
+//! This module owns the YAML shape and its checks. It does not run anything. Each section that belongs to another
+//! crate (admission load, churn, faults, budgets) is that crate's own type: this module only puts them together.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use loadgen::churn::Pace;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::Span;
+
+mod about;
+mod alerts;
+mod children;
+mod faults;
+mod files;
+mod given;
+mod http;
+pub mod library;
+mod manifests;
+mod metrics;
+mod objects;
+mod own;
+mod parse;
+mod phases;
+mod played;
+mod rbac;
+mod reach;
+mod readiness;
+mod registry;
+mod repro;
+mod restart_policy;
+mod shared_cache;
+mod spelling;
+mod subject;
+mod upkeep;
+mod validate;
+mod webhook;
+mod workloads;
+mod written;
+
+pub use crate::witness::Witness;
+pub use alerts::{Alerts, Beside};
+pub use children::{By, Children, Drift, Kinds};
+pub use faults::Faults;
+pub use files::{digest as files_digest, digest_of_programs};
+pub use given::{
+    DOCKER_CONFIG, FREE_PORTS, Given, KUBECONFIG, METRICS_PORT_NAME, NAMESPACE, TLS_CERT, TLS_DIR, TLS_KEY, WATCH,
+    WEBHOOK_PORT, is_written,
+};
+pub use http::Http;
+pub use manifests::{Manifest, read as read_manifests};
+pub use metrics::Metrics;
+pub use metrics::{METRICS_PORT, series};
+pub use own::Own;
+pub use parse::{Error, Source};
+pub use phases::{PhaseClock, Phases};
+pub use played::cannot;
+pub use rbac::{Rbac, Rule};
+pub use reach::Ground;
+pub use reach::{Outside, Reach};
+pub use readiness::{Readiness, Which};
+pub use registry::{Auth, LockUse, RateLimit, Registry, RegistryKind};
+pub use repro::{Need, Repro, Row};
+pub use restart_policy::Delays;
+pub use restart_policy::{BackOff, Restart};
+pub use shared_cache::{Away, SharedCache};
+pub use spelling::nearest;
+pub use subject::{Attach, Build, Command, Deployment, PodsOf, Process, Role, Service, Subject, SubjectKind};
+pub use subject::{DeploymentImage, Other, Planned, Scene, ServicePort, Start, Wiring, host_and_port};
+pub use upkeep::{Certificates, Restarts, TrustedKeys, ValidatorDelay, ValidatorRestarts};
+pub use webhook::{Configuration, Hook};
+pub use webhook::{FailurePolicy, HookRule, Install, MatchCondition, Registration, ReinvocationPolicy, Serves};
+pub use workloads::Workloads;
+pub use written::{parts, written};
+
+/// Runs with the same seed have the same plan; this is the seed when a file names none.
+const DEFAULT_SEED: u64 = 1;
+/// Bookmarks every second: a real server sends one a minute, far too rarely for a run of a minute to show anything.
+const DEFAULT_BOOKMARKS_EVERY: Span = Span::from_secs(1);
+
+/// One scenario: the question, the world, the subject, what happens to it, and what decides.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Scenario {
+    /// Always `longhaul/v1`.
+    pub api_version: ApiVersion,
+    /// Short name; part of the record's directory. Lower-case letters, digits and `-`.
+    pub name: String,
+    /// The question that this scenario answers, in a sentence or two.
+    pub description: String,
+    /// Load, churn and faults are planned from this number.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// How long each part of the run takes.
+    pub phases: Phases,
+    /// What answers the Kubernetes API.
+    #[serde(default)]
+    pub control_plane: ControlPlane,
+    /// What answers for images.
+    #[serde(default)]
+    pub registry: Registry,
+    /// The system under test.
+    pub subject: Subject,
+    /// Admission load, or nothing.
+    #[serde(default)]
+    pub admission: Option<loadgen::admission::Config>,
+    /// Calls of the subject's API over Deployments, or nothing. For the built-in service, which offers it in such a run. Beside `churn`, `script`
+    /// or `admission`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<loadgen::calls::Config>,
+    /// Receivers of alerts, which the built-in service is told of, or nothing. What they are told is compared with the answers to `admission`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alerts: Option<Alerts>,
+    /// A Redis that the built-in service keeps verdicts in, or nothing. Needs `registry: {signed: true}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_cache: Option<SharedCache>,
+    /// Object churn, or nothing; a list churns several resources at once.
+    #[serde(default)]
+    pub churn: loadgen::churn::Sections,
+    /// Writes at exact times, or after the hit of a fault; beside churn or instead of it.
+    #[serde(default)]
+    pub script: Option<loadgen::script::Config>,
+    /// What goes wrong, and when. Times count from the start of the warm-up; a fault without a time is armed before the subject
+    /// starts. A list, or `random: {every, from}` with faults that the seed draws, and perhaps `planned` with a list beside it.
+    #[serde(default)]
+    pub faults: Faults,
+    /// What decides the verdict.
+    #[serde(default)]
+    pub budgets: record::budgets::Budgets,
+    /// The documented bug that the scenario shows.
+    #[serde(default)]
+    pub repro: Option<Repro>,
+}
+
+/// So long before the end of the steady phase every drawn fault is over, if healing is not given longer.
+const HEAL_LEAST: Duration = Duration::from_secs(10);
+
+impl Scenario {
+    /// Draws the faults of `faults.random` by seed and length; to be asked again after either has changed. The first comes after the
+    /// warm-up. After the last one there is the time that `budgets.events.heal` gives, of which the drain is a part.
+    pub fn draw(&mut self) -> Result<(), mock_faults::random::Error> {
+        let heal = self.budgets.events.as_ref().and_then(|events| events.heal).unwrap_or_default();
+        let rest = heal.0.saturating_sub(self.phases.drain.0).max(HEAL_LEAST);
+        let churned = self.churn.first().map(|churn| churn.resource.as_str());
+        let (from, to) = (self.phases.warm_up.0, self.phases.loaded().saturating_sub(rest));
+        let resource = churned.and_then(|text| text.split(['.', '/']).next());
+        self.faults.draw(self.seed, &mock_faults::random::Window { from, to, resource, planned: &[] })
+    }
+
+    /// How many times faster the subject's own clock runs.
+    pub fn clock_rate(&self) -> u32 {
+        self.subject.upkeep().clock_rate.unwrap_or(1).max(1)
+    }
+
+    /// Makes lengths and rates as they really are, where they were written by a clock that goes so many times faster.
+    pub fn by_real_clock(&mut self, rate: u32) {
+        self.phases.by_real_clock(rate);
+        let Some(times) = self.phases.hurry_rates(rate) else { return };
+        let faster = |rate: &mut units::Rate| *rate = units::Rate::per_second(rate.as_per_second() * times);
+        self.admission.iter_mut().for_each(|load| faster(&mut load.rate));
+        for section in &mut self.churn.0 {
+            if let Pace::At(rate) = &mut section.rate {
+                faster(rate);
+            }
+        }
+    }
+
+    /// How many times shorter everything lives that the control plane lets live for a while.
+    pub fn compression(&self) -> u32 {
+        self.control_plane.compress.or(self.subject.upkeep().clock_rate).unwrap_or(1).max(1)
+    }
+
+    /// What is judged, as names and spellings: `packages.longhaul.dev` and `packages.longhaul.dev/v1alpha1`. That is what the
+    /// subject is told to watch, or else what script and churn write; nothing where it watches nothing.
+    pub fn judged(&self) -> Vec<(String, String)> {
+        if self.subject.watches_nothing() {
+            return Vec::new();
+        }
+        let written =
+            self.script.iter().map(|script| &script.resource).chain(self.churn.iter().map(|churn| &churn.resource));
+        let told: Vec<&String> =
+            if self.subject.watches.is_empty() { written.collect() } else { self.subject.watches.iter().collect() };
+        let mut judged: Vec<(String, String)> = Vec::new();
+        for names in told.into_iter().filter_map(|text| loadgen::churn::names(text)) {
+            if !judged.contains(&names) {
+                judged.push(names);
+            }
+        }
+        judged
+    }
+}
+
+/// The version of the file format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ApiVersion {
+    /// The first and only one.
+    #[serde(rename = "longhaul/v1")]
+    V1,
+}
+
+/// What answers the Kubernetes API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ControlPlane {
+    /// Which one.
+    #[serde(default = "mock")]
+    pub kind: ControlPlaneKind,
+    /// How often a watch that asked for bookmarks gets one.
+    #[serde(default = "default_bookmarks_every")]
+    pub bookmarks_every: Span,
+    /// How many times shorter everything lives that a server lets live for a while: watches, tokens, history that can be resumed from, idle
+    /// connections, and the time between bookmarks where it is longer than a minute's part. So a day's watches are remade in minutes. Faults
+    /// and phases keep their times. Only the mock control plane can. Default: as the subject's `clockRate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compress: Option<u32>,
+    /// How workloads become ready on the mock. Default: they do not, as on an API server alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workloads: Option<Workloads>,
+    /// Which versions of HTTP the subject is offered. Default: both, HTTP/2 first.
+    #[serde(default)]
+    pub http: Http,
+    /// What is applied, server-side, and served before the subject starts: files and folders of plain YAML, relative to the scenario file.
+    /// Definitions of custom resources first, then namespaces, then the rest as it is written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub manifests: Vec<PathBuf>,
+    /// Which cluster it is. No file says that: only who starts a run knows which clusters may be touched.
+    #[serde(skip)]
+    pub named: Named,
+}
+
+/// A cluster that the command line names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Named {
+    /// How one of kind is to be.
+    pub containers: kind::containers::Config,
+    /// The kubeconfig, if it is not that of `KUBECONFIG`.
+    pub kubeconfig: Option<PathBuf>,
+    /// The name of the cluster or context in it.
+    pub cluster: Option<String>,
+}
+
+impl ControlPlane {
+    /// Reads [`Self::manifests`].
+    pub fn manifests(&self) -> Result<Vec<Manifest>, String> {
+        manifests::read(&Ground::looked_at(Path::new("")), &self.manifests)
+    }
+}
+
+impl Default for ControlPlane {
+    fn default() -> Self {
+        Self {
+            kind: ControlPlaneKind::Mock,
+            bookmarks_every: DEFAULT_BOOKMARKS_EVERY,
+            compress: None,
+            workloads: None,
+            http: Http::Both,
+            manifests: Vec::new(),
+            named: Named::default(),
+        }
+    }
+}
+
+/// The control planes that exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "camelCase")]
+pub enum ControlPlaneKind {
+    /// The mock API server inside this process.
+    Mock,
+    /// Real etcd and kube-apiserver from `KUBEBUILDER_ASSETS`, as child processes of the run.
+    Local,
+    /// One whole real node in namespaces of its own on this machine, with the programs of `KUBEBUILDER_ASSETS`, containerd and runc. Needs
+    /// root.
+    Node,
+    /// A cluster of kind (kind.sigs.k8s.io): the one of `longhaul cluster up --kind kind` if it is up, otherwise one that goes with the run.
+    Kind,
+    /// A cluster that is there, by its kubeconfig. The command line has to name it: `--i-know-this-cluster NAME`.
+    Kubeconfig,
+}
+
+impl ControlPlaneKind {
+    /// As it is written in a scenario file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mock => "mock",
+            Self::Local => "local",
+            Self::Node => "node",
+            Self::Kind => "kind",
+            Self::Kubeconfig => "kubeconfig",
+        }
+    }
+
+    /// Whether it runs Pods.
+    pub fn has_nodes(self) -> bool {
+        matches!(self, Self::Node | Self::Kind | Self::Kubeconfig)
+    }
+}
+
+fn mock() -> ControlPlaneKind {
+    ControlPlaneKind::Mock
+}
+fn default_seed() -> u64 {
+    DEFAULT_SEED
+}
+fn default_bookmarks_every() -> Span {
+    DEFAULT_BOOKMARKS_EVERY
+}

@@ -1,0 +1,70 @@
+//! What a scenario says that decides what its witness can tell.
+
+use std::collections::BTreeSet;
+
+use facts::Looks;
+use record::Sees;
+
+use super::{By, Children, Scenario};
+use crate::witness::{About, Family, Parent};
+
+impl Scenario {
+    /// What the witness can tell in this scenario.
+    pub fn sees(&self) -> Sees {
+        self.subject.witness.sees(&self.about())
+    }
+
+    /// Where in each object the subject tells how far it has come, where it proves something by that.
+    pub fn looks(&self) -> Option<Looks> {
+        let own = self.churn.iter().filter_map(|churn| Some(churn.finalizers.as_ref()?.name.clone())).collect();
+        self.subject.witness.looks().map(|looks| Looks { own, ..looks })
+    }
+
+    /// What the witness has to know of what the run writes.
+    pub fn about(&self) -> About {
+        let written = self.churn.first().map(|churn| &churn.resource);
+        let written = written.or(self.script.as_ref().map(|script| &script.resource));
+        let parents =
+            written.and_then(|spelled| loadgen::churn::names(spelled)).map_or_else(String::new, |names| names.0);
+        let family = self.subject.children.first().map(|children| Family {
+            // The churn ends whole namespaces, and with them whatever is left in them.
+            are_deleted: !self.churn.is_empty() || children.drift.iter().any(|drift| drift.edit.is_none()),
+            ..family(children, &parents)
+        });
+        let has_page = self.subject.metrics.as_ref().is_some_and(|metrics| metrics.url.is_some());
+        About {
+            family,
+            has_metrics: has_page && self.subject.command().is_some(),
+            reuses_names: self.reuses_names(),
+            others: self.judged().into_iter().map(|(name, _)| name).filter(|name| *name != parents).collect(),
+        }
+    }
+
+    /// Whether the script makes an object under a name that another one had.
+    fn reuses_names(&self) -> bool {
+        let steps = || self.script.iter().flat_map(|script| &script.steps);
+        let mut made = BTreeSet::new();
+        steps().any(|step| step.recreate.is_some())
+            || steps().filter_map(|step| step.create.as_ref()).flat_map(|names| &names.0).any(|name| !made.insert(name))
+    }
+}
+
+fn family(children: &Children, parents: &str) -> Family {
+    let by = match &children.by {
+        By::Owner => Parent::Owner,
+        By::Label(key) => Parent::Label(key.clone()),
+        By::Name(pattern) => {
+            let (before, behind) = Children::name_parts(pattern);
+            Parent::Name(before.to_owned(), behind.to_owned())
+        }
+    };
+    Family {
+        resource: children.resource.clone(),
+        group: parents.split_once('.').map_or("", |(_, group)| group).to_owned(),
+        by,
+        generation: children.generation.clone(),
+        revision: children.revision.clone(),
+        may_be_none: children.per_entry.is_some(),
+        are_deleted: false,
+    }
+}

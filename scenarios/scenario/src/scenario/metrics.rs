@@ -1,0 +1,154 @@
+//! What a scenario says of the subject's own metrics.
+
+use std::borrow::Cow;
+
+use record::METRIC_SERIES_MAX;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use super::Scenario;
+use crate::fetch::page_address;
+use crate::metrics::Selector;
+
+/// Stands in an address, and in the words and variables of a command, for a port that is free.
+pub const METRICS_PORT: &str = "${LONGHAUL_METRICS_PORT}";
+
+/// The subject's page of metrics: its address, or a mapping.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metrics {
+    /// Its address. The service has its own.
+    pub url: Option<String>,
+    /// The series that is the heap in use.
+    pub heap: Option<String>,
+    /// Series that are recorded and drawn.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<String>,
+}
+
+/// `metrics:` as a mapping.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Mapping {
+    /// Its address, over plain HTTP: `http://127.0.0.1:8080/metrics`. The service has its own.
+    #[serde(default)]
+    url: Option<String>,
+    /// The series that is the heap in use, in bytes, as a name with or without labels. Those of Go, Node.js, JVM, .NET, jemalloc and
+    /// mimalloc are recognised.
+    #[serde(default)]
+    heap: Option<String>,
+    /// Series that are recorded and drawn besides those that have a budget; at most 32 in all.
+    #[serde(default)]
+    series: Vec<String>,
+}
+
+impl<'de> Deserialize<'de> for Metrics {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> de::Visitor<'de> for Either {
+            type Value = Metrics;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("the address of a page of metrics, or a mapping with `url`, `heap` and `series`")
+            }
+
+            fn visit_str<E: de::Error>(self, url: &str) -> Result<Metrics, E> {
+                Ok(Metrics { url: Some(url.to_owned()), ..Metrics::default() })
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Metrics, A::Error> {
+                let Mapping { url, heap, series } = Mapping::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                Ok(Metrics { url, heap, series })
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+impl JsonSchema for Metrics {
+    fn schema_name() -> Cow<'static, str> {
+        "Metrics".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mapping = generator.subschema_for::<Mapping>();
+        schemars::json_schema!({
+            "description": "The subject's page of metrics: its address, or a mapping.",
+            "anyOf": [{"type": "string"}, mapping],
+        })
+    }
+}
+
+/// The series that are followed: those of the page's own list, then those that have a budget, each once.
+pub fn series(scenario: &Scenario) -> Vec<String> {
+    let listed = scenario.subject.metrics.iter().flat_map(|metrics| &metrics.series);
+    let mut all: Vec<String> = Vec::new();
+    for one in listed.chain(scenario.budgets.metrics.keys()) {
+        if !all.contains(one) {
+            all.push(one.clone());
+        }
+    }
+    all
+}
+
+/// What is wrong with the metrics of a scenario: the section, the key in it, and why.
+pub(super) fn problem(scenario: &Scenario) -> Option<(&'static str, &'static str, String)> {
+    let metrics = scenario.subject.metrics.as_ref();
+    let subject = |text: String| Some(("subject", "metrics", text));
+    let has_page = scenario.subject.kind().is_service() || metrics.is_some_and(|metrics| metrics.url.is_some());
+    match metrics {
+        Some(_) if !has_page => {
+            return subject("`metrics` says not where: add `url: http://127.0.0.1:8080/metrics`".to_owned());
+        }
+        Some(Metrics { url: Some(url), .. }) => {
+            // The page is read from outside the subject, which alone has the other variables.
+            if url.replace(METRICS_PORT, "").contains("${") {
+                return subject(format!(
+                    "`metrics`: `{url}`: the only variable of this address is `{METRICS_PORT}`: write it in the command too"
+                ));
+            }
+            if let Err(text) = page_address(&url.replace(METRICS_PORT, "1"), "http://127.0.0.1:8080/metrics") {
+                return subject(format!("`metrics`: {text}"));
+            }
+        }
+        _ => {}
+    }
+    let heap = metrics.and_then(|metrics| metrics.heap.as_ref());
+    let mut listed = metrics.iter().flat_map(|metrics| &metrics.series).chain(heap);
+    if let Some(text) = listed.find_map(|text| Selector::read(text).err()) {
+        return subject(format!("`metrics`: {text}"));
+    }
+    let budgets = &scenario.budgets.metrics;
+    if let Some(text) = budgets.keys().find_map(|text| Selector::read(text).err()) {
+        return Some(("budgets", "metrics", text));
+    }
+    if !budgets.is_empty() && !has_page {
+        let text = "no page of metrics is named that these series could be read from: add `metrics: http://127.0.0.1:8080/metrics` to `subject`";
+        return Some(("budgets", "metrics", text.to_owned()));
+    }
+    if let Some((name, _)) = budgets.iter().find(|(_, limits)| limits.ceiling.is_some_and(|most| !most.is_finite())) {
+        return Some(("budgets", "metrics", format!("the ceiling of `{name}` is no number that could be reached")));
+    }
+    let all = series(scenario).len();
+    if all > METRIC_SERIES_MAX {
+        return subject(format!("`metrics`: {all} series are followed; at most {METRIC_SERIES_MAX} are"));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_an_address_or_a_mapping() {
+        let read = |text: &str| serde_saphyr::from_str::<Metrics>(text).map_err(|error| error.to_string());
+        let url = Some("http://127.0.0.1:1/metrics".to_owned());
+        assert_eq!(read("http://127.0.0.1:1/metrics").unwrap(), Metrics { url: url.clone(), ..Metrics::default() });
+        let full = read("{url: 'http://127.0.0.1:1/metrics', heap: a, series: [b]}").unwrap();
+        assert_eq!(full, Metrics { url, heap: Some("a".into()), series: vec!["b".into()] });
+        assert!(read("{adress: a}").unwrap_err().contains("adress"));
+        assert!(read("[a]").unwrap_err().contains("the address of a page of metrics, or a mapping"));
+    }
+}

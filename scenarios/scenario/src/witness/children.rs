@@ -1,0 +1,346 @@
+//! Witness `children`: the subject makes objects for those that are churned, as `subject: {children: …}` says.
+//!
+//! Listens with a watch of the harness's own on the children. A child proves that its parent was seen, and the version that it repeats;
+//! that the last child of a parent is gone proves that the subject knows the parent to be gone, if it is. It does not where a garbage
+//! collector takes the children (they have owners), or where the harness deletes some, by itself or with their namespace.
+
+use std::collections::{BTreeMap, HashMap};
+
+use facts::{Change, Looks, Uid};
+use loadgen::audit::{self, Audit};
+use record::Sees;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::known::{By, Known};
+use super::{About, Claim, Kind, Of, Open, Reporter, Scene, Statement, What};
+
+/// Changes of children that are taken at a time.
+const BATCH_MAX: usize = 1024;
+/// Where children name their owners.
+const OWNERS: &str = "/metadata/ownerReferences";
+const LABELS: &str = "/metadata/labels";
+
+/// It has no keys: what the children are `children` of the subject says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Children {}
+
+/// What a scenario says of the children.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Family {
+    /// What they are: `configmaps/v1`.
+    pub resource: String,
+    /// The group of the parents, empty for the core group.
+    pub group: String,
+    /// How a child names its parent.
+    pub by: Parent,
+    /// Where a child repeats its parent's generation.
+    pub generation: Option<String>,
+    /// Where a child repeats its parent's resourceVersion.
+    pub revision: Option<String>,
+    /// A parent may rightly have none.
+    pub may_be_none: bool,
+    /// Somebody else deletes some: the harness, or the end of a namespace.
+    pub are_deleted: bool,
+}
+
+/// How a child names its parent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Parent {
+    /// By an owner reference.
+    Owner,
+    /// By a label with the uid.
+    Label(String),
+    /// By its own name: what stands before and behind that of the parent.
+    Name(String, String),
+}
+
+impl Kind for Children {
+    const NAME: &'static str = "children";
+    const REMEDY: &'static str = "Does it make what `children` says, and do they name their parents as `by` says?";
+
+    fn sees(&self, about: &About) -> Sees {
+        let Some(family) = &about.family else { return Sees::NOTHING };
+        Sees { created: true, updated: family.version().is_some(), deleted: family.tells_deletions(), ..Sees::NOTHING }
+    }
+
+    fn check(&self, about: &About) -> Result<(), String> {
+        let Some(family) = &about.family else {
+            return Err("`witness: {kind: children}` needs `children`: add to `subject` for example `children: {resource: configmaps/v1, by: \
+                 {name: \"{name}-config\"}}`"
+                .to_owned());
+        };
+        if family.may_be_none {
+            return Err("`witness: {kind: children}` proves each object by a child, and with `perEntry` one may have none: use `perParent`, or \
+                 another witness"
+                .to_owned());
+        }
+        if let Some(other) = about.others.first() {
+            return Err(format!(
+                "`witness: {{kind: children}}` tells of the parents alone, and {other} is judged as well: leave it out of `watches`"
+            ));
+        }
+        if about.reuses_names && matches!(family.by, Parent::Name(..)) {
+            return Err("`script` makes objects again under the same name, and `children.by.name` cannot tell them apart: use `owner` or \
+                 `label`"
+                .to_owned());
+        }
+        Ok(())
+    }
+
+    /// Of the parents only who holds them.
+    fn looks(&self) -> Option<Looks> {
+        Some(Looks::default())
+    }
+
+    async fn open(&self, reporter: &Reporter, scene: &Scene) -> anyhow::Result<Open> {
+        let Some(family) = scene.about.family.clone() else { anyhow::bail!("the scenario says nothing of children") };
+        let by = match (&family.generation, &family.revision) {
+            (Some(_), _) => By::Generation,
+            (None, Some(_)) => By::Revision,
+            (None, None) => By::Nothing,
+        };
+        let known = Known::new(by, family.tells_deletions());
+        let mut config = audit::Config::new(scene.api.clone(), &family.resource);
+        config.fields = vec![OWNERS.to_owned(), LABELS.to_owned()];
+        config.fields.extend(family.version().map(str::to_owned));
+        let audit = Audit::start(config).await?;
+        let listens = AbortOnDropHandle::new(tokio::spawn(listen(audit, Nursery::new(family), reporter.clone())));
+        Ok(Open { commits: Some(Box::new(known)), _listens: Some(Box::new(listens)), ..Open::default() })
+    }
+}
+
+async fn listen(audit: Audit, mut nursery: Nursery, reporter: Reporter) {
+    loop {
+        let batch = match audit.next_batch(BATCH_MAX).await {
+            Ok(batch) => batch,
+            Err(error) => {
+                reporter.report(Statement::Deaf(format!("the harness lost sight of the children: {error}"))).await;
+                return;
+            }
+        };
+        for entry in batch {
+            let t_ms = reporter.at_ms(entry.at);
+            for (of, what) in nursery.read(&entry) {
+                reporter.report(Statement::Claims(Claim { t_ms, of, what })).await;
+            }
+        }
+    }
+}
+
+impl Family {
+    /// Where a child repeats the version of its parent.
+    fn version(&self) -> Option<&str> {
+        self.generation.as_deref().or(self.revision.as_deref())
+    }
+
+    fn tells_deletions(&self) -> bool {
+        self.by != Parent::Owner && !self.are_deleted
+    }
+}
+
+/// The children that are there. Memory: an entry for each, and for each of their parents.
+struct Nursery {
+    family: Family,
+    parents: HashMap<Uid, Of>,
+    children: BTreeMap<Of, u64>,
+}
+
+impl Nursery {
+    fn new(family: Family) -> Self {
+        Self { family, parents: HashMap::new(), children: BTreeMap::new() }
+    }
+
+    /// What a change of a child shows of its parent.
+    fn read(&mut self, entry: &audit::Entry) -> Vec<(Of, What)> {
+        let (uid, mut shown) = (&entry.commit.uid, Vec::new());
+        let owner = self.owner(&entry.fields);
+        let parent = self.parent(entry, owner);
+        // A child may be given to another parent, by who edits it.
+        let before = if entry.commit.change == Change::Deleted || self.parents.get(uid) != parent.as_ref() {
+            self.parents.remove(uid)
+        } else {
+            None
+        };
+        if let Some(left) = before.filter(|before| self.is_last(before)) {
+            shown.push((left, What::Gone));
+        }
+        if entry.commit.change == Change::Deleted {
+            return shown;
+        }
+        let Some(parent) = parent else { return shown };
+        if self.parents.insert(uid.clone(), parent.clone()).is_none() {
+            *self.children.entry(parent.clone()).or_default() += 1;
+        }
+        // Who has an owner is taken by the garbage collector, which knows nothing of the subject.
+        shown.push((parent.clone(), What::There { ends: owner.is_none() && self.family.tells_deletions() }));
+        if let Some(number) = self.family.version().and_then(|_| entry.fields.get(2)).and_then(facts::number) {
+            shown.push((parent, What::Version(number)));
+        }
+        shown
+    }
+
+    /// Takes one child from a parent; whether it was the last.
+    fn is_last(&mut self, parent: &Of) -> bool {
+        let Some(children) = self.children.get_mut(parent) else { return false };
+        *children -= 1;
+        let is_last = *children == 0;
+        if is_last {
+            self.children.remove(parent);
+        }
+        is_last
+    }
+
+    /// The owner among the parents' group: the controlling one, or else the first.
+    fn owner<'a>(&self, fields: &'a [Value]) -> Option<&'a str> {
+        let group = |owner: &Value| {
+            let version = owner["apiVersion"].as_str().unwrap_or_default();
+            version.split_once('/').map_or("", |(group, _)| group) == self.family.group
+        };
+        let owners = || fields.first().and_then(Value::as_array).into_iter().flatten().filter(|owner| group(owner));
+        let controller = owners().find(|owner| owner["controller"] == true);
+        controller.or_else(|| owners().next()).and_then(|owner| owner["uid"].as_str())
+    }
+
+    fn parent(&self, entry: &audit::Entry, owner: Option<&str>) -> Option<Of> {
+        let owners = entry.fields.first().unwrap_or(&Value::Null);
+        let named = |key: &str| entry.fields.get(1).and_then(|labels| labels[key].as_str());
+        match &self.family.by {
+            Parent::Label(key) if is_grandchild(owners, named(key)) => return None,
+            Parent::Name(..) if is_grandchild(owners, None) => return None,
+            _ => {}
+        }
+        match &self.family.by {
+            Parent::Owner => owner.map(|uid| Of::Uid(uid.into())),
+            Parent::Label(key) => {
+                let label = entry.fields.get(1).and_then(|labels| labels[key].as_str());
+                label.map(|uid| Of::Uid(uid.into()))
+            }
+            Parent::Name(before, behind) => {
+                let name = entry.commit.name.strip_prefix(before.as_str())?.strip_suffix(behind.as_str())?;
+                (!name.is_empty()).then(|| Of::Name(entry.commit.namespace.clone(), name.into()))
+            }
+        }
+    }
+}
+
+/// What Kubernetes' own controllers make of a child: the Pods of a Deployment have its labels, and the controllers decide their number.
+const CONTROLLERS: [&str; 5] = ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"];
+
+/// Whether an object with these owners was made by a controller of Kubernetes for something that is not `parent`.
+pub fn is_grandchild(owners: &Value, parent: Option<&str>) -> bool {
+    let mut owners = owners.as_array().into_iter().flatten();
+    owners.any(|owner| {
+        let built_in = matches!(owner["apiVersion"].as_str(), Some("apps/v1" | "batch/v1"));
+        let controls = owner["controller"] == true && owner["uid"].as_str() != parent;
+        built_in && controls && owner["kind"].as_str().is_some_and(|kind| CONTROLLERS.contains(&kind))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use facts::{Commit, Order, Progress, Revision};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_controller_of_kubernetes_controls_is_its_own() {
+        let owners = |version: &str, kind: &str, controls: bool| json!([{"apiVersion": version, "kind": kind, "uid": "7", "controller": controls}]);
+        assert!(is_grandchild(&owners("apps/v1", "ReplicaSet", true), Some("1")));
+        assert!(is_grandchild(&owners("batch/v1", "Job", true), None));
+        // The parent itself, an owner that does not control, and a controller of a project.
+        assert!(!is_grandchild(&owners("apps/v1", "Deployment", true), Some("7")));
+        assert!(!is_grandchild(&owners("apps/v1", "ReplicaSet", false), Some("1")));
+        assert!(!is_grandchild(&owners("example.com/v1", "Job", true), Some("1")));
+        assert!(!is_grandchild(&Value::Null, None));
+    }
+
+    fn family(by: Parent) -> Family {
+        Family {
+            resource: "configmaps/v1".to_owned(),
+            group: "longhaul.dev".to_owned(),
+            by,
+            generation: Some("/data/generation".to_owned()),
+            revision: None,
+            may_be_none: false,
+            are_deleted: false,
+        }
+    }
+
+    fn child(name: &str, change: Change, fields: Value) -> audit::Entry {
+        let commit = Commit {
+            order: Order::default(),
+            resource: "configmaps".into(),
+            namespace: "n".into(),
+            name: name.into(),
+            uid: format!("uid-{name}").into(),
+            revision: Revision::of_number(1),
+            change,
+        };
+        let fields = serde_json::from_value(fields).unwrap();
+        let (at, progress, images) = (std::time::Instant::now(), Progress::default(), Vec::new());
+        audit::Entry { at, commit, progress, images, fields, source: audit::Source::Watched }
+    }
+
+    const ENDS: What = What::There { ends: true };
+
+    #[test]
+    fn the_last_child_that_goes_tells() {
+        let mut nursery = Nursery::new(family(Parent::Label("parent".to_owned())));
+        let fields = || json!([null, {"parent": "p"}, "3"]);
+        let p = || Of::Uid("p".into());
+        let first = nursery.read(&child("a", Change::Added, fields()));
+        assert_eq!(first, [(p(), ENDS), (p(), What::Version(3))]);
+        nursery.read(&child("b", Change::Added, fields()));
+        nursery.read(&child("b", Change::Modified, fields()));
+        assert_eq!(nursery.read(&child("a", Change::Deleted, fields())), []);
+        // A list that shows a deletion knows nothing else of the child.
+        assert_eq!(nursery.read(&child("b", Change::Deleted, json!([]))), [(p(), What::Gone)]);
+        assert!(nursery.parents.is_empty() && nursery.children.is_empty());
+        assert_eq!(nursery.read(&child("c", Change::Added, json!([null, {"other": "p"}, null]))), []);
+    }
+
+    /// What the garbage collector does proves nothing of the subject.
+    #[test]
+    fn a_child_with_an_owner_tells_of_no_deletion() {
+        let owners =
+            json!([{"apiVersion": "apps/v1", "uid": "x"}, {"apiVersion": "longhaul.dev/v1alpha1", "uid": "p"}]);
+        let fields = || json!([owners, {}, null]);
+        let name = Parent::Name("the-".to_owned(), "-child".to_owned());
+        let seen = Nursery::new(family(name)).read(&child("the-q-child", Change::Added, fields()));
+        assert_eq!(seen, [(Of::Name("n".into(), "q".into()), What::There { ends: false })]);
+        let seen = Nursery::new(family(Parent::Owner)).read(&child("a", Change::Added, fields()));
+        assert_eq!(seen, [(Of::Uid("p".into()), What::There { ends: false })]);
+    }
+
+    #[test]
+    fn what_children_tell_depends_on_how_they_are_known() {
+        let sees = |family: Family| {
+            let about = About { family: Some(family), ..About::default() };
+            assert_eq!(Children {}.check(&about), Ok(()));
+            let sees = Children {}.sees(&about);
+            (sees.created, sees.updated, sees.deleted)
+        };
+        let label = || family(Parent::Label("l".to_owned()));
+        assert_eq!(sees(label()), (true, true, true));
+        assert_eq!(sees(Family { generation: None, ..label() }), (true, false, true));
+        assert_eq!(sees(Family { are_deleted: true, ..label() }), (true, true, false));
+        assert_eq!(sees(family(Parent::Owner)), (true, true, false));
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_refused() {
+        let about = |family: Family| About { family: Some(family), ..About::default() };
+        let owner = || about(family(Parent::Owner));
+        let wrong = |about: About| Children {}.check(&about).unwrap_err();
+        assert!(wrong(About::default()).contains("needs `children`"));
+        assert!(wrong(about(Family { may_be_none: true, ..family(Parent::Owner) })).contains("use `perParent`"));
+        assert!(wrong(About { others: vec!["pods".to_owned()], ..owner() }).contains("pods is judged as well"));
+        let name = about(family(Parent::Name(String::new(), "-c".to_owned())));
+        assert!(wrong(About { reuses_names: true, ..name }).contains("cannot tell them apart"));
+    }
+}

@@ -1,0 +1,25 @@
+//! No witness: for a subject that watches nothing. What it saw of objects cannot be told then, and no budget asks for it.
+
+use record::Sees;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{About, Kind, Open, Reporter, Scene};
+
+/// It has no keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Nothing {}
+
+impl Kind for Nothing {
+    const NAME: &'static str = "none";
+    const REMEDY: &'static str = "It has no witness; nothing can be told of what it saw.";
+
+    fn sees(&self, _: &About) -> Sees {
+        Sees::NOTHING
+    }
+
+    async fn open(&self, _: &Reporter, _: &Scene) -> anyhow::Result<Open> {
+        Ok(Open::default())
+    }
+}

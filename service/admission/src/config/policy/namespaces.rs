@@ -1,0 +1,82 @@
+//! Namespaces that take part, and those that do not: what the configuration itself says beside the webhook's `namespaceSelector`.
+
+use serde::Deserialize;
+
+use super::super::{Checker, Error};
+use super::pattern::matches as glob;
+
+/// Most entries of one list.
+const ENTRIES_MAX: usize = 100;
+/// Longest entry: Kubernetes allows 63 for a namespace.
+const ENTRY_BYTES_MAX: usize = 63;
+
+/// Which namespaces take part.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Namespaces {
+    /// Nothing in these is looked at.
+    ignore: Vec<String>,
+    /// When there are any, nothing else is.
+    validate: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(in crate::config) struct RawNamespaces {
+    pub ignore: Vec<String>,
+    pub validate: Vec<String>,
+}
+
+impl Namespaces {
+    /// Whether every namespace takes part.
+    pub fn are_all(&self) -> bool {
+        self.ignore.is_empty() && self.validate.is_empty()
+    }
+
+    /// The key that says that `namespace` does not take part, when one does.
+    pub fn out(&self, namespace: &str) -> Option<&'static str> {
+        let one_of = |globs: &[String]| globs.iter().any(|pattern| glob(pattern.as_bytes(), namespace.as_bytes()));
+        if one_of(&self.ignore) {
+            return Some("policy.namespaces.ignore");
+        }
+        (!self.validate.is_empty() && !one_of(&self.validate)).then_some("policy.namespaces.validate")
+    }
+}
+
+impl Checker<'_> {
+    pub(in crate::config) fn namespaces(&self, raw: RawNamespaces) -> Result<Namespaces, Error> {
+        for (name, entries) in [("ignore", &raw.ignore), ("validate", &raw.validate)] {
+            let key = format!("policy.namespaces.{name}");
+            self.within(&key, entries.len() as u64, 0, ENTRIES_MAX as u64)?;
+            let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-*?".contains(&byte);
+            let wrong =
+                |entry: &&String| entry.is_empty() || entry.len() > ENTRY_BYTES_MAX || !entry.bytes().all(allowed);
+            if let Some(entry) = entries.iter().find(wrong) {
+                let what = format!("`{entry}` is no name of a namespace: `*` is any text, `?` any one character");
+                return Err(self.value(key, what));
+            }
+        }
+        Ok(Namespaces { ignore: raw.ignore, validate: raw.validate })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ignored_is_out_and_so_is_what_is_not_among_the_validated() {
+        let list = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let none = Namespaces::default();
+        assert!(none.are_all() && none.out("any").is_none());
+        let some = Namespaces { ignore: list(&["kube-*"]), validate: list(&["team-?", "kube-public"]) };
+        for (namespace, out) in [
+            ("kube-system", Some("policy.namespaces.ignore")),
+            ("kube-public", Some("policy.namespaces.ignore")),
+            ("team-a", None),
+            ("team-ab", Some("policy.namespaces.validate")),
+            ("default", Some("policy.namespaces.validate")),
+        ] {
+            assert_eq!(some.out(namespace), out, "{namespace}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The patterns of policy rules, with Connaisseur's matching and specificity, or with policy-controller's matching.
+//!
+//! Pure. To Connaisseur `*` is any text, `/` included, and `?` any one character; a `*` is thought at both ends. In the matcher of
+//! segments `*` and `?` stay between slashes, `**` crosses them, and nothing is thought. Of several patterns that match,
+//! the most specific one counts: more parts between slashes, then part by part from the left the longer common beginning with the
+//! image, then part by part the longer text. Parts and lengths are those of the pattern as written.
+
+mod segments;
+
+use std::cmp::Ordering;
+
+use serde::Deserialize;
+
+use service_core::authority::one_name;
+
+/// Longest pattern: the longest reference there is.
+const PATTERN_BYTES_MAX: usize = 520;
+
+/// How patterns match.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Matcher {
+    /// As Connaisseur's.
+    #[default]
+    Connaisseur,
+    /// As policy-controller's.
+    Segments,
+}
+
+/// A pattern, compiled once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern {
+    written: String,
+    matcher: Matcher,
+    /// The host in lower case: whose parts are counted and compared.
+    folded: String,
+    /// As it is matched: to Connaisseur with a star at both ends.
+    glob: String,
+    /// As it is matched where it lets in what nobody looks at: host and path apart. None: as `glob`.
+    anchored: Option<(String, String)>,
+}
+
+/// The host of names without one, and its folder of names without a path.
+const HUB: &str = "index.docker.io";
+const OFFICIAL: &str = "library/";
+
+/// Why a text is no pattern, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// The pattern is empty.
+    #[error("is empty: write `*` for every image")]
+    Empty,
+    /// The pattern is too long.
+    #[error("is longer than {PATTERN_BYTES_MAX} bytes, which no image is")]
+    TooLong,
+    /// A character that no image has.
+    #[error(
+        "has `{}`, which no image has: only `*` (any text) and `?` (any character) are special",
+        .0.escape_debug()
+    )]
+    Character(char),
+}
+
+impl Pattern {
+    /// Checks `written`, a pattern as Connaisseur's.
+    pub fn new(written: &str) -> Result<Self, PatternError> {
+        Self::with(written, Matcher::Connaisseur)
+    }
+
+    /// Checks `written`, which is matched by `matcher`.
+    pub fn with(written: &str, matcher: Matcher) -> Result<Self, PatternError> {
+        if written.is_empty() {
+            return Err(PatternError::Empty);
+        }
+        if written.len() > PATTERN_BYTES_MAX {
+            return Err(PatternError::TooLong);
+        }
+        let reference = |char: char| char.is_ascii_alphanumeric() || "*?/.:-_@".contains(char);
+        if let Some(other) = written.chars().find(|&char| !reference(char)) {
+            return Err(PatternError::Character(other));
+        }
+        if matcher == Matcher::Segments {
+            let folded = fold_host(&segments::full(written));
+            return Ok(Self { written: written.to_owned(), matcher, glob: folded.clone(), folded, anchored: None });
+        }
+        let folded = fold_host(written);
+        let mut glob = folded.clone();
+        if !glob.starts_with('*') {
+            glob.insert(0, '*');
+        }
+        if !glob.ends_with('*') {
+            glob.push('*');
+        }
+        let anchored = anchored(&folded);
+        Ok(Self { written: written.to_owned(), matcher, folded, glob, anchored })
+    }
+
+    /// As the configuration has it.
+    pub fn as_str(&self) -> &str {
+        &self.written
+    }
+
+    /// Whether it matches `image`, a full name with its host in lower case.
+    pub fn matches(&self, image: &str) -> bool {
+        match self.matcher {
+            Matcher::Connaisseur => matches(self.glob.as_bytes(), image.as_bytes()),
+            Matcher::Segments => segments::matches(&self.glob, image),
+        }
+    }
+
+    /// The same for a rule that lets in what it matches without a look. A host that is written is then the host and no part of a path, and no star of it
+    /// goes beyond: `trusted.corp/*` is not `evil.example/trusted.corp/x`.
+    pub fn matches_at_its_host(&self, image: &str) -> bool {
+        let (Some((host, path)), Some((at, rest))) = (&self.anchored, image.split_once('/')) else {
+            return self.matches(image);
+        };
+        matches(host.as_bytes(), at.as_bytes()) && matches(path.as_bytes(), rest.as_bytes())
+    }
+
+    /// How specific the two are for `image`, which both match; `Greater` when this one is more specific.
+    pub fn compare(&self, other: &Self, image: &str) -> Ordering {
+        let common = |pattern: &str| -> Vec<usize> {
+            let parts = pattern.split('/').zip(image.split('/'));
+            parts.map(|(pattern, image)| common_bytes(pattern, image)).collect()
+        };
+        let (mine, theirs) = (self.folded.as_str(), other.folded.as_str());
+        let count = |pattern: &str| pattern.split('/').count();
+        let lengths = |pattern: &str| -> Vec<usize> { pattern.split('/').map(str::len).collect() };
+        let by_parts = count(mine).cmp(&count(theirs));
+        by_parts.then_with(|| common(mine).cmp(&common(theirs))).then_with(|| lengths(mine).cmp(&lengths(theirs)))
+    }
+
+    /// Whether the two match the same images for certain, so that one of them is useless.
+    pub fn equals(&self, other: &Self) -> bool {
+        self.glob == other.glob
+    }
+
+    /// Whether an image with no more parts than the patterns can match both while neither is more specific.
+    ///
+    /// Images with more parts, in which both stand one after the other, are not looked for: nearly all patterns tie there.
+    pub fn ties_with(&self, other: &Self) -> bool {
+        let mine: Vec<_> = self.folded.split('/').collect();
+        let theirs: Vec<_> = other.folded.split('/').collect();
+        if mine.len() != theirs.len() {
+            return false;
+        }
+        let (globs, other_globs) = (self.glob.split('/'), other.glob.split('/'));
+        let parts = mine.iter().zip(&theirs).zip(globs.zip(other_globs)).enumerate();
+        parts.into_iter().all(|(index, ((mine, theirs), (glob, other_glob)))| {
+            if mine == theirs {
+                return true;
+            }
+            // What two patterns begin with counts the same for both. Where they part, a literal character decides unless a
+            // wildcard came before it, or the star at the front that is only thought.
+            let common = common_bytes(mine, theirs);
+            let (next, other_next) = (mine.as_bytes().get(common), theirs.as_bytes().get(common));
+            let wild = |byte: Option<&u8>| matches!(byte, Some(b'*' | b'?'));
+            let undecided = index == 0 || mine[..common].contains(['*', '?']) || (wild(next) && wild(other_next));
+            mine.len() == theirs.len() && undecided && overlap(glob.as_bytes(), other_glob.as_bytes())
+        })
+    }
+}
+
+/// The host by its one name, as hosts are compared. `docker.io` stays: a star is thought before it, and its length counts as written.
+fn fold_host(text: &str) -> String {
+    match text.split_once('/') {
+        Some((host, rest)) if is_host(host) => {
+            let lower = host.to_ascii_lowercase();
+            let host = if lower.contains(['*', '?']) || lower == "docker.io" { lower } else { one_name(host) };
+            format!("{host}/{rest}")
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// Whether the first part is a host: it has `.` or `:` or is `localhost`.
+fn is_host(first: &str) -> bool {
+    first.contains(['.', ':']) || first.eq_ignore_ascii_case("localhost")
+}
+
+/// Host and path of a folded pattern of Connaisseur's. None: it begins with a star that somebody wrote and has no path, so any host is meant.
+fn anchored(folded: &str) -> Option<(String, String)> {
+    let (host, path) = match folded.split_once('/') {
+        None if folded.starts_with('*') => return None,
+        None => (HUB, format!("{OFFICIAL}{folded}")),
+        Some(("docker.io", path)) => (HUB, path.to_owned()),
+        Some((host, path)) if is_host(host) || host.contains(['*', '?']) => (host, path.to_owned()),
+        Some(_) => (HUB, folded.to_owned()),
+    };
+    Some((host.to_owned(), if path.ends_with('*') { path } else { path + "*" }))
+}
+
+fn common_bytes(left: &str, right: &str) -> usize {
+    left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count()
+}
+
+/// Glob matching with one step back for each star: linear in the product of the lengths at worst, without recursion.
+pub(super) fn matches(glob: &[u8], text: &[u8]) -> bool {
+    let (mut at, mut read) = (0, 0);
+    let mut back: Option<(usize, usize)> = None;
+    while read < text.len() {
+        match glob.get(at) {
+            Some(b'*') => {
+                back = Some((at, read));
+                at += 1;
+            }
+            Some(&byte) if byte == b'?' || byte == text[read] => {
+                at += 1;
+                read += 1;
+            }
+            _ => match &mut back {
+                None => return false,
+                Some((star, from)) => {
+                    *from += 1;
+                    (at, read) = (*star + 1, *from);
+                }
+            },
+        }
+    }
+    glob[at..].iter().all(|&byte| byte == b'*')
+}
+
+/// Whether some text matches both globs: the table of which ends of the two can match the same text, from the right.
+fn overlap(left: &[u8], right: &[u8]) -> bool {
+    let mut below = vec![false; right.len() + 1];
+    for at in (0..=left.len()).rev() {
+        let mut row = vec![false; right.len() + 1];
+        for other in (0..=right.len()).rev() {
+            row[other] = match (left.get(at), right.get(other)) {
+                (None, None) => true,
+                // A star of one side takes nothing, or the character that the other side has next.
+                (Some(b'*'), next) if below[other] || (next.is_some() && row[other + 1]) => true,
+                (next, Some(b'*')) if row[other + 1] || (next.is_some() && below[other]) => true,
+                (Some(b'*') | None, _) | (_, Some(b'*') | None) => false,
+                (Some(mine), Some(theirs)) => (mine == theirs || *mine == b'?' || *theirs == b'?') && below[other + 1],
+            };
+        }
+        below = row;
+    }
+    below[0]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! The matcher of segments: as sigstore's policy-controller has it.
+//!
+//! Pure. `*` is any text without `/`, `?` any one character but `/`, `**` any text. A pattern without tag and digest matches the name
+//! with any of them.
+
+/// The host of names without one, and its folder of names without a path, as the Go tools write them.
+const HUB: &str = "index.docker.io/";
+const OFFICIAL: &str = "library/";
+
+/// A pattern with the host that is thought: `nginx` is Docker Hub's.
+pub fn full(written: &str) -> String {
+    let written = written.strip_prefix("docker.io/").map_or_else(|| written.to_owned(), |rest| format!("{HUB}{rest}"));
+    match written.split_once('/') {
+        // A star in the tag says nothing of the host.
+        None if written.split([':', '@']).next().is_some_and(|name| name.contains('*')) => written,
+        None => format!("{HUB}{OFFICIAL}{written}"),
+        Some((host, _)) if host.contains(['.', ':', '*', '?']) || host == "localhost" => written,
+        Some(_) => format!("{HUB}{written}"),
+    }
+}
+
+/// Whether `glob` matches `image`, a full name, as a whole or without its tag and digest.
+pub fn matches(glob: &str, image: &str) -> bool {
+    let name = image.split_once('@').map_or(image, |(name, _)| name);
+    let path = name.rfind('/').map_or(0, |slash| slash + 1);
+    let bare = name[path..].find(':').map_or(name, |colon| &name[..path + colon]);
+    [image, name, bare].into_iter().any(|text| whole(glob.as_bytes(), text.as_bytes()))
+}
+
+/// The places in the glob at which one can stand, after each byte of the text: linear in the product of the lengths.
+fn whole(glob: &[u8], text: &[u8]) -> bool {
+    let mut at = vec![false; glob.len() + 1];
+    at[0] = true;
+    pass_stars(glob, &mut at);
+    for &byte in text {
+        let mut next = vec![false; glob.len() + 1];
+        for place in (0..glob.len()).filter(|&place| at[place]) {
+            match glob[place] {
+                b'*' if crosses(glob, place) || byte != b'/' => next[place] = true,
+                b'*' => {}
+                b'?' => next[place + 1] |= byte != b'/',
+                other => next[place + 1] |= other == byte,
+            }
+        }
+        pass_stars(glob, &mut next);
+        at = next;
+    }
+    at[glob.len()]
+}
+
+/// Every star may be nothing.
+fn pass_stars(glob: &[u8], at: &mut [bool]) {
+    for place in 0..glob.len() {
+        if at[place] && glob[place] == b'*' {
+            at[place + 1] = true;
+        }
+    }
+}
+
+/// Whether the star at `place` has another one beside it.
+fn crosses(glob: &[u8], place: usize) -> bool {
+    glob.get(place + 1) == Some(&b'*') || place > 0 && glob[place - 1] == b'*'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Matcher, Pattern};
+
+    #[test]
+    fn stars_stay_between_slashes_and_double_stars_do_not() {
+        let hub = "index.docker.io/library/nginx:1.25";
+        for (pattern, image, expected) in [
+            ("nginx", hub, true),
+            ("nginx:1.25", hub, true),
+            ("nginx:1.*", hub, true),
+            ("docker.io/library/*", hub, true),
+            ("library/nginx", hub, true),
+            ("**", hub, true),
+            ("*/nginx", hub, false),
+            ("**/nginx", hub, true),
+            ("index.docker.io/*", hub, false),
+            ("index.docker.io/**", hub, true),
+            ("ghcr.io/team/*", "ghcr.io/team/app:1", true),
+            ("ghcr.io/team/*", "ghcr.io/team/app/web:1", false),
+            ("ghcr.io/team/**", "ghcr.io/team/app/web:1", true),
+            ("ghcr.io/team/a?p", "ghcr.io/team/app@sha256:00", true),
+            ("ghcr.io/team", "ghcr.io/team/app:1", false),
+            ("h:5000/a", "h:5000/a:1", true),
+            ("GHCR.io/team/*", "ghcr.io/team/app:1", true),
+        ] {
+            let compiled = Pattern::with(pattern, Matcher::Segments).unwrap();
+            assert_eq!(compiled.matches(image), expected, "{pattern} {image}");
+        }
+    }
+}

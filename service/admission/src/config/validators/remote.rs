@@ -1,0 +1,175 @@
+//! Validators in other processes: where their instances are, how they are reached, and in which form they answer.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+use service_contract::link::{self, Files};
+use service_core::config::quantity::Span;
+use service_core::wire::Protocol;
+
+use super::super::{Checker, Error, Transport};
+
+/// Most instances of one validator.
+const INSTANCES_MAX: usize = 32;
+/// Largest weight of one.
+const WEIGHT_MAX: u64 = 1000;
+/// Longest time of a question to one instance: as long as one resolution.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Questions at one time: what one connection of HTTP/2 carries.
+const MAX_IN_FLIGHT: u64 = 200;
+/// Questions that wait for a place: as many again as are under way, twice.
+const QUEUE: u64 = 400;
+/// How long what a provider said is remembered: Gatekeeper's own default.
+const TTL: Duration = Duration::from_mins(3);
+
+/// A validator that speaks the contract.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remote {
+    /// How it is reached.
+    pub way: Way,
+    /// Its name over there.
+    pub validator: String,
+    /// Whether it is given the pull secrets of pods.
+    pub pass_credentials: bool,
+}
+
+/// A provider of Gatekeeper's external data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Provider {
+    /// How it is reached.
+    pub way: Way,
+    /// What its answers look like.
+    pub form: Form,
+    /// How long an answer is remembered at most.
+    pub ttl: Duration,
+}
+
+/// How a validator in another process is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Way {
+    /// Address and weight.
+    pub instances: Vec<(String, u32)>,
+    /// Whom we trust and who we are.
+    pub files: Files,
+    /// Which HTTP is spoken.
+    pub protocol: Protocol,
+    /// Questions at one time.
+    pub max_in_flight: usize,
+    /// Questions that may wait.
+    pub queue: usize,
+    /// Longest time of a question to one instance.
+    pub timeout: Duration,
+}
+
+/// What a provider's `value` looks like.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// That of our own provider: `verdict` with its class.
+    #[default]
+    Longhaul,
+    /// That of Ratify: `isSuccess`.
+    Ratify,
+    /// That of cosign-gatekeeper-provider: the key with `_valid` behind it.
+    CosignGatekeeperProvider,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(in crate::config) struct RawRemote {
+    instances: Vec<RawInstance>,
+    #[serde(rename = "caFile")]
+    ca_file: Option<PathBuf>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    transport: Option<Transport>,
+    max_in_flight: Option<u64>,
+    queue: Option<u64>,
+    timeout: Option<Span>,
+    validator: Option<String>,
+    #[serde(default)]
+    pass_credentials: bool,
+    answers: Option<Form>,
+    ttl: Option<Span>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawInstance {
+    url: String,
+    weight: Option<u64>,
+}
+
+impl Way {
+    /// Every file that it is made of.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        let identity = self.files.identity.iter().flat_map(|(certificate, key)| [certificate, key]);
+        self.files.ca.iter().chain(identity)
+    }
+}
+
+impl Checker<'_> {
+    pub(super) fn remote(
+        &self,
+        key: &dyn Fn(&str) -> String,
+        name: &str,
+        raw: Option<RawRemote>,
+    ) -> Result<Remote, Error> {
+        let raw = self.asked(key, raw)?;
+        if raw.answers.is_some() || raw.ttl.is_some() {
+            let what = "has no effect with `type: remote`, which speaks the contract: remove answers and ttl";
+            return Err(self.value(key("remote"), what));
+        }
+        let (validator, pass_credentials) = (raw.validator.clone(), raw.pass_credentials);
+        let way = self.way(key, raw, Protocol::Http2)?;
+        Ok(Remote { way, validator: validator.unwrap_or_else(|| name.to_owned()), pass_credentials })
+    }
+
+    pub(super) fn provider(&self, key: &dyn Fn(&str) -> String, raw: Option<RawRemote>) -> Result<Provider, Error> {
+        let raw = self.asked(key, raw)?;
+        if raw.validator.is_some() || raw.pass_credentials {
+            let what = "has no effect with `type: externalData`, whose questions are images alone: remove validator and passCredentials";
+            return Err(self.value(key("remote"), what));
+        }
+        let (form, ttl) = (raw.answers.unwrap_or_default(), self.positive(&key("remote.ttl"), raw.ttl, TTL)?);
+        Ok(Provider { way: self.way(key, raw, Protocol::Http1)?, form, ttl })
+    }
+
+    fn asked(&self, key: &dyn Fn(&str) -> String, raw: Option<RawRemote>) -> Result<RawRemote, Error> {
+        raw.ok_or_else(|| self.value(key("remote"), "is missing: write its instances, caFile, certificate and key"))
+    }
+
+    fn way(&self, key: &dyn Fn(&str) -> String, raw: RawRemote, protocol: Protocol) -> Result<Way, Error> {
+        let of = |name: &str| key(&format!("remote.{name}"));
+        self.within(&of("instances"), raw.instances.len() as u64, 1, INSTANCES_MAX as u64)?;
+        let mut instances = Vec::with_capacity(raw.instances.len());
+        for (index, instance) in raw.instances.into_iter().enumerate() {
+            let at = |name: &str| of(&format!("instances[{index}].{name}"));
+            link::address(&instance.url).map_err(|error| self.value(at("url"), error.to_string()))?;
+            if instances.iter().any(|(url, _)| *url == instance.url) {
+                return Err(self.value(at("url"), "is there twice: write a weight instead"));
+            }
+            let weight = self.within(&at("weight"), instance.weight.unwrap_or(1), 1, WEIGHT_MAX)?;
+            instances.push((instance.url, u32::try_from(weight).unwrap_or(1)));
+        }
+        let joined = |path: PathBuf| self.folder.join(path);
+        let identity = match (raw.certificate, raw.key) {
+            (Some(certificate), Some(key)) => Some((joined(certificate), joined(key))),
+            (None, None) => None,
+            _ => return Err(self.value(of("certificate"), "certificate and key go together: write both, or none")),
+        };
+        Ok(Way {
+            instances,
+            files: Files { ca: raw.ca_file.map(joined), identity },
+            protocol: match raw.transport {
+                None => protocol,
+                Some(Transport::Http1) => Protocol::Http1,
+                Some(Transport::Http2) => Protocol::Http2,
+            },
+            max_in_flight: self.within(&of("maxInFlight"), raw.max_in_flight.unwrap_or(MAX_IN_FLIGHT), 1, 10_000)?,
+            queue: self.within(&of("queue"), raw.queue.unwrap_or(QUEUE), 0, 100_000)?,
+            timeout: self.positive(&of("timeout"), raw.timeout, TIMEOUT)?,
+        })
+    }
+}

@@ -1,0 +1,152 @@
+//! Trust roots: a key, or whom an authority vouches for.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::super::{Checker, Error};
+use super::Text;
+
+/// Longest expression for an issuer or a subject; it is compiled once and bounded there as well.
+const EXPRESSION_BYTES_MAX: usize = 2048;
+/// How references to keys begin that are somewhere else than in a text or a file.
+const REMOTE_KEYS: [&str; 8] =
+    ["awskms://", "gcpkms://", "azurekms://", "hashivault://", "k8s://", "pkcs11:", "gitlab://", "github://"];
+
+/// A root whose signatures count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustRoot {
+    /// Its name in rules and messages.
+    pub name: String,
+    /// The key or identity.
+    pub root: Root,
+}
+
+/// Kinds of trust roots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Root {
+    /// A public key.
+    Key(Text),
+    /// Whoever an issuer of identities knows by this name.
+    Keyless {
+        /// The issuer of the identity, such as `https://token.actions.githubusercontent.com`.
+        issuer: Constraint,
+        /// For whom: an e-mail address or a URI.
+        subject: Constraint,
+    },
+}
+
+/// A demand on a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Constraint {
+    /// This text.
+    Exact(String),
+    /// One that the expression matches as a whole.
+    Regex(String),
+    /// One that begins so.
+    Prefix(String),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(in crate::config) struct RawTrustRoot {
+    pub name: String,
+    pub key: Option<String>,
+    pub key_file: Option<PathBuf>,
+    pub cert: Option<String>,
+    pub keyless: Option<RawKeyless>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(in crate::config) struct RawKeyless {
+    pub issuer: Option<String>,
+    pub issuer_regex: Option<String>,
+    pub subject: Option<String>,
+    pub subject_regex: Option<String>,
+    pub subject_prefix: Option<String>,
+}
+
+impl TrustRoot {
+    /// The texts that it is made of.
+    pub fn texts(&self) -> impl Iterator<Item = &Text> {
+        match &self.root {
+            Root::Key(text) => Some(text),
+            Root::Keyless { .. } => None,
+        }
+        .into_iter()
+    }
+}
+
+impl Checker<'_> {
+    pub(in crate::config) fn trust_root(&self, key: &str, raw: RawTrustRoot) -> Result<TrustRoot, Error> {
+        let key = |name: &str| format!("{key}.{name}");
+        if raw.name.is_empty() || raw.name == "*" {
+            return Err(self.value(key("name"), "is empty or `*`, which means all of them"));
+        }
+        if let Some(scheme) =
+            raw.key.as_deref().and_then(|text| REMOTE_KEYS.into_iter().find(|scheme| text.trim().starts_with(scheme)))
+        {
+            let what = format!("keys at {scheme} are not built in: write the public key itself, or keyFile");
+            return Err(self.value(key("key"), what));
+        }
+        if raw.cert.is_some() {
+            let what = "is for notation, which is not built in: name authorities in host.fulcioCert or trustedRootFile";
+            return Err(self.value(key("cert"), what));
+        }
+        let root = match (one_of(self, &key, "key", raw.key, raw.key_file)?, raw.keyless) {
+            (Some(text), None) => Root::Key(text),
+            (None, Some(keyless)) => self.keyless(&key, keyless)?,
+            (None, None) => return Err(self.value(key("key"), "is missing: write one of key, keyFile, keyless")),
+            (Some(_), Some(_)) => {
+                return Err(self.value(key("key"), "a trust root is a key or keyless, not both: make it two roots"));
+            }
+        };
+        Ok(TrustRoot { name: raw.name, root })
+    }
+
+    fn keyless(&self, key: &dyn Fn(&str) -> String, raw: RawKeyless) -> Result<Root, Error> {
+        let constraint = |name: &str, forms: [Option<Constraint>; 3]| {
+            let mut written = forms.into_iter().flatten();
+            let one = written.next();
+            let Some(one) = one.filter(|_| written.next().is_none()) else {
+                let what = format!("needs one of {name}, {name}Regex and, for subjects, {name}Prefix");
+                return Err(self.value(key("keyless"), what));
+            };
+            let (Constraint::Exact(text) | Constraint::Regex(text) | Constraint::Prefix(text)) = &one;
+            if text.is_empty() || text.len() > EXPRESSION_BYTES_MAX {
+                let what = format!("{name} is empty or longer than {EXPRESSION_BYTES_MAX} bytes");
+                return Err(self.value(key("keyless"), what));
+            }
+            Ok(one)
+        };
+        let exact = |text: Option<String>| text.map(Constraint::Exact);
+        let regex = |text: Option<String>| text.map(Constraint::Regex);
+        Ok(Root::Keyless {
+            issuer: constraint("issuer", [exact(raw.issuer), regex(raw.issuer_regex), None])?,
+            subject: constraint(
+                "subject",
+                [exact(raw.subject), regex(raw.subject_regex), raw.subject_prefix.map(Constraint::Prefix)],
+            )?,
+        })
+    }
+}
+
+/// The text of `name`, or the file of `nameFile`, when one of them is written.
+pub(super) fn one_of(
+    checker: &Checker<'_>,
+    key: &dyn Fn(&str) -> String,
+    name: &str,
+    inline: Option<String>,
+    file: Option<PathBuf>,
+) -> Result<Option<Text>, Error> {
+    match (inline, file) {
+        (Some(_), Some(_)) => Err(checker.value(key(name), format!("is there beside {name}File: remove one of them"))),
+        (Some(text), None) if !text.contains("-----BEGIN ") => {
+            Err(checker.value(key(name), "is no PEM text: write -----BEGIN …, or name a file that has it"))
+        }
+        (Some(text), None) => Ok(Some(Text::Inline(text))),
+        (None, Some(path)) => Ok(Some(Text::File(checker.folder.join(path)))),
+        (None, None) => Ok(None),
+    }
+}

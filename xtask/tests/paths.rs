@@ -1,0 +1,65 @@
+//! The paths that ARCHITECTURE.md names: each of them is there.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
+
+use std::path::Path;
+
+/// The page.
+const PAGE: &str = "ARCHITECTURE.md";
+/// The folder of names that name no crate, as the page says.
+const BELOW: &str = "scenarios/src";
+/// Endings by which a name without a folder is a file.
+const ENDINGS: [&str; 7] = [".rs", ".md", ".yaml", ".json", ".jsonl", ".toml", ".html"];
+
+/// The text between each `begins` and the next `ends` on its line.
+fn between<'a>(line: &'a str, begins: &'a str, ends: &'a str) -> impl Iterator<Item = &'a str> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        let (found, after) = rest.split_once(begins)?.1.split_once(ends)?;
+        rest = after;
+        Some(found)
+    })
+}
+
+fn is_path(text: &str) -> bool {
+    let known = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    let file = ENDINGS.iter().any(|ending| text.ends_with(ending));
+    text.chars().all(known) && !text.starts_with('/') && (file || text.contains('/'))
+}
+
+/// The paths in backticks and links of a page, pictures apart, each with its line from 1.
+fn paths(page: &str) -> Vec<(usize, &str)> {
+    let (mut found, mut drawn) = (Vec::new(), false);
+    for (number, line) in (1..).zip(page.lines()) {
+        if line.starts_with("```") {
+            drawn = !drawn;
+        } else if !drawn {
+            let links = between(line, "](", ")").map(|link| link.split('#').next().unwrap_or_default());
+            let names = between(line, "`", "`").chain(links);
+            found.extend(names.filter(|name| is_path(name)).map(|name| (number, name)));
+        }
+    }
+    found
+}
+
+#[test]
+fn paths_of_a_page() {
+    let page =
+        "a `b/c.rs` of `d`, [e](f.md#g), [h](https://i/j)\n```\n`no/picture`\n```\n`k.yaml` `l m/n` `/proc` `o/`\n";
+    assert_eq!(paths(page), [(1, "b/c.rs"), (1, "f.md"), (5, "k.yaml"), (5, "o/")]);
+}
+
+#[test]
+fn every_path_of_the_page_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is below the root");
+    let page = std::fs::read_to_string(root.join(PAGE)).unwrap();
+    let paths = paths(&page);
+    let is_there = |path: &str| root.join(path).exists() || root.join(BELOW).join(path).exists();
+    let missing: Vec<String> = paths
+        .iter()
+        .filter(|(_, path)| !is_there(path))
+        .map(|(line, path)| format!("{PAGE}:{line}: `{path}` is neither at the root nor below {BELOW}"))
+        .collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert!(paths.iter().any(|(_, path)| *path == "xtask/tests/arrows.rs"), "no paths were read: {paths:?}");
+}
