@@ -465,7 +465,10 @@ fn what_is_churned_is_followed() {
     };
     has(&text("shelves.shop.example.com"), &["resource: shelves.shop.example.com/v1"]);
     has(&text("baskets.shop.example.com"), &["resource: baskets.shop.example.com/v1"]);
-    has(&text("pods"), &["churn: {resource: pods/v1, "]);
+    let none: Vec<_> = fourth(MAIN).into_iter().filter(|(path, _)| !path.contains("crd/bases")).collect();
+    let followed = vec![seen::Followed { resource: "pods".to_owned(), is_watched: true }];
+    let text = written(&borrowed(&none), &Seen { followed, reactions: Vec::new(), ..observed() });
+    has(&text, &["churn: {resource: pods/v1, "]);
 }
 
 /// A file with what is known, its last words and the next step.

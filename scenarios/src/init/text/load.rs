@@ -28,8 +28,7 @@ pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
         return;
     }
     let built_in = BUILT_IN.iter().find(|(resource, ..)| seen.ran() && seen.follows(resource));
-    let crd = found.crd().filter(|crd| built_in.is_none() || seen.follows(&crd.name()));
-    match (seen.best().filter(|_| seen.ran()), crd) {
+    match (seen.best().filter(|_| seen.ran()), found.crd()) {
         (Some(best), _) => seen_churn(text, found, best),
         (None, Some(crd)) => churn(text, found, crd),
         (None, None) if let Some((_, resource, template)) = built_in => {
@@ -71,10 +70,10 @@ pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
 
 /// Kinds of Kubernetes that are churned where a program follows no other: as the API server calls them, as a scenario does, and what one looks like.
 const BUILT_IN: [(&str, &str, &str); 4] = [
-    ("configmaps", "configmaps/v1", "{data: {a: '${random 1..9}'}}"),
-    ("services", "services/v1", "{spec: {ports: [{port: 80}]}}"),
-    ("pods", "pods/v1", "{spec: {containers: [{name: a, image: registry.example/a}]}}"),
-    ("secrets", "secrets/v1", "{stringData: {a: '${random 1..9}'}}"),
+    ("configmaps", "configmaps/v1", "{kind: ConfigMap, data: {a: '${random 1..9}'}}"),
+    ("services", "services/v1", "{kind: Service, spec: {ports: [{port: 80}]}}"),
+    ("pods", "pods/v1", "{kind: Pod, spec: {containers: [{name: a, image: registry.example/a}]}}"),
+    ("secrets", "secrets/v1", "{kind: Secret, stringData: {a: '${random 1..9}'}}"),
 ];
 
 /// The kind that it reacts to most, with an object that it was seen to react to.
