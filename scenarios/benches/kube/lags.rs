@@ -12,6 +12,8 @@ use parking_lot::Mutex;
 /// What stands before the number of a write in an object, and the digits of the number.
 const KEY: &[u8] = br#""write":""#;
 const DIGITS: usize = 16;
+/// Longer waits count as this.
+const WAITED_US_MAX: u64 = 120_000_000;
 
 /// The writes of one measurement.
 pub(crate) struct Lags {
@@ -30,7 +32,8 @@ impl Lags {
     /// Of `count` writes from the number `first` on.
     pub fn of(first: usize, count: usize) -> Result<Self> {
         let sent_us = std::iter::repeat_with(AtomicU64::default).take(count).collect();
-        Ok(Self { begun: Instant::now(), first, sent_us, waited_us: Mutex::new(Histogram::new(3)?) })
+        let waited_us = Mutex::new(Histogram::new_with_max(WAITED_US_MAX, 3)?);
+        Ok(Self { begun: Instant::now(), first, sent_us, waited_us })
     }
 
     fn now_us(&self) -> u64 {

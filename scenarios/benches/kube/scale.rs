@@ -45,7 +45,12 @@ pub(crate) fn has_room(part: Part, effort: Effort) -> Result<bool> {
 
 /// One part on all servers; in turn where it has rounds.
 pub(crate) async fn measure(subjects: &mut [Subject], part: Part, effort: Effort) -> Result<()> {
-    let rounds = if matches!(part, Part::ScaleUpdates | Part::ScaleReader) { effort.rounds } else { 1 };
+    let rounds = match part {
+        Part::ScaleUpdates => effort.rounds,
+        // As many in one order as in the other.
+        Part::ScaleReader => 2 * effort.rounds,
+        _ => 1,
+    };
     for round in 1..=rounds {
         for subject in &mut *subjects {
             say(subject, &format!("{part:?}, round {round} of {rounds}"));

@@ -13,7 +13,7 @@ use crate::kube::watchers::{Wanted, Watchers, unread};
 
 /// Those that are read.
 const WATCHERS: usize = 100;
-const WRITES_PER_SECOND: f64 = 100.0;
+const WRITES_PER_SECOND: u32 = 100;
 /// Updates before anything counts: 13 MB of events, more than the buffers between server and client take.
 const FILLING: usize = 8_000;
 
@@ -32,13 +32,13 @@ pub(super) async fn measure(subject: &mut Subject, window: Duration, round: usiz
 async fn lag_ms(subject: &mut Subject, window: Duration, beside_unread: bool) -> Result<f64> {
     let _unread = if beside_unread { Some(unread(&subject.server.endpoint, BUSY).await?) } else { None };
     subject.busy.flat_out(Write::Update, OBJECTS, FILLING).await?;
-    let writes = (WRITES_PER_SECOND * window.as_secs_f64()) as usize;
+    let writes = usize::try_from(u64::from(WRITES_PER_SECOND) * window.as_secs())?;
     let lags = Arc::new(Lags::of(subject.busy.next, writes)?);
     let wanted = Wanted { count: WATCHERS, streams: None, lags: Some(Arc::clone(&lags)) };
     let mut watchers = Watchers::open(&subject.server.endpoint, BUSY, wanted).await?;
     let course = Course {
         count: writes,
-        per_second: Some(WRITES_PER_SECOND),
+        per_second: Some(f64::from(WRITES_PER_SECOND)),
         lags: Some(Arc::clone(&lags)),
         ..Course::default()
     };
