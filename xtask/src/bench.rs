@@ -27,7 +27,8 @@ enum What {
     /// Images into a cluster: chunks into the mock API server, into kube-apiserver when `KUBEBUILDER_ASSETS` names a folder with it, beside Zarf's
     /// scheme; and the seed, beside SHA-256 alone.
     Inject,
-    /// The mock Kubernetes API server, beside kube-apiserver when `KUBEBUILDER_ASSETS` names a folder with it.
+    /// The mock Kubernetes API server, beside kube-apiserver and its etcd when `KUBEBUILDER_ASSETS` names a folder with them; with `--only scale-…`
+    /// how far it goes.
     Kube,
     /// The load generator, beside wrk, h2load, hey, ab and oha where those are installed.
     Load,

@@ -194,7 +194,7 @@ async fn warm(world: &World, signed: &Signed, subject: &Subject, effort: Effort,
     measure::is_right(subject, &images).await?;
     let mut windows = Vec::new();
     for _ in 0..effort.rounds {
-        windows.push(measure::window(world, subject, &images, effort.window).await?);
+        windows.push(measure::window(world, subject, &images, measure::CONNECTIONS, effort.window).await?);
     }
     let middle = |figure: fn(&measure::Window) -> f64| median(&windows.iter().map(figure).collect::<Vec<_>>());
     let (per_second, cpu_us) = (middle(|window| window.per_second), middle(|window| window.cpu_us));

@@ -1,6 +1,6 @@
 //! API servers: the mock as a process or in this one, and a real one beside it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -39,11 +39,11 @@ enum Held {
 }
 
 impl ApiServer {
-    /// `longhaul mock kube`, as anybody would start it.
-    pub(crate) async fn process() -> Result<Self> {
+    /// `longhaul mock kube`, as anybody would start it; another build of it than the one beside this benchmark where there is one.
+    pub(crate) async fn process(program: Option<&Path>) -> Result<Self> {
         let (folder, address) = (tempfile::tempdir()?, free()?);
         let file = folder.path().join("kubeconfig.yaml");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_longhaul"));
+        let mut command = Command::new(program.unwrap_or(Path::new(env!("CARGO_BIN_EXE_longhaul"))));
         command.args(["mock", "kube", "--token", BENCH, "--port", &address.port().to_string(), "--kubeconfig"]);
         command.arg(&file).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().context("failed to start `longhaul mock kube`")?;
@@ -68,7 +68,7 @@ impl ApiServer {
         Ok(Self { name: "mock", about: "the mock API server".to_owned(), endpoint, kubeconfig, held })
     }
 
-    /// etcd and kube-apiserver from the folder that `KUBEBUILDER_ASSETS` names, if it names one; only kube-apiserver is measured.
+    /// etcd and kube-apiserver from the folder that `KUBEBUILDER_ASSETS` names, if it names one.
     pub(crate) async fn real() -> Result<Option<Self>> {
         let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty()) else {
             println!("the real API server is left out: skipped: needs KUBEBUILDER_ASSETS");
@@ -83,12 +83,11 @@ impl ApiServer {
         // As many requests at once as the mock takes: the fairness queues are not what is measured.
         config.apiserver_arguments = vec!["--max-requests-inflight=3000".to_owned()];
         let local = Local::start(config).await?;
-        let [(_, pid), _] = local.processes();
-        let measured = Measured::new(pid)?;
+        let measured = Measured::new(&local.processes().map(|(_, pid)| pid))?;
         let kubeconfig = local.access().kubeconfig(USER).context("the user is known")?;
         let token = local.access().token(USER).context("the user is known")?;
         let endpoint = Endpoint::new(local.access().address(), local.access().ca_pem(), None, token)?;
-        let about = format!("kube-apiserver {} (without etcd)", local.access().version());
+        let about = format!("kube-apiserver {} and its etcd", local.access().version());
         // No controller makes it here, and without it no Pod is taken.
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
         let path = "/api/v1/namespaces/default/serviceaccounts";

@@ -1,4 +1,5 @@
-//! A client with one connection, over TLS and HTTP/1.1, that asks one thing after the other.
+//! A client over TLS that asks one thing after the other: on a connection of its own with HTTP/1.1, or as a stream of a connection that
+//! several share with HTTP/2.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,9 +9,9 @@ use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{self, SendRequest};
+use hyper::client::conn::{http1, http2};
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
@@ -27,20 +28,32 @@ pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
     pub(crate) tls: Arc<rustls::ClientConfig>,
     /// Servers that know their clients by something else need none.
-    pub(crate) token: String,
+    pub(crate) token: Arc<str>,
 }
 
-/// One connection.
+/// A connection, or a share of one.
 pub(crate) struct Client {
-    send: SendRequest<Full<Bytes>>,
-    token: String,
+    send: Sender,
+    token: Arc<str>,
+}
+
+enum Sender {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
 }
 
 impl Endpoint {
     /// A server with a certificate of this authority, which is shown the pair if there is one.
     pub(crate) fn new(address: SocketAddr, ca_pem: &str, pair: Option<&mock_pki::Pair>, token: &str) -> Result<Self> {
         let tls = mock_pki::client_config(ca_pem, pair, &["http/1.1"])?;
-        Ok(Self { address, tls, token: token.to_owned() })
+        Ok(Self { address, tls, token: token.into() })
+    }
+
+    /// The same over HTTP/2.
+    pub(crate) fn http2(&self) -> Self {
+        let mut tls = rustls::ClientConfig::clone(&self.tls);
+        tls.alpn_protocols = vec![b"h2".to_vec()];
+        Self { tls: Arc::new(tls), ..self.clone() }
     }
 
     pub(crate) async fn connect(&self) -> Result<Client> {
@@ -49,16 +62,29 @@ impl Endpoint {
             tcp.set_nodelay(true)?;
             let name = rustls::pki_types::ServerName::IpAddress(self.address.ip().into());
             let stream = TlsConnector::from(Arc::clone(&self.tls)).connect(name, tcp).await?;
-            anyhow::Ok(http1::Builder::new().max_buf_size(BUFFER_BYTES_MAX).handshake(TokioIo::new(stream)).await?)
+            // A connection ends with the last of its senders.
+            if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+                let (send, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
+                tokio::spawn(connection);
+                return anyhow::Ok(Sender::Http2(send));
+            }
+            let mut builder = http1::Builder::new();
+            let (send, connection) = builder.max_buf_size(BUFFER_BYTES_MAX).handshake(TokioIo::new(stream)).await?;
+            tokio::spawn(connection);
+            Ok(Sender::Http1(send))
         };
-        let (send, connection) = tokio::time::timeout(DEADLINE, connecting).await?.context("failed to connect")?;
-        // It ends with its sender.
-        tokio::spawn(connection);
-        Ok(Client { send, token: self.token.clone() })
+        let send = tokio::time::timeout(DEADLINE, connecting).await?.context("failed to connect")?;
+        Ok(Client { send, token: Arc::clone(&self.token) })
     }
 }
 
 impl Client {
+    /// Another one on the same connection, which HTTP/2 alone has.
+    pub(crate) fn another(&self) -> Result<Self> {
+        let Sender::Http2(send) = &self.send else { anyhow::bail!("the server does not speak HTTP/2") };
+        Ok(Self { send: Sender::Http2(send.clone()), token: Arc::clone(&self.token) })
+    }
+
     /// Sends a request and reads the head of its answer, whatever it is.
     pub(crate) async fn open(
         &mut self,
@@ -67,15 +93,26 @@ impl Client {
         body: impl Into<Bytes>,
     ) -> Result<Response<Incoming>> {
         let media_type = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
-        let mut request = Request::builder().method(method).uri(path).header("host", "localhost");
-        request = request.header("content-type", media_type);
+        let request = Request::builder().method(method).header("content-type", media_type);
+        let mut request = match &self.send {
+            Sender::Http1(_) => request.uri(path).header("host", "localhost"),
+            Sender::Http2(_) => request.uri(format!("https://localhost{path}")),
+        };
         if !self.token.is_empty() {
             request = request.header("authorization", format!("Bearer {}", self.token));
         }
         let request = request.body(Full::new(body.into()))?;
         let exchange = async {
-            self.send.ready().await?;
-            self.send.send_request(request).await
+            match &mut self.send {
+                Sender::Http1(send) => {
+                    send.ready().await?;
+                    send.send_request(request).await
+                }
+                Sender::Http2(send) => {
+                    send.ready().await?;
+                    send.send_request(request).await
+                }
+            }
         };
         Ok(tokio::time::timeout(DEADLINE, exchange).await.context("no answer in time")??)
     }
@@ -99,5 +136,18 @@ impl Client {
         let shown = &body[..body.len().min(ERROR_BYTES_MAX)];
         ensure!(status.is_success(), "{path}: {status} {}", String::from_utf8_lossy(shown));
         Ok(body)
+    }
+
+    /// Reads an answer of 2xx to its end and keeps nothing of it; its size in bytes.
+    pub(crate) async fn size(&mut self, path: &str) -> Result<usize> {
+        let mut answer = self.open(Method::GET, path, "").await?;
+        ensure!(answer.status().is_success(), "{path}: {}", answer.status());
+        let mut size = 0;
+        while let Some(frame) =
+            tokio::time::timeout(DEADLINE, answer.frame()).await.context("the answer stands still")?
+        {
+            size += frame?.data_ref().map_or(0, Bytes::len);
+        }
+        Ok(size)
     }
 }

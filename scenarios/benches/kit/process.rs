@@ -12,8 +12,8 @@ use procfs::process::Process;
 /// How often it is looked whether a process is ready.
 const START_LOOK: Duration = Duration::from_millis(50);
 
-/// A process that is measured, whoever ends it.
-pub(crate) struct Measured(Process);
+/// Processes that are measured as one, whoever ends them.
+pub(crate) struct Measured(Vec<Process>);
 
 /// A process of ours, which ends with this.
 pub(crate) struct Running {
@@ -22,23 +22,29 @@ pub(crate) struct Running {
 }
 
 impl Measured {
-    pub(crate) fn new(pid: u32) -> Result<Self> {
-        Ok(Self(Process::new(i32::try_from(pid)?)?))
+    pub(crate) fn new(pids: &[u32]) -> Result<Self> {
+        pids.iter().map(|pid| Ok(Process::new(i32::try_from(*pid)?)?)).collect::<Result<_>>().map(Self)
     }
 
-    /// CPU time of all its threads, in microseconds. `/proc/PID/stat` would say it to 10 ms only. What is measured here keeps its threads,
+    /// CPU time of all threads, in microseconds. `/proc/PID/stat` would say it to 10 ms only. What is measured here keeps its threads,
     /// so nothing is lost with one that ended.
     pub(crate) fn cpu_us(&self) -> Result<f64> {
         let mut total_ns = 0;
-        for task in self.0.tasks().context("it has ended")? {
-            total_ns += task?.schedstat()?.sum_exec_runtime;
+        for process in &self.0 {
+            for task in process.tasks().context("it has ended")? {
+                total_ns += task?.schedstat()?.sum_exec_runtime;
+            }
         }
         Ok(total_ns as f64 / 1e3)
     }
 
     /// Resident memory now, in bytes.
     pub(crate) fn rss_bytes(&self) -> Result<f64> {
-        Ok(self.0.stat().context("it has ended")?.rss_bytes().get() as f64)
+        let mut total = 0;
+        for process in &self.0 {
+            total += process.stat().context("it has ended")?.rss_bytes().get();
+        }
+        Ok(total as f64)
     }
 
     /// Resident memory now.
@@ -55,7 +61,7 @@ impl Running {
         limit: Duration,
         is_ready: impl AsyncFn() -> bool,
     ) -> Result<Self> {
-        let measured = Measured::new(child.id())?;
+        let measured = Measured::new(&[child.id()])?;
         let mut running = Self { child, measured };
         let deadline = Instant::now() + limit;
         while !is_ready().await {

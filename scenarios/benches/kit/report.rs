@@ -24,6 +24,11 @@ impl Report {
         self.failed |= !met;
     }
 
+    /// States a requirement that nothing can be compared with here.
+    pub(crate) fn skip(&mut self, text: String) {
+        self.lines.push((text, "skipped"));
+    }
+
     /// States an aim, which decides nothing.
     pub(crate) fn note(&mut self, text: String, met: bool) {
         self.lines.push((text, if met { "reached" } else { "aim" }));

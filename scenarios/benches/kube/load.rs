@@ -1,4 +1,4 @@
-//! What is sent to a server: writes as fast as they are answered, and lists.
+//! What is sent to a server: writes as fast as they are answered or at a rate, and lists.
 //!
 //! Owns the objects and the connections that write them. Both servers get the same bytes from the same code.
 
@@ -10,11 +10,12 @@ use anyhow::Result;
 use hyper::Method;
 use tokio::task::JoinSet;
 
+use super::lags::Lags;
 use crate::kit::client::{Client, Endpoint};
 
 /// Connections that write, each with one request at a time.
 pub(crate) const CONNECTIONS: usize = 16;
-/// The whole request body of a write.
+/// The whole request body of a write, unless another size is asked for.
 const OBJECT_BYTES: usize = 1024;
 /// What settings are about, and which there are.
 const PARTS: &str = "cache cluster.peer http.server http.client log metrics pool queue storage.backend tls";
@@ -28,12 +29,25 @@ pub(crate) enum Write {
     Update,
 }
 
+/// How many writes, and how fast.
+#[derive(Clone, Default)]
+pub(crate) struct Course {
+    pub count: usize,
+    /// None is begun any more.
+    pub until: Option<Instant>,
+    /// Planned so, whatever the answers; otherwise each connection writes as soon as it is answered.
+    pub per_second: Option<f64>,
+    /// Is told when each is sent.
+    pub lags: Option<Arc<Lags>>,
+}
+
 /// The connections that write, opened before the clock starts.
 pub(crate) struct Writers {
     clients: Vec<Client>,
     namespace: &'static str,
-    /// Writes so far: no two of an object are the same, or a server would do nothing.
-    written: usize,
+    object_bytes: usize,
+    /// The number of the next write: no two of an object are the same, or a server would do nothing.
+    pub next: usize,
 }
 
 impl Writers {
@@ -45,48 +59,71 @@ impl Writers {
         }
         let object = format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{namespace}"}}}}"#);
         clients[0].call(Method::POST, "/api/v1/namespaces", object).await?;
-        Ok(Self { clients, namespace, written: 0 })
+        Ok(Self { clients, namespace, object_bytes: OBJECT_BYTES, next: 0 })
+    }
+
+    /// The same with larger objects.
+    pub fn of(self, object_bytes: usize) -> Self {
+        Self { object_bytes, ..self }
     }
 
     /// `count` writes of the first `objects` objects in turn, as fast as they are answered.
     pub async fn flat_out(&mut self, write: Write, objects: usize, count: usize) -> Result<()> {
-        let (next, before) = (Arc::new(AtomicUsize::new(0)), self.written);
-        self.written += count;
+        self.send(write, objects, Course { count, ..Course::default() }).await.map(|_| ())
+    }
+
+    /// Writes of the first `objects` objects in turn; how many were answered.
+    pub async fn send(&mut self, write: Write, objects: usize, course: Course) -> Result<usize> {
+        let (next, begun, first) = (Arc::new(AtomicUsize::new(0)), Instant::now(), self.next);
+        self.next += course.count;
         let mut tasks = JoinSet::new();
         for mut client in self.clients.drain(..) {
-            let (next, path) = (Arc::clone(&next), format!("/api/v1/namespaces/{}/configmaps", self.namespace));
+            let (next, course, bytes) = (Arc::clone(&next), course.clone(), self.object_bytes);
+            let path = format!("/api/v1/namespaces/{}/configmaps", self.namespace);
             tasks.spawn(async move {
+                let mut answered = 0;
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= count {
-                        return Ok::<_, anyhow::Error>(client);
+                    if index >= course.count || course.until.is_some_and(|until| Instant::now() >= until) {
+                        return Ok::<_, anyhow::Error>((client, answered));
                     }
-                    let (number, body) = (index % objects, object(index % objects, before + index));
+                    let (number, body) = (index % objects, object(index % objects, first + index, bytes));
+                    if let Some(per_second) = course.per_second {
+                        tokio::time::sleep_until((begun + Duration::from_secs_f64(index as f64 / per_second)).into())
+                            .await;
+                    }
+                    if let Some(lags) = &course.lags {
+                        lags.sent(first + index);
+                    }
                     match write {
                         Write::Create => client.call(Method::POST, &path, body).await?,
                         Write::Update => client.call(Method::PUT, &format!("{path}/object-{number:06}"), body).await?,
                     };
+                    answered += 1;
                 }
             });
         }
+        let mut answered = 0;
         while let Some(done) = tasks.join_next().await {
-            self.clients.push(done??);
+            let (client, of_it) = done??;
+            self.clients.push(client);
+            answered += of_it;
         }
-        Ok(())
+        Ok(answered)
     }
 
     /// Lists everything in the namespace as one page; the time until its last byte, and its size in bytes.
     pub async fn list(&mut self) -> Result<(Duration, usize)> {
         let path = format!("/api/v1/namespaces/{}/configmaps", self.namespace);
         let start = Instant::now();
-        let size = self.clients[0].call(Method::GET, &path, "").await?.len();
+        let size = self.clients[0].size(&path).await?;
         Ok((start.elapsed(), size))
     }
 }
 
-/// A `ConfigMap` whose JSON is exactly 1 KiB long: settings as applications have them, the same keys in most objects and
+/// A `ConfigMap` whose JSON is exactly so long: settings as applications have them, the same keys in most objects and
 /// other values in each, so that a server that packs what it keeps gains what it would gain on real ones.
-fn object(number: usize, write: usize) -> Vec<u8> {
+fn object(number: usize, write: usize, bytes: usize) -> Vec<u8> {
     let mut body = format!(
         r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"object-{number:06}"}},"data":{{"write":"{write:016}","settings":""#
     )
@@ -101,11 +138,11 @@ fn object(number: usize, write: usize) -> Vec<u8> {
         usize::try_from(random >> 33).unwrap_or_default() % below
     };
     let [parts, settings] = [PARTS, SETTINGS].map(|words| words.split_whitespace().collect::<Vec<_>>());
-    while body.len() < OBJECT_BYTES {
+    while body.len() < bytes {
         let (part, setting, value) = (parts[next(parts.len())], settings[next(settings.len())], next(1_000_000_000));
         body.extend_from_slice(format!("{part}.{setting}={value:x}\\n").as_bytes());
     }
-    body.truncate(OBJECT_BYTES - 3);
+    body.truncate(bytes - 3);
     // Half an escape at the cut would take the quote with it.
     if let Some(last) = body.last_mut().filter(|last| **last == b'\\') {
         *last = b'0';

@@ -9,17 +9,17 @@ use anyhow::{Context, Result};
 
 use super::figures::Figure;
 use super::load::{Write, Writers};
-use super::watchers::Watchers;
+use super::watchers::{Wanted, Watchers};
 use crate::kit::apiserver::ApiServer;
 use crate::kit::report::Samples;
 
 /// Objects that updates go round.
-const OBJECTS: usize = 160;
+pub(crate) const OBJECTS: usize = 160;
 /// The namespaces: what is updated and watched, and what is listed.
-const BUSY: &str = "bench-busy";
+pub(crate) const BUSY: &str = "bench-busy";
 const LISTED: [&str; 2] = ["bench-listed-small", "bench-listed-large"];
 /// A real server needs so long after its start until it burns little by itself.
-const SETTLING: Duration = Duration::from_secs(3);
+pub(crate) const SETTLING: Duration = Duration::from_secs(3);
 const IDLE_FOR: Duration = Duration::from_secs(2);
 /// After watchers are closed the server is looked at so often, for so long each time, until it does next to nothing.
 const CLEARING_LOOKS: usize = 60;
@@ -30,7 +30,9 @@ const WATCHERS_FOR_MEMORY: usize = 1000;
 const WRITES_FOR_MEMORY: usize = 200;
 
 /// Watchers, and writes of a sample.
-const EVENTS: [(usize, usize); 2] = [(1000, 200), (100, 1000)];
+const EVENTS: [(usize, usize); 2] = [(MANY, 200), (100, 1000)];
+/// The largest number of watchers that a real server is measured with.
+pub(crate) const MANY: usize = 1000;
 
 const CROWD_WRITES: usize = 100;
 
@@ -43,6 +45,14 @@ pub(crate) enum Part {
     Lists,
     /// Updates, and events to 100 and to 1,000 watchers.
     Events,
+    /// As many updates of one kind as are reached, and one watcher. This part and those below are measured only when they are asked for.
+    ScaleUpdates,
+    /// 18,000 open watches.
+    ScaleWatches,
+    /// 100,000 objects of 10 KiB, and a first list of them.
+    ScaleObjects,
+    /// Watchers beside one that does not read.
+    ScaleReader,
 }
 
 /// How much is done.
@@ -58,6 +68,10 @@ pub(crate) struct Effort {
     pub divisor: usize,
     /// Watchers that the mock alone must bear.
     pub crowd: usize,
+    /// Objects of 10 KiB.
+    pub objects: usize,
+    /// How long each part of a `scale-…` lasts that goes by time.
+    pub window: Duration,
 }
 
 impl Effort {
@@ -70,14 +84,14 @@ impl Effort {
 pub(crate) struct Subject {
     pub server: ApiServer,
     pub figures: Samples<Figure>,
-    busy: Writers,
+    pub busy: Writers,
     /// CPU that it burns when nobody asks, in microseconds a second.
     pub idle_us_per_s: f64,
     /// The mock is so much cheaper that it needs more work for the same precision.
     work: usize,
 }
 
-struct Meter {
+pub(crate) struct Meter {
     cpu_us: f64,
     at: Instant,
 }
@@ -85,6 +99,8 @@ struct Meter {
 impl Subject {
     /// Opens connections and warms the server up.
     pub async fn new(server: ApiServer, work: usize) -> Result<Self> {
+        let mut figures = Samples::none();
+        figures.add(Figure::RestMemory, server.measured()?.rss_mib()?);
         let mut busy = Writers::open(&server.endpoint, BUSY).await?;
         busy.flat_out(Write::Create, OBJECTS, OBJECTS).await?;
         busy.flat_out(Write::Update, OBJECTS, 1000).await?;
@@ -92,15 +108,15 @@ impl Subject {
         let (cpu_us, at) = (server.measured()?.cpu_us()?, Instant::now());
         tokio::time::sleep(IDLE_FOR).await;
         let idle_us_per_s = (server.measured()?.cpu_us()? - cpu_us) / at.elapsed().as_secs_f64();
-        Ok(Self { server, figures: Samples::none(), busy, idle_us_per_s, work })
+        Ok(Self { server, figures, busy, idle_us_per_s, work })
     }
 
-    fn meter(&self) -> Result<Meter> {
+    pub fn meter(&self) -> Result<Meter> {
         Ok(Meter { cpu_us: self.server.measured()?.cpu_us()?, at: Instant::now() })
     }
 
     /// The CPU since then that was spent on requests, in microseconds.
-    fn spent_us(&self, since: &Meter) -> Result<f64> {
+    pub fn spent_us(&self, since: &Meter) -> Result<f64> {
         let idle = self.idle_us_per_s * since.at.elapsed().as_secs_f64();
         Ok((self.server.measured()?.cpu_us()? - since.cpu_us - idle).max(0.0))
     }
@@ -134,6 +150,7 @@ impl Subject {
         let expected = (watchers * writes) as u64;
         let delivered = crowd.delivered(expected).await?;
         let spent = self.spent_us(&meter)?;
+        self.figures.add(Figure::LoadMemory(watchers), self.server.measured()?.rss_mib()?);
         crowd.close().await;
         anyhow::ensure!(delivered >= expected, "{delivered} of {expected} events came to {watchers} watchers");
         self.clear_away().await?;
@@ -159,14 +176,17 @@ impl Subject {
     async fn window(&mut self, writes: usize) -> Result<f64> {
         let meter = self.meter()?;
         self.busy.flat_out(Write::Update, OBJECTS, writes).await?;
+        self.figures.add(Figure::UpdateRate, writes as f64 / meter.at.elapsed().as_secs_f64());
         self.spent_us(&meter)
     }
 
-    /// What watchers need that are sent events. Only right on a server that has just started: memory that somebody left
+    /// What watchers need that are idle, and then that were sent events. Only right on a server that has just started: memory that somebody left
     /// behind is used again.
     async fn watcher_memory(&mut self, count: usize) -> Result<()> {
         let rss = self.server.measured()?.rss_bytes()?;
         let mut crowd = self.watchers(count).await?;
+        let idle = (self.server.measured()?.rss_bytes()? - rss) / count as f64;
+        self.figures.add(Figure::IdleMemory(count), idle / 1024.0);
         self.busy.flat_out(Write::Update, OBJECTS, WRITES_FOR_MEMORY).await?;
         let expected = (count * WRITES_FOR_MEMORY) as u64;
         let delivered = crowd.delivered(expected).await?;
@@ -178,7 +198,7 @@ impl Subject {
     }
 
     async fn watchers(&self, count: usize) -> Result<Watchers> {
-        Watchers::open(&self.server.endpoint, BUSY, count).await
+        Watchers::open(&self.server.endpoint, BUSY, Wanted { count, ..Wanted::default() }).await
     }
 }
 
@@ -247,7 +267,7 @@ async fn lists(subjects: &mut [Subject], effort: Effort) -> Result<()> {
 }
 
 /// A real server ends watches that it believes too slow. Such a round is left out, and the others count. The mock must not.
-fn allow(subject: &Subject, outcome: Result<()>) -> Result<()> {
+pub(crate) fn allow(subject: &Subject, outcome: Result<()>) -> Result<()> {
     match outcome {
         Err(error) if !subject.server.is_mock() => say(subject, &format!("left out: {error:#}")),
         outcome => outcome.with_context(|| format!("on the {}", subject.server.name))?,
@@ -255,6 +275,6 @@ fn allow(subject: &Subject, outcome: Result<()>) -> Result<()> {
     Ok(())
 }
 
-fn say(subject: &Subject, what: &str) {
+pub(crate) fn say(subject: &Subject, what: &str) {
     eprintln!("{:>4}: {what}", subject.server.name);
 }

@@ -1,4 +1,4 @@
-//! Many watches over TLS, each on a connection of its own, that count what they are sent.
+//! Many watches over TLS, each on a connection of its own or as streams of some, that count what they are sent.
 //!
 //! Owns the reading side: a counter that all share. It keeps no event.
 
@@ -12,6 +12,7 @@ use hyper::Method;
 use hyper::body::Incoming;
 use tokio::task::JoinSet;
 
+use super::lags::{Lags, Reading};
 use crate::kit::client::{Client, Endpoint};
 
 /// Handshakes at a time.
@@ -20,6 +21,16 @@ const OPENING: usize = 32;
 const STANDSTILL: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(2);
 
+/// Which watches are opened.
+#[derive(Clone, Default)]
+pub(crate) struct Wanted {
+    pub count: usize,
+    /// Over HTTP/2, so many on each connection; otherwise each has one of HTTP/1.1.
+    pub streams: Option<usize>,
+    /// Is told what comes.
+    pub lags: Option<Arc<Lags>>,
+}
+
 /// Open watches. Dropping them closes the connections.
 pub(crate) struct Watchers {
     tasks: JoinSet<Result<()>>,
@@ -27,29 +38,28 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    /// Opens `count` watches of a namespace from now on.
-    pub async fn open(to: &Endpoint, namespace: &str, count: usize) -> Result<Self> {
+    /// Opens watches of a namespace from now on.
+    pub async fn open(to: &Endpoint, namespace: &str, wanted: Wanted) -> Result<Self> {
         let events = Arc::new(AtomicU64::new(0));
-        let from = revision(to, namespace).await?;
-        let path: Arc<str> =
-            format!("/api/v1/namespaces/{namespace}/configmaps?watch=1&resourceVersion={from}&timeoutSeconds=3600")
-                .into();
-        let mut opening: JoinSet<Result<(Client, Incoming)>> = JoinSet::new();
+        let path: Arc<str> = watching(to, namespace).await?.into();
+        let streams = wanted.streams.unwrap_or(1);
+        let to = if wanted.streams.is_some() { to.http2() } else { to.clone() };
+        let connections = wanted.count.div_ceil(streams);
+        let mut opening: JoinSet<Result<Vec<(Client, Incoming)>>> = JoinSet::new();
         let mut tasks = JoinSet::new();
-        for index in 0..count + OPENING {
+        for index in 0..connections + OPENING {
             if index >= OPENING
                 && let Some(opened) = opening.join_next().await
             {
-                let (client, body) = opened??;
-                tasks.spawn(follow(client, body, Arc::clone(&events)));
+                for (client, body) in opened?? {
+                    tasks.spawn(follow(client, body, Arc::clone(&events), wanted.lags.clone()));
+                }
             }
-            if index < count {
-                let (to, path) = (to.clone(), path.clone());
+            if index < connections {
+                let (to, path) = (to.clone(), Arc::clone(&path));
+                let streams = streams.min(wanted.count - index * streams);
                 opening.spawn(async move {
-                    let mut client = to.connect().await.with_context(|| format!("watch {index}"))?;
-                    let answer = client.open(Method::GET, &path, "").await?;
-                    anyhow::ensure!(answer.status().is_success(), "watch {index}: {}", answer.status());
-                    Ok((client, answer.into_body()))
+                    opened(&to, &path, streams).await.with_context(|| format!("watches of connection {index}"))
                 });
             }
         }
@@ -81,20 +91,45 @@ impl Watchers {
     }
 }
 
+/// Opens a connection and so many watches on it.
+async fn opened(to: &Endpoint, path: &str, streams: usize) -> Result<Vec<(Client, Incoming)>> {
+    let mut clients = vec![to.connect().await?];
+    for _ in 1..streams {
+        clients.push(clients[0].another()?);
+    }
+    let mut watches = Vec::new();
+    for mut client in clients {
+        let answer = client.open(Method::GET, path, "").await?;
+        anyhow::ensure!(answer.status().is_success(), "{}", answer.status());
+        watches.push((client, answer.into_body()));
+    }
+    Ok(watches)
+}
+
+/// Opens a watch that nobody reads, over HTTP/1.1: what it is sent stays where it is.
+pub(crate) async fn unread(to: &Endpoint, namespace: &str) -> Result<impl Sized + use<>> {
+    opened(to, &watching(to, namespace).await?, 1).await
+}
+
 /// Holds the connection for as long as it reads.
-async fn follow(_client: Client, mut body: Incoming, events: Arc<AtomicU64>) -> Result<()> {
+async fn follow(_client: Client, mut body: Incoming, events: Arc<AtomicU64>, lags: Option<Arc<Lags>>) -> Result<()> {
+    let mut reading = Reading::default();
     // No deadline here: an idle watch is silent for as long as nobody writes. Whoever waits for events has one.
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
+        if let Some(lags) = &lags {
+            lags.read(&mut reading, &data);
+        }
         events.fetch_add(memchr::memchr_iter(b'\n', &data).count() as u64, Ordering::Relaxed);
     }
     Ok(())
 }
 
-/// The revision of an empty page of the namespace: the present.
-async fn revision(to: &Endpoint, namespace: &str) -> Result<u64> {
-    let path = format!("/api/v1/namespaces/{namespace}/configmaps?limit=1");
-    let text = to.connect().await?.call(Method::GET, &path, "").await?;
+/// The path of a watch from the present on: the revision of an empty page of the namespace.
+async fn watching(to: &Endpoint, namespace: &str) -> Result<String> {
+    let path = format!("/api/v1/namespaces/{namespace}/configmaps");
+    let text = to.connect().await?.call(Method::GET, &format!("{path}?limit=1"), "").await?;
     let list: serde_json::Value = serde_json::from_slice(&text)?;
-    list["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()).context("a list without a revision")
+    let from = list["metadata"]["resourceVersion"].as_str().context("a list without a revision")?;
+    Ok(format!("{path}?watch=1&resourceVersion={from}&timeoutSeconds=3600"))
 }

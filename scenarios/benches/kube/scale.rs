@@ -1,0 +1,73 @@
+//! How far a server goes: the parts that are measured only when they are asked for, because each takes minutes and much memory.
+//!
+//! Owns what each needs, and how long it may take.
+
+mod objects;
+mod reader;
+mod updates;
+mod watches;
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use procfs::Current as _;
+
+use super::measure::{Effort, Part, Subject, allow, say};
+
+/// A part on one server, all its rounds: a real one creates some hundred objects a second where the machine is busy.
+const LIMIT: Duration = Duration::from_mins(15);
+
+/// Memory in MiB: of the mock and this process, and of a real server beside them.
+const fn needed_mib(part: Part, effort: Effort) -> (usize, usize) {
+    // What a list of them holds in one piece is several times their size in a real server.
+    let objects_mib = effort.objects * objects::BYTES / (1 << 20);
+    match part {
+        Part::ScaleWatches => (1_500, 6_000),
+        Part::ScaleObjects => (500 + 2 * objects_mib, 1_000 + 8 * objects_mib),
+        _ => (1_000, 2_000),
+    }
+}
+
+/// Says what a part needs and fails where there is less; whether there is room for a real server as well.
+pub(crate) fn has_room(part: Part, effort: Effort) -> Result<bool> {
+    let (mock, real) = needed_mib(part, effort);
+    let meminfo = procfs::Meminfo::current().context("failed to read how much memory is free")?;
+    let free = usize::try_from(meminfo.mem_available.unwrap_or(meminfo.mem_free))? >> 20;
+    let minutes = LIMIT.as_secs() / 60;
+    println!(
+        "at most {minutes} min a server; {mock} MiB of memory, {real} MiB more for a real server; {free} MiB are free"
+    );
+    if free < mock {
+        bail!("skipped: needs {mock} MiB of free memory");
+    }
+    Ok(free >= mock + real)
+}
+
+/// One part on all servers; in turn where it has rounds.
+pub(crate) async fn measure(subjects: &mut [Subject], part: Part, effort: Effort) -> Result<()> {
+    let rounds = match part {
+        Part::ScaleUpdates => effort.rounds,
+        // As many in one order as in the other.
+        Part::ScaleReader => 2 * effort.rounds,
+        _ => 1,
+    };
+    for round in 1..=rounds {
+        for subject in &mut *subjects {
+            say(subject, &format!("{part:?}, round {round} of {rounds}"));
+            let work = async {
+                match part {
+                    Part::ScaleUpdates => updates::measure(subject, effort.window).await,
+                    Part::ScaleWatches => watches::measure(subject, effort.rounds).await,
+                    Part::ScaleObjects => objects::measure(subject, effort.objects).await,
+                    Part::ScaleReader => reader::measure(subject, effort.window, round).await,
+                    Part::Watchers | Part::Lists | Part::Events => Ok(()),
+                }
+            };
+            let limit = LIMIT / u32::try_from(rounds)?;
+            let outcome = tokio::time::timeout(limit, work).await;
+            let outcome = outcome.unwrap_or_else(|_| bail!("it took longer than {limit:?}"));
+            allow(subject, outcome)?;
+        }
+    }
+    Ok(())
+}
