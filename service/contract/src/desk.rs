@@ -128,7 +128,7 @@ impl<D: Desk> Internal<D> {
         Self { desk, places, body_max, memory, timeout, in_flight, requests, duration, throttle }
     }
 
-    fn stopped(&self, stop: Stop) -> Refusal {
+    fn stopped(&self, stop: &Stop) -> Refusal {
         match stop {
             Stop::TooLarge => {
                 let text = format!("a body has at most {} bytes ({}.maxBodyBytes)", self.body_max, self.desk.name());
@@ -213,7 +213,7 @@ impl<D: Desk> Calls for Internal<D> {
         deadline: Instant,
     ) -> Result<Self::Held<'a>, Refusal> {
         let mut held = self.memory.hold(peer, self.body_max);
-        let body = held.read(body, deadline).await.map_err(|stop| self.stopped(stop))?;
+        let body = held.read(body, deadline).await.map_err(|stop| self.stopped(&stop))?;
         Ok((body, held))
     }
 

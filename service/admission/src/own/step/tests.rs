@@ -244,7 +244,7 @@ fn a_foreign_pair_and_a_time_to_come_are_not_believed() {
     // A pair that belongs together, and signs nothing that callers take.
     let names = ["other.ns.svc".to_owned()];
     let foreign =
-        make::leaf(good.authority.as_ref().unwrap(), &names, start(), start() + Duration::from_secs(900)).unwrap();
+        make::leaf(good.authority.as_ref().unwrap(), &names, start(), start() + Duration::from_mins(15)).unwrap();
     let mut secret = good.object("s");
     secret["metadata"]["resourceVersion"] = "7".into();
     let other = Held { authority: Some(foreign.clone()), ..Held::default() }.object("s");
@@ -257,11 +257,11 @@ fn a_foreign_pair_and_a_time_to_come_are_not_believed() {
     world.turn(start() + Duration::from_secs(20));
     assert!(world.is_taken(start() + Duration::from_secs(20)), "{:?}", world.steps);
     // A certificate of somebody else is not shown.
-    let stranger = make::authority(start(), start() + Duration::from_secs(900)).unwrap();
+    let stranger = make::authority(start(), start() + Duration::from_mins(15)).unwrap();
     let theirs = make::leaf(&stranger, &world.place.names(), start(), start() + Duration::from_secs(800)).unwrap();
     assert!(good.vouches_for(good.leaf.as_ref().unwrap()) && !good.vouches_for(&theirs));
     // A time that has not come would keep the next authority waiting until everything has ended.
-    world.held.next = Some(make::authority(start(), start() + Duration::from_secs(9_000)).unwrap());
+    world.held.next = Some(make::authority(start(), start() + Duration::from_mins(150)).unwrap());
     world.held.confirmed = Some(u64::MAX);
     world.trusted.entries = vec![world.held.bundle()];
     world.turn(start() + Duration::from_secs(21));
