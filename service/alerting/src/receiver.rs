@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use service_core::alert::{Alert, MESSAGE_BYTES_MAX};
+use service_core::alert::Alert;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -17,8 +17,8 @@ use crate::template::{Template, shipped};
 
 /// Largest template; each alert is a copy of it.
 const TEMPLATE_BYTES_MAX: u64 = 256 << 10;
-/// Bytes of all images in an alert.
-const TEXT_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
+/// Bytes of the names of images in a text: chats take some thousand characters.
+const IMAGES_BYTES_MAX: usize = 4000;
 
 /// A receiver that waits for alerts.
 pub struct Receiver {
@@ -162,7 +162,7 @@ impl Work {
 
     /// What is sent about `alert`, after which `more` of the same came.
     fn body(&self, alert: &Alert, more: u64) -> Result<Option<String>, String> {
-        let mut message = cut(&alert.message);
+        let mut message = alert.message.clone();
         if more > 0 {
             let window = self.settings.collapse.unwrap_or_default().as_secs();
             message = format!("{message} ({more} more within {window} s)");
@@ -174,7 +174,7 @@ impl Work {
             ("namespace", alert.namespace.clone()),
             ("kind", alert.kind.clone()),
             ("name", alert.name.clone()),
-            ("images", cut(&alert.images_text())),
+            ("images", alert.images_text(IMAGES_BYTES_MAX)),
             ("request_id", alert.request_id.clone()),
             ("timestamp", jiff::Timestamp::now().to_string()),
             ("pod_id", self.pod.clone()),
@@ -183,13 +183,4 @@ impl Work {
         .into();
         self.template.fill(&values, &self.settings.payload).map_err(|error| error.to_string())
     }
-}
-
-/// The text, at most so long.
-fn cut(text: &str) -> String {
-    let mut end = text.len().min(TEXT_BYTES_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    if end == text.len() { text.to_owned() } else { format!("{}…", &text[..end]) }
 }

@@ -130,10 +130,21 @@ impl Alert {
         size_of::<Self>() + texts.map(String::capacity).iter().sum::<usize>() + images
     }
 
-    /// The images as a sentence has them.
-    pub fn images_text(&self) -> String {
-        let named = self.images.join(", ");
-        if self.more_images == 0 { named } else { format!("{named} and {} more", self.more_images) }
+    /// The images as a sentence has them: as many names as `bytes_max` has room for, and how many there are beside these.
+    pub fn images_text(&self, bytes_max: usize) -> String {
+        let (mut text, mut named) = (String::new(), 0);
+        for image in &self.images {
+            let between = if text.is_empty() { "" } else { ", " };
+            if text.len() + between.len() + image.len() > bytes_max {
+                break;
+            }
+            text.extend([between, image]);
+            named += 1;
+        }
+        match self.more_images.saturating_add(self.images.len() - named) {
+            0 => text,
+            more => format!("{text} and {more} more"),
+        }
     }
 }
 
@@ -176,7 +187,8 @@ mod tests {
         let images: Vec<_> = (0..500).map(|number| format!("\"i{number}\"")).collect();
         let alert: Alert = serde_json::from_str(&written(&images.join(","))).unwrap();
         assert_eq!((alert.images.len(), alert.more_images), (20, 480));
-        assert!(alert.images_text().ends_with("i18, i19 and 480 more"), "{}", alert.images_text());
+        assert!(alert.images_text(1000).ends_with("i18, i19 and 480 more"), "{}", alert.images_text(1000));
+        assert_eq!(alert.images_text(10), "i0, i1, i2 and 497 more");
         let again: Alert = serde_json::from_str(&serde_json::to_string(&alert).unwrap()).unwrap();
         assert_eq!(again, alert);
         let few: Alert = serde_json::from_str(&written("\"a\"")).unwrap();
