@@ -41,6 +41,7 @@ async fn hanging() -> Server {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn alerts_of_160_000_images_wait_for_receivers_that_hang() {
     let (registry, hangs, healthy) = (Registry::start().await, hanging().await, receiver(200).await);
     let receivers = format!(
