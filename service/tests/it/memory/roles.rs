@@ -103,7 +103,7 @@ async fn calls_of_another_process_hold_no_more_than_their_part() {
     held_within_the_limit(process, "calls");
 }
 
-/// An API server with 280 ConfigMaps that have an annotation of 250 KB each: in one page, whatever was asked for, or as a stream.
+/// An API server with 280 `ConfigMaps` that have an annotation of 250 KB each: in one page, whatever was asked for, or as a stream.
 async fn annotated() -> Server {
     let item = |number: usize| {
         let metadata = json!({
