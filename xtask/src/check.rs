@@ -1,5 +1,6 @@
 //! `cargo xtask check`: the full gate, cheapest step first. It is what continuous integration runs.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Result;
@@ -19,6 +20,7 @@ pub(crate) struct Arguments {
 pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
     step("format", cargo().args(["fmt", "--all", "--check"]))?;
     optional("dependency policy", "deny", cargo().args(["deny", "check", "bans", "licenses", "sources"]))?;
+    advisories()?;
     optional("unused dependencies", "machete", &mut cargo_args(&["machete"]))?;
     // Tests and benchmarks are looked at once, with the features that they are built with; what ships, without them.
     step("lints", cargo().args(["clippy", "--workspace", "--lib", "--bins", "--", "--deny=warnings"]))?;
@@ -60,10 +62,58 @@ fn step(name: &str, command: &mut Command) -> Result<()> {
 
 /// A step whose tool not everybody has. Its absence is said, never counted as passed.
 fn optional(name: &str, tool: &str, command: &mut Command) -> Result<()> {
-    let probe = cargo().args([tool, "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if probe.is_ok_and(|status| status.success()) {
+    if has(tool) {
         return step(name, command);
     }
     eprintln!("check: {name}: skipped: needs cargo-{tool}");
     Ok(())
+}
+
+fn has(tool: &str) -> bool {
+    let probe = cargo().args([tool, "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    probe.is_ok_and(|status| status.success())
+}
+
+/// Known holes in dependencies. The database is looked at as it lies on this machine: the gate must not depend on the network, and
+/// `cargo deny fetch` brings a newer one.
+fn advisories() -> Result<()> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))).unwrap_or_default();
+    match lacking(has("deny"), &home) {
+        None => step("advisories", cargo().args(["deny", "check", "--disable-fetch", "advisories"])),
+        Some(what) => {
+            eprintln!("check: advisories: skipped: needs {what}");
+            Ok(())
+        }
+    }
+}
+
+/// What is missing on this machine to look for advisories.
+fn lacking(has_tool: bool, cargo_home: &Path) -> Option<&'static str> {
+    let has_database = || {
+        let folders = std::fs::read_dir(cargo_home.join("advisory-dbs")).into_iter().flatten().flatten();
+        folders.into_iter().any(|folder| folder.path().join("crates").is_dir())
+    };
+    if !has_tool {
+        Some("cargo-deny")
+    } else if !has_database() {
+        Some("an advisory database (cargo deny fetch)")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advisories_need_a_tool_and_a_database() {
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(lacking(false, home.path()), Some("cargo-deny"));
+        std::fs::create_dir_all(home.path().join("advisory-dbs/db.lock")).unwrap();
+        assert!(lacking(true, home.path()).unwrap().contains("database"));
+        std::fs::create_dir_all(home.path().join("advisory-dbs/advisory-db-1/crates")).unwrap();
+        assert_eq!(lacking(true, home.path()), None);
+    }
 }

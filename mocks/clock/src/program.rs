@@ -32,6 +32,12 @@ pub enum Error {
         .0.display()
     )]
     SetUser(PathBuf),
+    #[error(
+        "{} has capabilities of its own (`getcap`), which the kernel does not give to what is watched: start it as root, or take them off \
+         (`setcap -r`) and do without what they allow",
+        .0.display()
+    )]
+    Capable(PathBuf),
 }
 
 /// The file that is started under that name.
@@ -55,6 +61,9 @@ pub fn check(name: &OsStr) -> Result<(), Error> {
         if is_set_user(&file.metadata().map_err(unreadable)?) {
             return Err(Error::SetUser(program));
         }
+        if is_capable(&program) && !rustix::process::geteuid().is_root() {
+            return Err(Error::Capable(program));
+        }
         let mut first = Vec::new();
         file.take(FIRST_LINE_BYTES).read_to_end(&mut first).map_err(unreadable)?;
         let Some(line) = first.strip_prefix(b"#!") else { return is_of_this_machine(program, &first) };
@@ -71,6 +80,13 @@ pub fn check(name: &OsStr) -> Result<(), Error> {
 /// Whether a file runs as another user than the one who starts it.
 pub fn is_set_user(file: &std::fs::Metadata) -> bool {
     file.mode() & SET_USER != 0 || file.mode() & SET_GROUP == SET_GROUP
+}
+
+/// Whether a file gives capabilities to whoever starts it. Under a filter of system calls the kernel leaves them out without a word.
+fn is_capable(path: &Path) -> bool {
+    // As large as the largest form of it (`struct vfs_ns_cap_data`).
+    let mut value = [0_u8; 24];
+    rustix::fs::getxattr(path, "security.capability", &mut value).is_ok_and(|bytes| bytes > 0)
 }
 
 /// Of a file that is no ELF file nothing is said here: a shell may read it as a script.
@@ -115,6 +131,18 @@ mod tests {
     fn said(bytes: &[u8], mode: u32) -> String {
         let file = file(bytes, mode);
         check(file.as_os_str()).map_or_else(|error| error.to_string(), |()| "taken".to_owned())
+    }
+
+    #[test]
+    fn capabilities_of_a_file_are_seen() {
+        let file = file(b"\x7fELF\x02\x01\x01", 0o755);
+        assert!(!is_capable(&file));
+        // `cap_net_bind_service+ep`, version 2 (linux/capability.h).
+        let value = [1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        if rustix::fs::setxattr(&*file, "security.capability", &value, rustix::fs::XattrFlags::empty()).is_err() {
+            return println!("skipped: needs the right to give capabilities to a file");
+        }
+        assert!(is_capable(&file));
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //!
 //! Owns the files that a real one reads or writes: `apiserver.crt` and `.key` in the folder of `--cert-dir`, the authorities of clients.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -211,16 +212,39 @@ fn pair(flags: &Flags) -> Result<(String, String), String> {
         .map_err(|error| format!("failed to make a certificate: {error}"))?;
     let (pair, ca) = made;
     let certificates = pair.certificate_pem.clone() + &ca;
-    let write = |path: &Path, text: &str| {
-        std::fs::write(path, text)
+    let write = |path: &Path, text: &str, mode: u32| {
+        save(path, text, mode)
             .map_err(|error| format!("failed to write {}: {error}; name another `--cert-dir`", path.display()))
     };
     std::fs::create_dir_all(&folder).map_err(|error| format!("failed to make {}: {error}", folder.display()))?;
-    write(&certificate, &certificates)?;
-    write(&key, &pair.key_pem)?;
+    write(&certificate, &certificates, 0o644)?;
+    write(&key, &pair.key_pem, 0o600)?;
     Ok((certificates, pair.key_pem))
+}
+
+/// Writes a file with that mode, also where it was there with another one.
+fn save(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path)?;
+    file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+    file.write_all(text.as_bytes())
 }
 
 fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|error| format!("failed to read {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_made_is_its_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("apiserver.key"), "of an earlier version").unwrap();
+        let flags = Flags::parse(&[format!("--cert-dir={}", folder.path().display())]);
+        let (_, key) = pair(&flags).unwrap();
+        let mode = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("apiserver.key"), mode("apiserver.crt")), (0o600, 0o644));
+        assert_eq!(pair(&flags).unwrap().1, key, "it is found again");
+    }
 }

@@ -12,7 +12,9 @@ use service_contract::link::{self, Files};
 use service_contract::listen::{Listen, RawListen};
 use service_core::config::quantity::Span;
 use service_core::config::{Checker, Error, Kind, Section, YamlError, kind, yaml};
+use service_core::wire::keeps_secrets;
 
+use crate::markup::Markup;
 use crate::template;
 
 /// The sections of alerts.
@@ -130,8 +132,8 @@ pub struct Receiver {
 pub enum Template {
     /// One that is built in, by its name.
     Shipped(&'static str),
-    /// One's own.
-    File(PathBuf),
+    /// One's own, and the markup that its receiver reads.
+    File(PathBuf, Markup),
 }
 
 /// A text that may have to be kept from others.
@@ -185,6 +187,7 @@ struct RawReceiver {
     name: Option<String>,
     template: Option<String>,
     template_file: Option<PathBuf>,
+    markup: Option<Markup>,
     url: Option<String>,
     url_file: Option<PathBuf>,
     ca_file: Option<PathBuf>,
@@ -258,18 +261,21 @@ fn receiver(check: &Checker<'_>, key: &str, stream: &str, at: usize, raw: RawRec
     if let Secret::Text(text) = &url {
         address(text).map_err(|what| check.value(of("url"), what))?;
     }
+    if raw.markup.is_some() && raw.template_file.is_none() {
+        return Err(check.value(of("markup"), "is of `templateFile`: a template that is built in has its own"));
+    }
     let template = match (raw.template, raw.template_file) {
         (Some(name), None) => {
-            if let Some((known, _)) = template::shipped().find(|(known, _)| *known == name) {
+            if let Some((known, ..)) = template::shipped().find(|(known, ..)| *known == name) {
                 Template::Shipped(known)
             } else {
-                let known = template::shipped().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
+                let known = template::shipped().map(|(name, ..)| name).collect::<Vec<_>>().join(", ");
                 return Err(
                     check.value(of("template"), format!("`{name}` is none: use one of {known}, or `templateFile`"))
                 );
             }
         }
-        (None, Some(file)) => Template::File(check.folder.join(file)),
+        (None, Some(file)) => Template::File(check.folder.join(file), raw.markup.unwrap_or_default()),
         (None, None) => return Err(check.value(of("template"), "is missing: write `template` or `templateFile`")),
         (Some(_), Some(_)) => {
             return Err(check.value(of("template"), "stands beside `templateFile`: remove one of them"));
@@ -283,6 +289,11 @@ fn receiver(check: &Checker<'_>, key: &str, stream: &str, at: usize, raw: RawRec
             return Err(check.value(of("headers"), format!("`{name}` is no header, or its value is none")));
         }
         headers.push((name, value));
+    }
+    if let Secret::Text(text) = &url
+        && let Some(what) = shown_to_others(text, &url, &headers)
+    {
+        return Err(check.value(of("url"), what));
     }
     let attempts = check.within(&of("attempts"), raw.attempts.unwrap_or(ATTEMPTS), 1, 10)?;
     Ok(Receiver {
@@ -299,6 +310,19 @@ fn receiver(check: &Checker<'_>, key: &str, stream: &str, at: usize, raw: RawRec
         queue: check.within(&of("queue"), raw.queue.unwrap_or(QUEUE), 1, 100_000)?,
         collapse: raw.collapse.map(|span| span.0).filter(|span| !span.is_zero()),
     })
+}
+
+/// What others on the way would read of secrets that are kept in files, if anything.
+pub fn shown_to_others(address: &str, url: &Secret, headers: &[(String, Secret)]) -> Option<&'static str> {
+    let uri = address.parse::<Uri>().ok()?;
+    let from_file = |secret: &Secret| matches!(secret, Secret::File(_));
+    if keeps_secrets(uri.scheme_str() == Some("https"), uri.host().unwrap_or_default()) {
+        None
+    } else if headers.iter().any(|(_, value)| from_file(value)) {
+        Some("would show the headers of `headerFiles` to everybody on the way: write https://")
+    } else {
+        from_file(url).then_some("is kept in a file, and would be shown to everybody on the way: write https://")
+    }
 }
 
 /// Scheme, authority and path of where alerts are sent.

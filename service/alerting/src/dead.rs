@@ -1,7 +1,7 @@
 //! Dead letters: what could not be told, as lines of JSON in a file that does not grow without end.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -12,8 +12,9 @@ use crate::metrics::Metrics;
 
 /// Largest file: some thousand alerts, enough to see what happened and to send it again.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Letters that are written behind the back of a full queue at one time; more are only counted.
-const BURIALS_MAX: usize = 64;
+/// Letters that are written behind the back of full queues at one time, in bytes of their alerts; more are only counted. An alert is there
+/// four times over while it becomes a line: as it came, as a body, as its values, and as text.
+const BURIALS_BYTES_MAX: usize = 512 << 10;
 
 /// The file, if there is one.
 #[derive(Debug)]
@@ -28,13 +29,15 @@ pub struct DeadLetters {
 impl DeadLetters {
     /// Letters go to the file at `path`, which is made when it is needed.
     pub fn new(path: Option<PathBuf>, metrics: Arc<Metrics>) -> Self {
-        Self { path, metrics, line: Mutex::new(()), burials: Arc::new(Semaphore::new(BURIALS_MAX)) }
+        Self { path, metrics, line: Mutex::new(()), burials: Arc::new(Semaphore::new(BURIALS_BYTES_MAX)) }
     }
 
-    /// Has `bury` keep what a full queue does not take, while nobody waits. A burst shall not become as many tasks behind a slow disk: beyond
-    /// the bound it is counted as lost. Must be called inside of a runtime.
-    pub fn behind<F: Future<Output = ()> + Send + 'static>(&self, bury: impl FnOnce() -> F) {
-        let Ok(place) = Arc::clone(&self.burials).try_acquire_owned() else {
+    /// Has `bury` keep what a full queue does not take, an alert of `bytes`, while nobody waits. A burst shall not become as many tasks behind
+    /// a slow disk: beyond the bound it is counted as lost. Must be called inside of a runtime.
+    pub fn behind<F: Future<Output = ()> + Send + 'static>(&self, bytes: usize, bury: impl FnOnce() -> F) {
+        let place = u32::try_from(bytes).ok();
+        let place = place.and_then(|bytes| Arc::clone(&self.burials).try_acquire_many_owned(bytes).ok());
+        let (Some(place), Some(_)) = (place, &self.path) else {
             self.metrics.lost.inc();
             return;
         };
@@ -57,7 +60,7 @@ impl DeadLetters {
         let this = Arc::clone(self);
         let write = move || {
             let _line = this.line.lock();
-            let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&path)?;
+            let mut file = open(&path)?;
             if file.metadata()?.len() + line.len() as u64 > FILE_BYTES_MAX {
                 return Err(std::io::Error::other(format!("the file has {FILE_BYTES_MAX} bytes: move it away")));
             }
@@ -69,4 +72,13 @@ impl DeadLetters {
             tracing::warn!(name: service_core::logs::names::LETTER_LOST, receiver, error = %error, "a dead letter was lost");
         }
     }
+}
+
+/// The file, which is its owner's alone where it is made: bodies have what was put into headers and payloads, and names of all namespaces.
+fn open(path: &Path) -> std::io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }

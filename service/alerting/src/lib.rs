@@ -7,6 +7,7 @@
 mod collapse;
 pub mod config;
 mod dead;
+mod markup;
 mod metrics;
 mod queue;
 mod receiver;
@@ -22,7 +23,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
 use prometheus_client::registry::Registry;
 use service_core::alert::{Alert, AlertSink};
-use tokio::time::Instant;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
 
 pub use config::{Alerting, Alerts};
 use dead::DeadLetters;
@@ -38,7 +40,14 @@ pub struct Desk {
     reject: Vec<Arc<Receiver>>,
     /// Another process that tells receivers.
     remote: Option<Arc<Remote>>,
+    /// Memory of alerts that reviews wait for.
+    waited_for: Arc<Semaphore>,
 }
+
+/// Memory of alerts that reviews wait for, in bytes. Others wait for it, until their deadline.
+const WAITED_FOR_BYTES_MAX: usize = 2 << 20;
+/// How often such an alert is there while it is sent: as it came, as values, as text, and as the body of a request.
+const WAITED_FOR_COPIES: usize = 4;
 
 /// Why the receivers of a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -53,26 +62,29 @@ impl Desk {
     pub fn open(settings: &Alerts, registry: &mut Registry) -> Result<Arc<Self>, OpenError> {
         let metrics = Metrics::register(registry);
         let dead = Arc::new(DeadLetters::new(settings.dead_letters.clone(), Arc::clone(&metrics)));
+        let queues = settings.admit.len() + settings.reject.len() + usize::from(settings.remote.is_some());
+        let (bytes, both) = (queue::share_bytes(queues), (metrics, dead));
         let open = |(stream, receivers): (&'static str, &[config::Receiver])| {
             let each = receivers.iter().enumerate().map(|(at, one)| {
-                let made = Receiver::begin(one, &settings.cluster, Arc::clone(&metrics), Arc::clone(&dead));
+                let made = Receiver::begin(one, &settings.cluster, bytes, both.clone());
                 made.map_err(|what| OpenError { key: format!("alerts.{stream}.receivers[{at}]"), what })
             });
             each.collect::<Result<Vec<_>, _>>()
         };
         let remote = settings.remote.as_ref().map(|remote| {
-            let made = Remote::begin(remote, Arc::clone(&metrics), Arc::clone(&dead));
+            let made = Remote::begin(remote, bytes, both.clone());
             made.map_err(|what| OpenError { key: "alerts.remote".to_owned(), what })
         });
         let (admit, reject) = (open(("admit", &settings.admit))?, open(("reject", &settings.reject))?);
-        Ok(Arc::new(Self { admit, reject, remote: remote.transpose()? }))
+        let waited_for = Arc::new(Semaphore::new(WAITED_FOR_BYTES_MAX));
+        Ok(Arc::new(Self { admit, reject, remote: remote.transpose()?, waited_for }))
     }
 }
 
 impl AlertSink for Desk {
     fn tell(&self, alert: Alert, deadline: Instant) -> BoxFuture<'static, Result<(), String>> {
         let receivers = if alert.admitted { &self.admit } else { &self.reject };
-        let alert = Arc::new(alert);
+        let alert = Arc::new(alert.cut());
         let mut waited_for = Vec::new();
         for receiver in receivers {
             if receiver.is_blocking() {
@@ -88,7 +100,12 @@ impl AlertSink for Desk {
         if waited_for.is_empty() && remote.is_none() {
             return std::future::ready(Ok(())).boxed();
         }
+        let memory = Arc::clone(&self.waited_for);
         async move {
+            let bytes = u32::try_from(alert.bytes() * WAITED_FOR_COPIES * (waited_for.len() + 1)).unwrap_or(u32::MAX);
+            let bytes = bytes.min(u32::try_from(WAITED_FOR_BYTES_MAX).unwrap_or(u32::MAX));
+            let room = timeout_at(deadline, memory.acquire_many(bytes)).await;
+            let _room = room.map_err(|_| "the alert could not be sent: others were being sent until the deadline")?;
             if let Some(remote) = remote {
                 remote.tell(&alert, deadline).await?;
             }

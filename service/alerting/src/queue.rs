@@ -1,6 +1,6 @@
 //! Alerts that wait, in their order, for the task that tells them.
 //!
-//! Owns what becomes of those that find no place, and the end of the task.
+//! Owns how many there may be and how much they may hold, what becomes of those that find no place, and the end of the task.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,38 +8,64 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use service_core::alert::Alert;
 use service_core::logs::names;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use crate::dead::DeadLetters;
 use crate::metrics::Metrics;
 
+/// Memory of what waits for all receivers of a process: a sixteenth of the shipped limit of 64 MiB, and the alerts of some thousand Pods.
+const ALL_BYTES_MAX: usize = 4 << 20;
+
+/// How much may wait.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Alerts.
+    pub places: usize,
+    /// Bytes of them.
+    pub bytes: usize,
+}
+
+/// The memory of each of so many queues. They share nothing: a receiver that hangs takes no place of another.
+pub fn share_bytes(queues: usize) -> usize {
+    ALL_BYTES_MAX / queues.max(1)
+}
+
+/// An alert that waits, with its part of the queue's memory.
+pub struct Waiting {
+    /// The alert.
+    pub alert: Arc<Alert>,
+    _bytes: OwnedSemaphorePermit,
+}
+
 /// A queue and its task.
 pub struct Queue {
     /// Whose it is, in numbers and letters.
     name: String,
-    entrance: Mutex<Option<mpsc::Sender<Arc<Alert>>>>,
+    entrance: Mutex<Option<mpsc::Sender<Waiting>>>,
+    free: Arc<Semaphore>,
     task: Mutex<Option<JoinHandle<()>>>,
     metrics: Arc<Metrics>,
     dead: Arc<DeadLetters>,
 }
 
 impl Queue {
-    /// For so many alerts; `run` is the task, which ends when nothing waits any more and nothing can come.
+    /// For as much as `bounds` says; `run` is the task, which ends when nothing waits any more and nothing can come.
     pub fn begin<F>(
         name: &str,
-        places: usize,
+        bounds: Bounds,
         (metrics, dead): (&Arc<Metrics>, &Arc<DeadLetters>),
-        run: impl FnOnce(mpsc::Receiver<Arc<Alert>>) -> F,
+        run: impl FnOnce(mpsc::Receiver<Waiting>) -> F,
     ) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let (entrance, waiting) = mpsc::channel(places);
+        let (entrance, waiting) = mpsc::channel(bounds.places);
         let task = Mutex::new(Some(tokio::spawn(run(waiting))));
         let (metrics, dead) = (Arc::clone(metrics), Arc::clone(dead));
-        Self { name: name.to_owned(), entrance: Mutex::new(Some(entrance)), task, metrics, dead }
+        let free = Arc::new(Semaphore::new(bounds.bytes));
+        Self { name: name.to_owned(), entrance: Mutex::new(Some(entrance)), free, task, metrics, dead }
     }
 
     /// Lets an alert wait for its turn; nobody waits with it. One that finds no place is handed to `bury`, behind everybody's back.
@@ -47,14 +73,23 @@ impl Queue {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let sent = self.entrance.lock().as_ref().map(|entrance| entrance.try_send(Arc::clone(&alert)));
-        if let Some(Ok(())) = sent {
-            self.metrics.waiting.inc();
-            return;
-        }
+        let bytes = alert.bytes();
+        let room =
+            u32::try_from(bytes).ok().and_then(|bytes| Arc::clone(&self.free).try_acquire_many_owned(bytes).ok());
+        let is_open = {
+            let entrance = self.entrance.lock();
+            let waiting = room.map(|room| Waiting { alert: Arc::clone(&alert), _bytes: room });
+            if let (Some(entrance), Some(waiting)) = (&*entrance, waiting)
+                && entrance.try_send(waiting).is_ok()
+            {
+                self.metrics.waiting.inc();
+                return;
+            }
+            entrance.is_some()
+        };
         self.metrics.count(&self.name, "full");
-        let why = if sent.is_some() { "its queue is full" } else { "the process ends" };
-        self.dead.behind(|| bury(alert, why));
+        let why = if is_open { "its queue is full" } else { "the process ends" };
+        self.dead.behind(bytes, || bury(alert, why));
     }
 
     /// Lets nothing in any more, and gives the task until `deadline` for what waits.

@@ -11,14 +11,14 @@ use crate::collapse::Collapse;
 use crate::config;
 use crate::dead::DeadLetters;
 use crate::metrics::Metrics;
-use crate::queue::Queue;
+use crate::queue::{Bounds, Queue, Waiting};
 use crate::send::Sender;
 use crate::template::{Template, shipped};
 
 /// Largest template; each alert is a copy of it.
 const TEMPLATE_BYTES_MAX: u64 = 256 << 10;
-/// Bytes of a message or of all images in an alert.
-const TEXT_BYTES_MAX: usize = 4096;
+/// Bytes of the names of images in a text: chats take some thousand characters.
+const IMAGES_BYTES_MAX: usize = 4000;
 
 /// A receiver that waits for alerts.
 pub struct Receiver {
@@ -38,33 +38,38 @@ struct Work {
 }
 
 impl Receiver {
-    /// Reads its files, and begins to wait.
+    /// Reads its files, and begins to wait. What waits holds `bytes` at most.
     pub fn begin(
         settings: &config::Receiver,
         cluster: &str,
-        metrics: Arc<Metrics>,
-        dead: Arc<DeadLetters>,
+        bytes: usize,
+        (metrics, dead): (Arc<Metrics>, Arc<DeadLetters>),
     ) -> Result<Arc<Self>, String> {
-        let text = match &settings.template {
+        let (markup, text) = match &settings.template {
             config::Template::Shipped(name) => {
-                shipped().find(|(known, _)| known == name).map(|(_, text)| text.to_owned()).unwrap_or_default()
+                let found = shipped().find(|(known, ..)| known == name);
+                found.map(|(_, markup, text)| (markup, text.to_owned())).unwrap_or_default()
             }
-            config::Template::File(path) => {
+            config::Template::File(path, markup) => {
                 let at = |what: String| format!("templateFile: {}: {what}", path.display());
                 let size = std::fs::metadata(path).map_err(|error| at(error.to_string()))?.len();
                 if size > TEMPLATE_BYTES_MAX {
                     return Err(at(format!("it is larger than {TEMPLATE_BYTES_MAX} bytes")));
                 }
-                std::fs::read_to_string(path).map_err(|error| at(error.to_string()))?
+                (*markup, std::fs::read_to_string(path).map_err(|error| at(error.to_string()))?)
             }
         };
-        let template = Template::parse(&text).map_err(|error| format!("template: {error}"))?;
+        let template = Template::parse(&text, markup).map_err(|error| format!("template: {error}"))?;
         let pod = std::env::var("POD_NAME").or_else(|_| std::env::var("HOSTNAME")).unwrap_or_default();
         let sender = Sender::new(settings)?;
         let (settings, cluster) = (settings.clone(), cluster.to_owned());
         let work = Arc::new(Work { settings, cluster, pod, template, sender, metrics, dead });
         let (settings, both) = (&work.settings, (&work.metrics, &work.dead));
-        let queue = Queue::begin(&settings.name, settings.queue, both, |waiting| Arc::clone(&work).tell_all(waiting));
+        // A burst that is collapsed is remembered beside the queue: half of it for each.
+        let remembered = if settings.collapse.is_some() { bytes / 2 } else { 0 };
+        let bounds = Bounds { places: settings.queue, bytes: bytes - remembered };
+        let run = |waiting| Arc::clone(&work).tell_all(waiting, remembered);
+        let queue = Queue::begin(&settings.name, bounds, both, run);
         Ok(Arc::new(Self { work, queue }))
     }
 
@@ -94,8 +99,8 @@ impl Receiver {
 
 impl Work {
     /// The task: one alert after the other, in their order.
-    async fn tell_all(self: Arc<Self>, mut waiting: mpsc::Receiver<Arc<Alert>>) {
-        let mut collapse = self.settings.collapse.map(Collapse::new);
+    async fn tell_all(self: Arc<Self>, mut waiting: mpsc::Receiver<Waiting>, remembered: usize) {
+        let mut collapse = self.settings.collapse.map(|window| Collapse::new(window, remembered));
         loop {
             let due = collapse.as_ref().and_then(Collapse::due);
             let ends = async {
@@ -105,16 +110,13 @@ impl Work {
                 }
             };
             tokio::select! {
-                alert = waiting.recv() => {
-                    let Some(alert) = alert else { break };
+                next = waiting.recv() => {
+                    let Some(next) = next else { break };
                     self.metrics.waiting.dec();
-                    let now = Instant::now();
-                    match &mut collapse {
-                        None => self.tell_or_bury(&alert, 0).await,
-                        Some(collapse) => match collapse.take(alert, now) {
-                            Some(alert) => self.tell_or_bury(&alert, 0).await,
-                            None => self.metrics.count(&self.settings.name, "collapsed"),
-                        },
+                    if collapse.as_mut().is_none_or(|collapse| collapse.take(&next.alert, Instant::now())) {
+                        self.tell_or_bury(&next.alert, 0).await;
+                    } else {
+                        self.metrics.count(&self.settings.name, "collapsed");
                     }
                 }
                 () = ends => {
@@ -160,7 +162,7 @@ impl Work {
 
     /// What is sent about `alert`, after which `more` of the same came.
     fn body(&self, alert: &Alert, more: u64) -> Result<Option<String>, String> {
-        let mut message = cut(&alert.message);
+        let mut message = alert.message.clone();
         if more > 0 {
             let window = self.settings.collapse.unwrap_or_default().as_secs();
             message = format!("{message} ({more} more within {window} s)");
@@ -172,7 +174,7 @@ impl Work {
             ("namespace", alert.namespace.clone()),
             ("kind", alert.kind.clone()),
             ("name", alert.name.clone()),
-            ("images", cut(&alert.images.join(", "))),
+            ("images", alert.images_text(IMAGES_BYTES_MAX)),
             ("request_id", alert.request_id.clone()),
             ("timestamp", jiff::Timestamp::now().to_string()),
             ("pod_id", self.pod.clone()),
@@ -181,13 +183,4 @@ impl Work {
         .into();
         self.template.fill(&values, &self.settings.payload).map_err(|error| error.to_string())
     }
-}
-
-/// The text, at most so long.
-fn cut(text: &str) -> String {
-    let mut end = text.len().min(TEXT_BYTES_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    if end == text.len() { text.to_owned() } else { format!("{}…", &text[..end]) }
 }

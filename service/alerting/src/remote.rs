@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response, header};
 use rand::RngExt as _;
-use service_contract::alerts::{ALERTS_MAX, Brought, Taken};
+use service_contract::alerts::{ALERTS_MAX, Bringing, Taken};
 use service_contract::answer::{Breach, read, success};
 use service_contract::pool::{Metrics as PoolMetrics, Pool, Settings, Unanswered};
 use service_contract::{ALERTS, path};
@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep};
 use crate::config;
 use crate::dead::DeadLetters;
 use crate::metrics::Metrics;
-use crate::queue::Queue;
+use crate::queue::{Bounds, Queue, Waiting};
 
 /// What numbers and letters call it.
 const NAME: &str = "alerting";
@@ -33,6 +33,8 @@ const ATTEMPTS: u32 = 3;
 const RETRY_BASE: Duration = Duration::from_millis(200);
 /// Calls at one time: those of reviews that wait for it.
 const OPEN_MAX: usize = 64;
+/// Alerts that are brought at one time, in bytes: a call is there once more as JSON, and a small one is taken where a large one is refused.
+const CALL_BYTES_MAX: usize = 256 << 10;
 /// Largest answer: a number.
 const ANSWER_BYTES_MAX: usize = 4 << 10;
 
@@ -50,11 +52,11 @@ struct Work {
 }
 
 impl Remote {
-    /// Reads its files, and begins to wait.
+    /// Reads its files, and begins to wait. What waits holds `bytes` at most.
     pub fn begin(
         settings: &config::Remote,
-        metrics: Arc<Metrics>,
-        dead: Arc<DeadLetters>,
+        bytes: usize,
+        (metrics, dead): (Arc<Metrics>, Arc<DeadLetters>),
     ) -> Result<Arc<Self>, String> {
         let pool = Settings {
             name: NAME.to_owned(),
@@ -69,7 +71,8 @@ impl Remote {
         let pool = Pool::open(pool, PoolMetrics::default()).map_err(|error| error.to_string())?;
         let work = Arc::new(Work { settings: settings.clone(), pool, metrics, dead });
         let both = (&work.metrics, &work.dead);
-        let queue = Queue::begin(NAME, settings.queue, both, |waiting| Arc::clone(&work).bring_all(waiting));
+        let bounds = Bounds { places: settings.queue, bytes };
+        let queue = Queue::begin(NAME, bounds, both, |waiting| Arc::clone(&work).bring_all(waiting));
         Ok(Arc::new(Self { work, queue }))
     }
 
@@ -86,7 +89,7 @@ impl Remote {
 
     /// Brings an alert now.
     pub async fn tell(&self, alert: &Arc<Alert>, deadline: Instant) -> Result<(), String> {
-        let brought = self.work.bring(std::slice::from_ref(alert), deadline).await;
+        let brought = self.work.bring(&[&**alert], deadline).await;
         self.work.metrics.count(NAME, if brought.is_ok() { "sent" } else { "failed" });
         brought.map_err(|why| match why {
             Unanswered::Refused(why) => why,
@@ -103,17 +106,23 @@ impl Remote {
 }
 
 impl Work {
-    async fn bring_all(self: Arc<Self>, mut waiting: mpsc::Receiver<Arc<Alert>>) {
-        let mut alerts = Vec::with_capacity(ALERTS_MAX);
-        while waiting.recv_many(&mut alerts, ALERTS_MAX).await > 0 {
-            self.metrics.waiting.dec_by(i64::try_from(alerts.len()).unwrap_or(i64::MAX));
+    async fn bring_all(self: Arc<Self>, mut waiting: mpsc::Receiver<Waiting>) {
+        while let Some(first) = waiting.recv().await {
+            let mut bytes = first.alert.bytes();
+            let mut taken = vec![first];
+            while taken.len() < ALERTS_MAX && bytes < CALL_BYTES_MAX {
+                let Ok(next) = waiting.try_recv() else { break };
+                bytes += next.alert.bytes();
+                taken.push(next);
+            }
+            self.metrics.waiting.dec_by(i64::try_from(taken.len()).unwrap_or(i64::MAX));
+            let alerts: Vec<&Alert> = taken.iter().map(|waiting| &*waiting.alert).collect();
             if let Err(why) = self.bring_again(&alerts).await {
                 tracing::warn!(name: names::ALERT_FAILED, receiver = NAME, error = %why, "an alert could not be sent");
-                for alert in &alerts {
+                for alert in alerts {
                     self.bury(alert, &why).await;
                 }
             }
-            alerts.clear();
         }
     }
 
@@ -122,7 +131,7 @@ impl Work {
         self.dead.keep(NAME, why, &body).await;
     }
 
-    async fn bring_again(&self, alerts: &[Arc<Alert>]) -> Result<(), String> {
+    async fn bring_again(&self, alerts: &[&Alert]) -> Result<(), String> {
         let mut failed = String::new();
         for attempt in 0..ATTEMPTS {
             let brought = self.bring(alerts, Instant::now() + self.settings.timeout).await;
@@ -143,9 +152,8 @@ impl Work {
         Err(failed)
     }
 
-    async fn bring(&self, alerts: &[Arc<Alert>], deadline: Instant) -> Result<(), Unanswered> {
-        let brought = Brought { contract: CONTRACT, alerts: alerts.iter().map(|alert| (**alert).clone()).collect() };
-        let body = serde_json::to_vec(&brought).map(Bytes::from);
+    async fn bring(&self, alerts: &[&Alert], deadline: Instant) -> Result<(), Unanswered> {
+        let body = serde_json::to_vec(&Bringing { contract: CONTRACT, alerts }).map(Bytes::from);
         let body = body.map_err(|error| Unanswered::Refused(format!("the alert cannot be written: {error}")))?;
         let request = |base: &str, left| {
             let request = Request::post(path(base, ALERTS, left)).header(header::CONTENT_TYPE, "application/json");

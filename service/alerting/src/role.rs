@@ -81,6 +81,8 @@ impl Desk for Paths {
                     "version {CONTRACT} of the contract, and at most {ALERTS_MAX} alerts"
                 )));
             }
+            // Receivers may be waited for, and the alerts are copies.
+            drop(body);
             let taken = brought.alerts.len();
             let mut failed = None;
             for alert in brought.alerts {

@@ -40,7 +40,11 @@ enum Attempt {
 impl Sender {
     /// Reads what files say; connects to nobody.
     pub fn new(settings: &config::Receiver) -> Result<Self, String> {
-        let uri = config::address(&settings.url.read()?)?;
+        let address = settings.url.read()?;
+        let uri = config::address(&address)?;
+        if let Some(what) = config::shown_to_others(&address, &settings.url, &settings.headers) {
+            return Err(format!("the address {what}"));
+        }
         let limits = Limits { open_max: OPEN_MAX, idle_max: 2 };
         let made = Client::of_address(&uri, settings.ca_file.as_deref(), limits);
         let (client, path) = made.map_err(|error| error.to_string())?;

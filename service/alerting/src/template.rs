@@ -1,11 +1,13 @@
 //! Templates: a JSON text with places such as `{{ alert_message }}`.
 //!
 //! Owns which places there are, and the templates that are built in. Values are escaped, so that nothing that somebody writes into an
-//! object can add a field to an alert. Pure.
+//! object can add a field to an alert, or markup to a chat. Pure.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
+
+use crate::markup::Markup;
 
 /// What a place of a template may be called.
 pub const NAMES: [&str; 11] = [
@@ -24,14 +26,14 @@ pub const NAMES: [&str; 11] = [
 ];
 
 /// The templates that are built in.
-pub fn shipped() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub fn shipped() -> impl Iterator<Item = (&'static str, Markup, &'static str)> {
     [
-        ("slack", include_str!("templates/slack.json")),
-        ("opsgenie", include_str!("templates/opsgenie.json")),
-        ("keybase", include_str!("templates/keybase.json")),
-        ("msteams", include_str!("templates/msteams.json")),
-        ("msteams-adaptive", include_str!("templates/msteams-adaptive.json")),
-        ("ecs-1-12-0", include_str!("templates/ecs-1-12-0.json")),
+        ("slack", Markup::Slack, include_str!("templates/slack.json")),
+        ("opsgenie", Markup::Plain, include_str!("templates/opsgenie.json")),
+        ("keybase", Markup::Keybase, include_str!("templates/keybase.json")),
+        ("msteams", Markup::Teams, include_str!("templates/msteams.json")),
+        ("msteams-adaptive", Markup::Teams, include_str!("templates/msteams-adaptive.json")),
+        ("ecs-1-12-0", Markup::Plain, include_str!("templates/ecs-1-12-0.json")),
     ]
     .into_iter()
 }
@@ -63,11 +65,12 @@ pub enum TemplateError {
 pub struct Template {
     /// Text, and the place after it.
     parts: Vec<(String, Option<String>)>,
+    markup: Markup,
 }
 
 impl Template {
-    /// Reads a template, and tries it.
-    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+    /// Reads a template, whose values are escaped for `markup`, and tries it.
+    pub fn parse(text: &str, markup: Markup) -> Result<Self, TemplateError> {
         let (mut parts, mut rest, mut line) = (Vec::new(), text, 1);
         while let Some((before, after)) = rest.split_once("{{") {
             line += before.matches('\n').count();
@@ -80,7 +83,7 @@ impl Template {
             rest = after;
         }
         parts.push((rest.to_owned(), None));
-        let template = Self { parts };
+        let template = Self { parts, markup };
         let tried = NAMES.iter().map(|name| (*name, "\"x\" \\ \n".to_owned())).collect();
         template.fill(&tried, &Map::new())?;
         Ok(template)
@@ -96,7 +99,7 @@ impl Template {
         for (before, name) in &self.parts {
             text.push_str(before);
             if let Some(value) = name.as_ref().and_then(|name| values.get(name.as_str())) {
-                let quoted = Value::from(value.as_str()).to_string();
+                let quoted = Value::from(self.markup.escaped(value)).to_string();
                 text.push_str(&quoted[1..quoted.len() - 1]);
             }
         }
@@ -120,30 +123,54 @@ mod tests {
 
     #[test]
     fn every_shipped_template_is_filled_whatever_is_said() {
-        for (name, text) in shipped() {
-            let template = Template::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        for (name, markup, text) in shipped() {
+            let template = Template::parse(text, markup).unwrap_or_else(|error| panic!("{name}: {error}"));
             let filled = template.fill(&values("a\", \"admin\": \"yes"), &Map::new()).unwrap().unwrap();
             let object: Map<String, Value> = serde_json::from_str(&filled).unwrap();
             assert!(!filled.contains("\"admin\":") && !object.is_empty(), "{name}: {filled}");
         }
     }
 
+    /// Every text of a JSON value.
+    fn texts(value: &Value) -> Vec<&str> {
+        match value {
+            Value::String(text) => vec![text],
+            Value::Array(all) => all.iter().flat_map(texts).collect(),
+            Value::Object(map) => map.values().flat_map(texts).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn names_are_no_markup_wherever_a_shipped_template_has_them() {
+        let name = "<!channel> <https://e.vil|docs.corp> [k](https://e.vil) <a href=https://e.vil>k</a>";
+        for (template, signs) in
+            [("slack", &["<"][..]), ("msteams", &["<", "[k]("]), ("msteams-adaptive", &["<", "[k]("])]
+        {
+            let (_, markup, text) = shipped().find(|(known, ..)| *known == template).unwrap();
+            let filled = Template::parse(text, markup).unwrap().fill(&values(name), &Map::new()).unwrap().unwrap();
+            let filled: Value = serde_json::from_str(&filled).unwrap();
+            assert!(texts(&filled).iter().any(|text| text.contains("e.vil")));
+            for text in texts(&filled) {
+                assert!(!signs.iter().any(|sign| text.contains(sign)), "{template}: {text}");
+            }
+        }
+    }
+
     #[test]
     fn payload_is_put_over_the_template() {
-        let template = Template::parse("{\"a\": \"{{alert_message}}\", \"b\": 1}").unwrap();
+        let template = Template::parse("{\"a\": \"{{alert_message}}\", \"b\": 1}", Markup::Plain).unwrap();
         let payload = Map::from_iter([("b".to_owned(), Value::from("x")), ("c".to_owned(), Value::from(2))]);
         assert_eq!(template.fill(&values("m"), &payload).unwrap().unwrap(), r#"{"a":"m","b":"x","c":2}"#);
-        assert_eq!(Template::parse("  \n").unwrap().fill(&values("m"), &payload), Ok(None));
+        assert_eq!(Template::parse("  \n", Markup::Plain).unwrap().fill(&values("m"), &payload), Ok(None));
     }
 
     #[test]
     fn what_is_no_template_says_where() {
-        assert_eq!(
-            Template::parse("{\n\"a\": \"{{ x }}\"}"),
-            Err(TemplateError::Unknown { line: 2, name: "x".into() })
-        );
-        assert_eq!(Template::parse("{\"a\": \"{{ name\"}"), Err(TemplateError::Open { line: 1 }));
-        assert!(matches!(Template::parse("[1]"), Err(TemplateError::Json(_))));
-        assert!(matches!(Template::parse("{\"a\": {{name}}}"), Err(TemplateError::Json(_))));
+        let parse = |text| Template::parse(text, Markup::Plain);
+        assert_eq!(parse("{\n\"a\": \"{{ x }}\"}"), Err(TemplateError::Unknown { line: 2, name: "x".into() }));
+        assert_eq!(parse("{\"a\": \"{{ name\"}"), Err(TemplateError::Open { line: 1 }));
+        assert!(matches!(parse("[1]"), Err(TemplateError::Json(_))));
+        assert!(matches!(parse("{\"a\": {{name}}}"), Err(TemplateError::Json(_))));
     }
 }

@@ -19,6 +19,7 @@ fn alert(image: &str, admitted: bool) -> Alert {
         name: "p".into(),
         request_id: "u-1".into(),
         images: vec![image.to_owned()],
+        more_images: 0,
     }
 }
 
@@ -110,6 +111,8 @@ async fn failures_that_pass_are_tried_again_and_others_are_dead_letters() {
     desk.stop(Duration::from_secs(20)).await;
     assert_eq!((got(&passing).await.len(), got(&refusing).await.len()), (3, 1));
     let lines = std::fs::read_to_string(&letters).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&letters).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600, "names of all namespaces are nobody else's business");
     let mut dead: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     dead.sort_by_key(|one| one["receiver"].to_string());
     assert_eq!(dead.iter().map(|one| one["receiver"].as_str().unwrap()).collect::<Vec<_>>(), ["gone", "refusing"]);
@@ -142,6 +145,85 @@ async fn a_receiver_that_never_answers_delays_nobody_unless_it_blocks() {
     blocking.stop(Duration::ZERO).await;
 }
 
+/// Answers with `head`, then `piece` again and again until the caller leaves.
+async fn endless(head: &'static str, piece: &'static str) -> std::net::SocketAddr {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut tcp, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let _ = tcp.read(&mut [0; 4096]).await;
+                let _ = tcp.write_all(head.as_bytes()).await;
+                while tcp.write_all(piece.as_bytes()).await.is_ok() {
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
+    });
+    address
+}
+
+/// Whatever a receiver does instead of answering, it holds a review no longer than its deadline and the process no longer than its time.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_without_end_is_no_answer() {
+    for (head, piece) in [
+        ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", "5\r\nhello\r\n"),
+        ("HTTP/1.1 200 OK\r\n", "a: b\r\n"),
+        ("", "HTTP/1.1 100 Continue\r\n\r\n"),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n", ""),
+    ] {
+        let address = endless(head, piece).await;
+        let text = |more: &str| {
+            format!(
+                "alerts: {{admit: {{receivers: [{{template: slack, url: 'http://{address}/', timeout: 200ms, attempts: 2{more}}}]}}}}"
+            )
+        };
+        let blocking = desk(&text(", failIfAlertSendingFails: true"));
+        let (begun, deadline) = (Instant::now(), Instant::now() + Duration::from_secs(1));
+        blocking.tell(alert("a", true), deadline).await.unwrap_err();
+        assert!(begun.elapsed() < Duration::from_secs(5), "{head}: {:?}", begun.elapsed());
+        let patient = desk(&text(""));
+        for _ in 0..3 {
+            patient.tell(alert("a", true), soon()).await.unwrap();
+        }
+        patient.stop(Duration::from_secs(20)).await;
+        assert!(begun.elapsed() < Duration::from_secs(20), "{head}: {:?}", begun.elapsed());
+    }
+}
+
+/// However large they are, the alerts that wait for a receiver hold no more than its part.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_has_a_bound_in_bytes() {
+    let server = MockServer::start().await;
+    let never = ResponseTemplate::new(200).set_delay(Duration::from_hours(1));
+    Mock::given(method("POST")).respond_with(never).mount(&server).await;
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!(
+        "alerts: {{deadLetters: {1}, reject: {{receivers: [{{template: slack, url: '{0}', queue: 100000}}, {{template: slack, url: '{0}', \
+         name: b, queue: 100000, collapse: 1h}}]}}}}",
+        server.uri(),
+        folder.path().join("dead").display()
+    );
+    let mut registry = Registry::default();
+    let desk = Desk::open(&settings(&text), &mut registry).unwrap();
+    let most = |number: usize| Alert {
+        message: "m".repeat(1 << 20),
+        images: (0..500).map(|image| format!("{number}-{image}-{}", "i".repeat(500))).collect(),
+        ..alert("a", false)
+    };
+    let bytes = most(0).cut().bytes();
+    for number in 0..600 {
+        desk.tell(most(number), soon()).await.unwrap();
+    }
+    let mut page = String::new();
+    prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
+    let waiting = page.lines().find_map(|line| line.strip_prefix("longhaul_alerts_waiting ")).unwrap();
+    let held = waiting.parse::<usize>().unwrap() * bytes;
+    assert!(held > 1 << 20 && held <= 4 << 20, "{waiting} alerts of {bytes} bytes");
+    desk.stop(Duration::ZERO).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_burst_is_one_line_with_a_count() {
     let server = well().await;
@@ -164,10 +246,12 @@ fn what_cannot_be_used_says_where_and_what_to_write() {
             "{template: slak, url: 'https://x/'}",
             "alerts.admit.receivers[0].template: `slak` is none: use one of slack, ",
         ),
+        ("{template: slack, markup: slack, url: 'https://x/'}", "markup: is of `templateFile`"),
         ("{template: slack}", "alerts.admit.receivers[0].url: is missing: write `url` or `urlFile`"),
         ("{template: slack, url: 'ftp://x'}", "is no URL of HTTP"),
         ("{template: slack, url: 'https://u:p@x/'}", "has a user in it"),
         ("{template: slack, url: 'https://x/', headers: {'a b': c}}", "`a b` is no header"),
+        ("{template: slack, url: 'http://x/', headerFiles: {Authorization: t}}", "url: would show the headers"),
         ("{template: slack, url: 'https://x/', queue: 0}", "0 is out of range"),
         ("{template: slack, url: 'https://x/', tmplate: a}", "unknown key `tmplate`"),
         (
@@ -181,6 +265,14 @@ fn what_cannot_be_used_says_where_and_what_to_write() {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let _inside = runtime.enter();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("url"), "http://hooks.corp/T0/secret\n").unwrap();
+    let text = format!(
+        "alerts: {{admit: {{receivers: [{{template: slack, urlFile: {}}}]}}}}",
+        folder.path().join("url").display()
+    );
+    let error = Desk::open(&settings(&text), &mut Registry::default()).err().unwrap().to_string();
+    assert!(error.contains("would be shown to everybody") && !error.contains("secret"), "{error}");
     let text = "alerts: {admit: {receivers: [{templateFile: /nowhere, url: 'https://x/'}]}}";
     let error = Desk::open(&settings(text), &mut Registry::default()).err().unwrap().to_string();
     assert!(error.starts_with("alerts.admit.receivers[0]: templateFile: /nowhere: "), "{error}");

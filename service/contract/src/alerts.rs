@@ -18,6 +18,16 @@ pub struct Brought {
     pub alerts: Vec<Alert>,
 }
 
+/// The same, as it is written by the one that brings them.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bringing<'a> {
+    /// The version of the contract.
+    pub contract: u32,
+    /// The alerts.
+    pub alerts: &'a [&'a Alert],
+}
+
 /// They were taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

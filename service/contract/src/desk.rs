@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use http::request::Parts as Head;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use http_body::Body;
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -21,8 +21,9 @@ use prometheus_client::registry::Registry;
 use serde::Serialize;
 use service_core::edge::{Answer, Broken, Calls, Peer};
 use service_core::logs::{Throttle, names};
+use service_core::share::{Held, ReviewMemory, Stop};
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 /// Kept back so that the answer arrives before the caller leaves: a twentieth, at most this.
 const MARGIN_MAX: Duration = Duration::from_millis(100);
@@ -77,12 +78,14 @@ pub trait Desk: Send + Sync + 'static {
 }
 
 /// The limits of the calls of a role.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Bounds {
     /// Calls in work at one time.
     pub in_flight: usize,
     /// Largest body, bytes.
     pub body_bytes: usize,
+    /// Memory of all bodies.
+    pub memory: Arc<ReviewMemory>,
     /// Longest time for a call.
     pub time: Duration,
 }
@@ -92,6 +95,7 @@ pub struct Internal<D> {
     desk: D,
     places: Semaphore,
     body_max: usize,
+    memory: Arc<ReviewMemory>,
     timeout: Duration,
     in_flight: Gauge,
     requests: Family<Code, Counter>,
@@ -119,8 +123,21 @@ impl<D: Desk> Internal<D> {
         sub.register("http_requests", "Calls of other processes, by HTTP status", requests.clone());
         sub.register("duration_seconds", "Time from call to answer", duration.clone());
         let places = Semaphore::new(bounds.in_flight);
-        let (body_max, timeout) = (bounds.body_bytes, bounds.time);
-        Self { desk, places, body_max, timeout, in_flight, requests, duration, throttle: Throttle::default() }
+        let (body_max, memory, timeout) = (bounds.body_bytes, bounds.memory, bounds.time);
+        let throttle = Throttle::default();
+        Self { desk, places, body_max, memory, timeout, in_flight, requests, duration, throttle }
+    }
+
+    fn stopped(&self, stop: &Stop) -> Refusal {
+        match stop {
+            Stop::TooLarge => {
+                let text = format!("a body has at most {} bytes ({}.maxBodyBytes)", self.body_max, self.desk.name());
+                Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, text)
+            }
+            Stop::Full | Stop::PeerFull => busy(),
+            Stop::Slow => Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"),
+            Stop::Broken(_) => Refusal::bad("the body broke off"),
+        }
     }
 
     fn refused(&self, peer: &Peer, refusal: &Refusal) {
@@ -135,11 +152,15 @@ impl<D: Desk> Internal<D> {
     }
 }
 
+fn busy() -> Refusal {
+    Refusal::new(StatusCode::TOO_MANY_REQUESTS, "too many calls at one time")
+}
+
 impl<D: Desk> Calls for Internal<D> {
     type Call = Arc<Peer>;
     type Place<'a> = SemaphorePermit<'a>;
     type Asked<'a> = usize;
-    type Held<'a> = Bytes;
+    type Held<'a> = (Bytes, Held<'a>);
     type Refusal = Refusal;
 
     fn in_flight(&self) -> &Gauge {
@@ -181,37 +202,26 @@ impl<D: Desk> Calls for Internal<D> {
     }
 
     fn enter<'a>(&'a self, _: &'a Arc<Peer>) -> Result<SemaphorePermit<'a>, Refusal> {
-        let busy = || Refusal::new(StatusCode::TOO_MANY_REQUESTS, "too many calls at one time");
         self.places.try_acquire().map_err(|_| busy())
     }
 
     async fn read<'a, B: Body<Data = Bytes, Error: Broken> + Send + Unpin>(
         &'a self,
-        _: &'a Self::Call,
+        peer: &'a Self::Call,
         _: (&Self::Asked<'_>, &Head),
         body: &mut B,
         deadline: Instant,
     ) -> Result<Self::Held<'a>, Refusal> {
-        let too_large = || {
-            let text = format!("a body has at most {} bytes ({}.maxBodyBytes)", self.body_max, self.desk.name());
-            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, text)
-        };
-        if body.size_hint().lower() > self.body_max as u64 {
-            return Err(too_large());
-        }
-        match timeout_at(deadline, Limited::new(body, self.body_max).collect()).await {
-            Ok(Ok(collected)) => Ok(collected.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-            Ok(Err(_)) => Err(Refusal::bad("the body broke off")),
-            Err(_) => Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
-        }
+        let mut held = self.memory.hold(peer, self.body_max);
+        let body = held.read(body, deadline).await.map_err(|stop| self.stopped(&stop))?;
+        Ok((body, held))
     }
 
     async fn answer(
         &self,
         _: &Self::Call,
         (route, _): (Self::Asked<'_>, &Head),
-        body: Self::Held<'_>,
+        (body, _held): Self::Held<'_>,
         deadline: Instant,
     ) -> Result<Answer, Refusal> {
         Ok(json(StatusCode::OK, self.desk.answer(route, body, deadline).await?))

@@ -17,6 +17,7 @@ use service_core::config::{Checker, Error};
 use service_core::edge::{Files, Handler, Labels, Limits, Listener, Probe, Protocols, Rules, ServerTls, serve};
 use service_core::logs::names;
 use service_core::role::{Running, Start, Started};
+use service_core::share::Share;
 
 use crate::desk::{Bounds, Desk, Internal};
 
@@ -119,7 +120,9 @@ impl Listen {
             handshakes_per_peer: self.max_connections.div_ceil(4),
         });
         let address = listener.address().with_context(|| format!("failed to read the address of {name}"))?;
-        let bounds = Bounds { in_flight: self.max_in_flight, body_bytes: self.max_body_bytes, time: self.timeout };
+        let memory = start.shared(|_| Share::of_calls());
+        let body_bytes = self.max_body_bytes.min(memory.body_max());
+        let bounds = Bounds { in_flight: self.max_in_flight, body_bytes, memory, time: self.timeout };
         let internal = Arc::new(Internal::new(bounds, desk, start.metrics));
         let probes = vec![Arc::clone(&tls) as Arc<dyn Probe>, Arc::clone(listener.heartbeat()) as _];
         start.background.spawn(tls.follow_files(start.look.subscribe()));

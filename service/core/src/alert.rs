@@ -1,14 +1,27 @@
 //! The outcome of a review as an alert: the seam between admission and receivers.
+//!
+//! Owns how much of an object an alert may carry: it waits in memory for receivers that hang, and what it says is written by anybody who
+//! may create an object.
 
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use serde::{Deserialize, Serialize};
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use tokio::time::Instant;
+
+/// Images that an alert names; the others are counted.
+pub const IMAGES_MAX: usize = 20;
+/// Bytes of an image; no right reference to a digest is longer.
+pub const IMAGE_BYTES_MAX: usize = 512;
+/// Bytes of a name; Kubernetes allows 253.
+pub const NAME_BYTES_MAX: usize = 256;
+/// Bytes of a message.
+pub const MESSAGE_BYTES_MAX: usize = 4096;
 
 /// Something that somebody wants to know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", from = "Written")]
 pub struct Alert {
     /// Whether the object was let in.
     pub admitted: bool,
@@ -22,8 +35,132 @@ pub struct Alert {
     pub name: String,
     /// The review's uid.
     pub request_id: String,
-    /// Every image of the object as it is written.
+    /// The first images of the object, each once, as they are written.
     pub images: Vec<String>,
+    /// How many images it has beside these.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more_images: usize,
+}
+
+/// An alert as another process writes it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    admitted: bool,
+    message: String,
+    kind: String,
+    namespace: String,
+    name: String,
+    request_id: String,
+    images: First,
+    #[serde(default)]
+    more_images: usize,
+}
+
+/// The first images of a list. A list of nothing would take eight times its text in memory.
+struct First {
+    images: Vec<String>,
+    more: usize,
+}
+
+impl<'de> Deserialize<'de> for First {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Images;
+        impl<'de> Visitor<'de> for Images {
+            type Value = First;
+
+            fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.write_str("a list of images")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<First, A::Error> {
+                let mut first = First { images: Vec::new(), more: 0 };
+                while first.images.len() < IMAGES_MAX {
+                    let Some(image) = items.next_element()? else { return Ok(first) };
+                    first.images.push(image);
+                }
+                while items.next_element::<IgnoredAny>()?.is_some() {
+                    first.more += 1;
+                }
+                Ok(first)
+            }
+        }
+        deserializer.deserialize_seq(Images)
+    }
+}
+
+impl From<Written> for Alert {
+    fn from(written: Written) -> Self {
+        Self {
+            admitted: written.admitted,
+            message: written.message,
+            kind: written.kind,
+            namespace: written.namespace,
+            name: written.name,
+            request_id: written.request_id,
+            images: written.images.images,
+            more_images: written.images.more.saturating_add(written.more_images),
+        }
+    }
+}
+
+impl Alert {
+    /// The alert with every text cut to what it may hold, and no more images than [`IMAGES_MAX`].
+    #[must_use]
+    pub fn cut(mut self) -> Self {
+        let left_out = self.images.len().saturating_sub(IMAGES_MAX);
+        self.images.truncate(IMAGES_MAX);
+        self.more_images = self.more_images.saturating_add(left_out);
+        cut(&mut self.message, MESSAGE_BYTES_MAX);
+        for name in [&mut self.kind, &mut self.namespace, &mut self.name, &mut self.request_id] {
+            cut(name, NAME_BYTES_MAX);
+        }
+        for image in &mut self.images {
+            cut(image, IMAGE_BYTES_MAX);
+        }
+        // What was cut shall not be held by what is left.
+        self.images.shrink_to_fit();
+        self
+    }
+
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> usize {
+        let texts = [&self.message, &self.kind, &self.namespace, &self.name, &self.request_id];
+        let images = self.images.iter().map(|image| size_of::<String>() + image.capacity()).sum::<usize>();
+        size_of::<Self>() + texts.map(String::capacity).iter().sum::<usize>() + images
+    }
+
+    /// The images as a sentence has them: as many names as `bytes_max` has room for, and how many there are beside these.
+    pub fn images_text(&self, bytes_max: usize) -> String {
+        let (mut text, mut named) = (String::new(), 0);
+        for image in &self.images {
+            let between = if text.is_empty() { "" } else { ", " };
+            if text.len() + between.len() + image.len() > bytes_max {
+                break;
+            }
+            text.extend([between, image]);
+            named += 1;
+        }
+        match self.more_images.saturating_add(self.images.len() - named) {
+            0 => text,
+            more => format!("{text} and {more} more"),
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+/// Cuts a text to so many bytes, its sign for that included.
+fn cut(text: &mut String, bytes_max: usize) {
+    const SIGN: &str = "…";
+    if text.len() > bytes_max {
+        text.truncate(text.floor_char_boundary(bytes_max - SIGN.len()));
+        text.push_str(SIGN);
+    }
+    text.shrink_to_fit();
 }
 
 /// Whoever is told.
@@ -33,4 +170,48 @@ pub trait AlertSink: Send + Sync + 'static {
 
     /// Tells what waits still, for at most `grace`.
     fn stop(&self, grace: Duration) -> BoxFuture<'_, ()>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(images: &str) -> String {
+        format!(
+            r#"{{"admitted":false,"message":"m","kind":"Pod","namespace":"n","name":"p","requestId":"u","images":[{images}]}}"#
+        )
+    }
+
+    #[test]
+    fn twenty_images_are_named_and_the_others_counted() {
+        let images: Vec<_> = (0..500).map(|number| format!("\"i{number}\"")).collect();
+        let alert: Alert = serde_json::from_str(&written(&images.join(","))).unwrap();
+        assert_eq!((alert.images.len(), alert.more_images), (20, 480));
+        assert!(alert.images_text(1000).ends_with("i18, i19 and 480 more"), "{}", alert.images_text(1000));
+        assert_eq!(alert.images_text(10), "i0, i1, i2 and 497 more");
+        let again: Alert = serde_json::from_str(&serde_json::to_string(&alert).unwrap()).unwrap();
+        assert_eq!(again, alert);
+        let few: Alert = serde_json::from_str(&written("\"a\"")).unwrap();
+        assert!(!serde_json::to_string(&few).unwrap().contains("moreImages"));
+    }
+
+    /// Whatever anybody writes, an alert holds little.
+    #[test]
+    fn an_alert_holds_little() {
+        let long = "ä".repeat(1 << 20);
+        let alert = Alert {
+            admitted: false,
+            message: long.clone(),
+            kind: long.clone(),
+            namespace: long.clone(),
+            name: long.clone(),
+            request_id: long.clone(),
+            images: vec![long; 30],
+            more_images: 5,
+        };
+        let alert = alert.cut();
+        assert!(alert.bytes() < 17 << 10, "{}", alert.bytes());
+        assert_eq!((alert.images.len(), alert.more_images), (20, 15));
+        assert!(alert.message.len() <= MESSAGE_BYTES_MAX && alert.message.ends_with('…'));
+    }
 }

@@ -84,6 +84,12 @@ impl Share {
         Self::of(configured.unwrap_or_else(found))
     }
 
+    /// Memory of the calls of other processes of the service, whose bodies are a role's own and not reviews: beside the share, a quarter of
+    /// what one would be here. The largest call fits, and half of such a call beside it.
+    pub fn of_calls() -> Arc<ReviewMemory> {
+        ReviewMemory::new(Self::found(None).bytes / 4)
+    }
+
     /// All of it, bytes.
     pub fn bytes(&self) -> usize {
         self.bytes

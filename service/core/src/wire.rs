@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
+use http::response::Parts;
 use http::{Request, Response, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
@@ -199,6 +200,12 @@ impl Error {
     }
 }
 
+/// Whether nobody on the way reads what is sent to `host`: it goes over TLS, or does not leave this machine.
+pub fn keeps_secrets(is_tls: bool, host: &str) -> bool {
+    let host = host.trim_matches(['[', ']']);
+    is_tls || host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
 /// The message of `error` and of everything below it.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -210,6 +217,11 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     }
     text
 }
+
+/// Takes a piece of an answer; whether it wants more.
+type Take<'a> = &'a mut (dyn FnMut(&Parts, &[u8]) -> bool + Send);
+/// The head of an answer whose body was taken.
+type Walked = Result<Parts, Error>;
 
 /// Requests to one origin.
 pub struct Client {
@@ -340,26 +352,44 @@ impl Client {
         mut held: Option<Held<'_>>,
         deadline: Instant,
     ) -> Result<Response<Bytes>, Error> {
+        let mut failed = None;
+        let mut take = |_: &Parts, data: &[u8]| {
+            let size = bytes.len() + data.len();
+            failed = match &mut held {
+                _ if size > cap_bytes => Some(Error::TooLarge { cap_bytes }),
+                Some(held) => held.grow(size).err(),
+                None => None,
+            };
+            bytes.extend_from_slice(if failed.is_none() { data } else { &[] });
+            failed.is_none()
+        };
+        let head = self.walk(request, deadline, &mut take).await?;
+        failed.map_or_else(|| Ok(Response::from_parts(head, bytes.freeze())), Err)
+    }
+
+    /// Sends `request` and hands the body of the answer to `take` as it comes, until that wants no more. Nothing of it is kept here.
+    pub fn pieces<'a>(&'a self, request: Request<Bytes>, deadline: Instant, take: Take<'a>) -> BoxFuture<'a, Walked> {
+        Box::pin(self.walk(request, deadline, take))
+    }
+
+    async fn walk(&self, request: Request<Bytes>, deadline: Instant, take: Take<'_>) -> Walked {
         let work = async {
             let permit = Arc::clone(&self.open).acquire_owned().await.expect("the semaphore is never closed");
             let (response, link) = self.send(request, true).await?;
             let (parts, mut body) = response.into_parts();
             while let Some(frame) = body.frame().await {
-                if let Ok(data) = frame?.into_data() {
-                    if bytes.len() + data.len() > cap_bytes {
-                        return Err(Error::TooLarge { cap_bytes });
-                    }
-                    if let Some(held) = &mut held {
-                        held.grow(bytes.len() + data.len())?;
-                    }
-                    bytes.extend_from_slice(&data);
+                if let Ok(data) = frame?.into_data()
+                    && !take(&parts, &data)
+                {
+                    // The rest is not read: the connection ends with it.
+                    return Ok(parts);
                 }
             }
             drop(permit);
             if let Link::One(connection) = link {
                 self.keep(connection);
             }
-            Ok(Response::from_parts(parts, bytes.freeze()))
+            Ok(parts)
         };
         timeout_at(deadline, work).await.unwrap_or(Err(Error::Deadline { doing: "waiting for the answer" }))
     }

@@ -154,11 +154,11 @@ impl Cluster {
     }
 
     async fn client_metadata(&self, path: String) -> Result<Bytes, kube::Error> {
-        self.client.metadata_page(&path).await
+        self.client.whole_page(&path, true).await
     }
 
     async fn client_page(&self, path: String) -> Result<Bytes, kube::Error> {
-        self.client.page(&path).await
+        self.client.whole_page(&path, false).await
     }
 
     /// Pages of a list. One whose continuation the server has forgotten meanwhile is begun anew: what is seen twice does no harm.

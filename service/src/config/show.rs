@@ -25,6 +25,9 @@ pub fn show(path: &Path) -> Result<String, Error> {
     let mut effective = Value::Object(effective);
     lay_over(&mut effective, Value::Object(written));
     mask(&mut effective);
+    if let Some(alerts) = effective.get_mut("alerts") {
+        mask_alerts(alerts);
+    }
     serde_saphyr::to_string(&effective).map_err(|error| cannot_show(path, &error))
 }
 
@@ -55,6 +58,26 @@ fn lay_over(below: &mut Value, above: Value) {
         // A section that is written and empty keeps its defaults.
         (Value::Object(_), Value::Null) => {}
         (below, above) => *below = above,
+    }
+}
+
+/// The addresses of chats have their token in the path, and headers are there for secrets.
+fn mask_alerts(alerts: &mut Value) {
+    let streams = alerts.as_object_mut().into_iter().flat_map(Map::values_mut);
+    let receivers = streams.filter_map(|stream| stream.get_mut("receivers")?.as_array_mut()).flatten();
+    for receiver in receivers.filter_map(Value::as_object_mut) {
+        if let Some(Value::String(url)) = receiver.get_mut("url") {
+            let end = url
+                .split_once("://")
+                .map_or(0, |(scheme, rest)| scheme.len() + "://".len() + rest.find(['/', '?']).unwrap_or(rest.len()));
+            if !matches!(&url[end..], "" | "/") {
+                *url = format!("{}/{MASK}", &url[..end]);
+            }
+        }
+        let headers = receiver.get_mut("headers").and_then(Value::as_object_mut);
+        for value in headers.into_iter().flat_map(Map::values_mut) {
+            *value = MASK.into();
+        }
     }
 }
 
@@ -124,6 +147,18 @@ mod tests {
                 ["secretName: longhaul-webhook-certificates", "settle: 90s", "leafLifetime: 604800s", "quiet: 300s"];
             assert!(lines.iter().all(|line| shown.contains(line)) && !shown.contains("tls.crt"), "{shown}");
         }
+    }
+
+    #[test]
+    fn addresses_and_headers_of_alerts_are_masked() {
+        let text = shown(
+            "alerts:\n  reject:\n    receivers:\n    - {template: slack, url: \"https://hooks.slack.example/services/T0/B0/s3cret\"}\n    \
+             - {template: opsgenie, url: \"https://api.example?key=s3cret\", headers: {Authorization: GenieKey s3cret}}\n  \
+             admit: {receivers: [{template: keybase, url: \"https://plain.example/\"}]}\n",
+        );
+        assert!(!text.contains("s3cret") && text.contains("https://hooks.slack.example/(masked)"), "{text}");
+        assert!(text.contains("https://api.example/(masked)") && text.contains("https://plain.example/"), "{text}");
+        assert!(parse(&text, Path::new("/etc/service.yaml")).is_ok(), "{text}");
     }
 
     #[test]

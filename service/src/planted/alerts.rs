@@ -78,6 +78,7 @@ impl Spoilt {
             name: String::new(),
             request_id: uid.to_owned(),
             images: Vec::new(),
+            more_images: 0,
         })
     }
 }

@@ -6,6 +6,8 @@
 
 mod attacks;
 mod process;
+#[cfg(all(feature = "alerts", feature = "watcher"))]
+mod roles;
 
 use std::time::Duration;
 

@@ -7,4 +7,4 @@ mod foreign;
 mod gatekeeper;
 mod told;
 mod ways;
-mod world;
+pub mod world;

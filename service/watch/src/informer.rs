@@ -61,6 +61,11 @@ impl<K> Clone for View<K> {
 impl<K: Kind> Informer<K> {
     /// Starts to list and watch.
     pub fn start(start: Start<'_, K>) -> Result<Self, TargetError> {
+        Self::start_with(start, Store::default())
+    }
+
+    /// The same with what `store` keeps of each object.
+    pub fn start_with(start: Start<'_, K>, store: Store<K>) -> Result<Self, TargetError> {
         let settings = start.settings;
         // A stream may be silent for its limit, then back off, then open and list: beyond that nothing is under way.
         let stall_limit = settings.silence_limit + settings.server_timeout + settings.backoff_max;
@@ -73,7 +78,6 @@ impl<K: Kind> Informer<K> {
                 witness
             }
         };
-        let store = Store::default();
         let diagnostics = Diagnostics::new(start.source, store.clone(), start.metrics.clone(), stall_limit);
         let (changed, changes) = channel::channel(0);
         let sink = start.sink;

@@ -19,7 +19,7 @@ use super::object::{Key, Kind, Object, Package};
 use super::store::Store;
 use super::version::{older, reaches};
 use frame::Frame;
-pub use listing::{Listing, PageError, PageStep, Streamed};
+pub use listing::{Listing, Page, PageError, PageStep, Streamed};
 use rewind::Signs;
 use tombs::Tombs;
 
@@ -204,7 +204,7 @@ impl<K: Kind> Machine<K> {
 
     /// Takes one line of the stream.
     pub fn line(&mut self, line: &[u8], out: &mut Vec<Event<K>>) -> Line {
-        let frame = match Frame::parse(line) {
+        let frame = match Frame::parse(line, &self.store) {
             Ok(frame) => frame,
             Err(error) => return Line::Malformed(error.to_string()),
         };

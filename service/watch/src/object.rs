@@ -193,7 +193,12 @@ fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<str>>, 
 impl RawObject<'_> {
     /// The value to keep.
     pub fn into_object<K: Kind>(self) -> Object<K> {
-        let body = K::read(&self);
+        self.into_object_by(K::read)
+    }
+
+    /// The same with the part that `read` keeps.
+    pub fn into_object_by<K>(self, read: impl Fn(&RawObject<'_>) -> K) -> Object<K> {
+        let body = read(&self);
         let meta = self.metadata;
         Object {
             key: Key { namespace: (*meta.namespace).into(), name: (*meta.name).into() },
@@ -231,6 +236,11 @@ impl RawObject<'_> {
     /// The same of `metadata.annotations`.
     pub fn annotations_text(&self) -> Option<&str> {
         self.metadata.annotations.map(RawValue::get).filter(|text| *text != "null")
+    }
+
+    /// `metadata.finalizers` as they are written; nothing when there are none.
+    pub fn finalizers_text(&self) -> Option<&str> {
+        self.metadata.finalizers.map(RawValue::get).filter(|text| *text != "null")
     }
 
     /// `metadata.finalizers`.

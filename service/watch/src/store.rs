@@ -3,33 +3,53 @@
 //! Shared between the watch (the only writer) and its readers. The lock is held for single map operations only.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
 use sha2::{Digest as _, Sha256};
 
-use super::object::{Key, Object, Package};
+use super::object::{Key, Kind, Object, Package, RawObject};
+
+/// The part that is kept of an object as it is written.
+type Read<K> = dyn Fn(&RawObject<'_>) -> K + Send + Sync;
 
 /// A handle to the objects; clones share them.
-#[derive(Debug)]
 pub struct Store<K = Package> {
     objects: Arc<RwLock<BTreeMap<Key, Arc<Object<K>>>>>,
+    read: Arc<Read<K>>,
+}
+
+impl<K> fmt::Debug for Store<K> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "a store of {} objects", self.len())
+    }
 }
 
 impl<K> Clone for Store<K> {
     fn clone(&self) -> Self {
-        Self { objects: Arc::clone(&self.objects) }
+        Self { objects: Arc::clone(&self.objects), read: Arc::clone(&self.read) }
     }
 }
 
-impl<K> Default for Store<K> {
+impl<K: Kind> Default for Store<K> {
     fn default() -> Self {
-        Self { objects: Arc::default() }
+        Self::keeping(K::read)
     }
 }
 
 impl<K> Store<K> {
+    /// A store of what `read` keeps of each object, where that is known only when the process runs.
+    pub fn keeping(read: impl Fn(&RawObject<'_>) -> K + Send + Sync + 'static) -> Self {
+        Self { objects: Arc::default(), read: Arc::new(read) }
+    }
+
+    /// An object as this store keeps it.
+    pub(super) fn read(&self, raw: RawObject<'_>) -> Object<K> {
+        raw.into_object_by(&*self.read)
+    }
+
     /// The object at `key`.
     pub fn object(&self, key: &Key) -> Option<Arc<Object<K>>> {
         self.objects.read().get(key).cloned()

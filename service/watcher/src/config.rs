@@ -9,9 +9,11 @@ use regex::RegexBuilder;
 use serde::Deserialize;
 use service_core::config::quantity::Span;
 use service_core::config::{Checker, Error, Section, YamlError, yaml};
+use service_core::wire::keeps_secrets;
 use service_watch::QueueKey;
 
 use crate::filter::{Filter, On, Pattern};
+use crate::meta::Wanted;
 
 /// Each action has a place in metrics, a queue and tasks.
 const ACTIONS_MAX: usize = 64;
@@ -224,13 +226,29 @@ impl Section for Watcher {
 }
 
 impl Watcher {
-    /// Whether `fresh` has other filters, and nothing else is another.
+    /// What is kept of the objects of a resource under these selectors.
+    pub fn wanted(&self, resource: &Resource, selectors: &Selectors) -> Wanted {
+        let mut wanted = Wanted::default();
+        let is_on = |action: &&Action| action.resource == *resource && action.selectors == *selectors;
+        for action in self.actions.iter().filter(is_on) {
+            action.filter.add_to(&mut wanted);
+            match &action.act {
+                Act::Finalize(_, finalizer) => drop(wanted.finalizers.insert(finalizer.as_str().into())),
+                Act::Reconcile(_) => wanted.last = true,
+                Act::Watch(_) => {}
+            }
+        }
+        wanted
+    }
+
+    /// Whether `fresh` has other filters, and nothing else is another. Its filters look at nothing that is not kept already.
     pub fn differs_by_filters_only(&self, fresh: &Self) -> bool {
         let same = |(one, other): (&Action, &Action)| Action { filter: other.filter.clone(), ..one.clone() } == *other;
         self != fresh
             && self.streaming_lists == fresh.streaming_lists
             && self.actions.len() == fresh.actions.len()
             && self.actions.iter().zip(&fresh.actions).all(same)
+            && fresh.actions.iter().all(|one| one.filter.is_covered(&self.wanted(&one.resource, &one.selectors)))
     }
 }
 
@@ -309,6 +327,11 @@ fn receiver(check: &Checker<'_>, of: &dyn Fn(&str) -> String, raw: &RawAction, u
     if !is_address {
         return Err(check.value(of("url"), "is no address: write it as https://host:port/path"));
     }
+    if raw.token_file.is_some() && !is_private(url) {
+        let what =
+            "would show the token of `tokenFile` to everybody on the way: write https://, or leave `tokenFile` out";
+        return Err(check.value(of("url"), what));
+    }
     let joined = |path: &PathBuf| check.folder.join(path);
     Ok(Receiver {
         url: url.to_owned(),
@@ -316,6 +339,11 @@ fn receiver(check: &Checker<'_>, of: &dyn Fn(&str) -> String, raw: &RawAction, u
         token_file: raw.token_file.as_ref().map(joined),
         timeout: check.positive(&of("timeout"), raw.timeout, TIMEOUT)?,
     })
+}
+
+/// Whether a token that is sent there stays one.
+fn is_private(url: &str) -> bool {
+    url.parse::<Uri>().is_ok_and(|uri| keeps_secrets(uri.scheme_str() == Some("https"), uri.host().unwrap_or_default()))
 }
 
 fn filter(check: &Checker<'_>, of: &dyn Fn(&str) -> String, raw: &RawAction) -> Result<Filter, Error> {
@@ -397,6 +425,10 @@ mod tests {
             ("{resource: configmaps/v1, action: watch, on: []}", "watcher.actions[0].on: is empty"),
             ("{resource: configmaps/v1, action: reconcile}", "watcher.actions[0].url: is missing"),
             ("{resource: configmaps/v1, action: watch, url: \"ftp://x\"}", "watcher.actions[0].url: is no address"),
+            (
+                "{resource: configmaps/v1, action: watch, url: \"http://h/x\", tokenFile: t}",
+                "watcher.actions[0].url: would show the token",
+            ),
             ("{resource: configmaps/v1, action: watch, workers: 2}", "watcher.actions[0].workers: is of hooks"),
             (&format!("{{{hook}, action: finalize, on: [deleted]}}"), "watcher.actions[0].on: has no meaning"),
             (&format!("{{{hook}, action: finalize, finalizer: mine}}"), "is no finalizer: write it as"),
@@ -422,6 +454,14 @@ mod tests {
     }
 
     #[test]
+    fn a_token_goes_over_tls_or_stays_on_the_machine() {
+        for url in ["https://h/x", "http://127.0.0.1:1/x", "http://[::1]:1/x", "http://localhost/x"] {
+            let action = format!("{{resource: pods/v1, action: watch, url: \"{url}\", tokenFile: t}}");
+            assert!(read(&format!("watcher: {{actions: [{action}]}}")).is_ok(), "{url}");
+        }
+    }
+
+    #[test]
     fn filters_are_taken_while_running_and_nothing_else() {
         let text = |filter: &str, url: &str| {
             read(&format!("watcher: {{actions: [{{resource: pods/v1, action: watch, url: \"{url}\"{filter}}}]}}"))
@@ -433,6 +473,9 @@ mod tests {
         assert_eq!(running, fresh);
         assert_eq!(running.take(&text(", nameRegex: \"^a\"", "http://h/")), [""; 0]);
         assert_eq!(running.take(&text("", "http://other/")), [""; 0]);
+        assert_eq!(running.take(&text(", labels: {a: b}", "http://h/")), [""; 0], "no label is kept");
+        let mut labelled = text(", labels: {a: b, c: d}", "http://h/");
+        assert_eq!(labelled.take(&text(", labels: {a: other}", "http://h/")), ["watcher"]);
         assert_eq!(running, fresh);
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use service_watch::{Change, Object};
 
-use crate::meta::Meta;
+use crate::meta::{Meta, Wanted};
 
 /// The kinds of changes that an action is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +64,18 @@ impl Filter {
         on && self.selects(object)
     }
 
+    /// Adds what it looks at to what is kept.
+    pub fn add_to(&self, wanted: &mut Wanted) {
+        wanted.labels.extend(self.labels.keys().map(|key| key.as_str().into()));
+        wanted.annotations.extend(self.annotations.keys().map(|key| key.as_str().into()));
+    }
+
+    /// Whether everything that it looks at is kept.
+    pub fn is_covered(&self, wanted: &Wanted) -> bool {
+        self.labels.keys().all(|key| wanted.labels.contains(key.as_str()))
+            && self.annotations.keys().all(|key| wanted.annotations.contains(key.as_str()))
+    }
+
     /// Whether an object is meant, whatever happens to it.
     pub fn selects(&self, object: &Object<Meta>) -> bool {
         let (namespace, name) = (&*object.key.namespace, &*object.key.name);
@@ -73,13 +85,9 @@ impl Filter {
             && self.name.as_ref().is_none_or(|one| one == name)
             && fits(&self.name_regex, name)
             && (!self.deleting || object.body.deleting)
-            && (self.labels.is_empty() || has(&self.labels, &object.body.labels()))
-            && (self.annotations.is_empty() || has(&self.annotations, &object.body.annotations()))
+            && (self.labels.is_empty() || object.body.labels.has(&self.labels))
+            && (self.annotations.is_empty() || object.body.annotations.has(&self.annotations))
     }
-}
-
-fn has(wanted: &BTreeMap<String, String>, there: &BTreeMap<String, String>) -> bool {
-    wanted.iter().all(|(key, value)| there.get(key).is_some_and(|known| value.is_empty() || known == value))
 }
 
 #[cfg(test)]

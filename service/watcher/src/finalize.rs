@@ -2,7 +2,10 @@
 //!
 //! Whatever the hook says but 2xx keeps the object: it is asked again, at ever longer intervals, as long as the object is there.
 
-use service_watch::{Change, Object};
+use std::sync::Arc;
+use std::time::Duration;
+
+use service_watch::{Change, Object, RawObject};
 
 use crate::api::Written;
 use crate::hook::Failure;
@@ -34,7 +37,14 @@ pub fn step(object: &Object<Meta>, finalizer: &str, is_meant: bool) -> Step {
 
 /// Takes the step.
 pub async fn visit(tools: &Tools, finalizer: &str, pending: &mut Pending) -> Visited {
-    let object = pending.object.clone();
+    let mut object = pending.object.clone();
+    if object.body.crowded {
+        match read(tools, &object).await {
+            Ok(Some(fresh)) => object = fresh,
+            Ok(None) => return Visited::Done("gone"),
+            Err((why, asked)) => return Visited::Later(why, asked),
+        }
+    }
     let mut finalizers = object.body.finalizers.to_vec();
     // It is queued only when it was meant.
     match step(&object, finalizer, true) {
@@ -64,6 +74,16 @@ pub async fn visit(tools: &Tools, finalizer: &str, pending: &mut Pending) -> Vis
         Ok(Written::Conflict) => Visited::Later("somebody else wrote at the same moment".into(), None),
         Err(error) => Visited::Later(error.to_string(), error.retry_after()),
     }
+}
+
+/// The object with all its finalizers, of which the watch keeps only few; nothing when it is gone.
+async fn read(tools: &Tools, known: &Object<Meta>) -> Result<Option<Arc<Object<Meta>>>, (String, Option<Duration>)> {
+    let body = tools.api.read(&known.key).await.map_err(|error| (error.to_string(), error.retry_after()))?;
+    let Some(body) = body else { return Ok(None) };
+    let raw: RawObject<'_> =
+        serde_json::from_slice(&body).map_err(|error| (format!("the API server's answer: {error}"), None))?;
+    let fresh = raw.into_object_by(Meta::with_finalizers);
+    Ok((fresh.uid == known.uid).then(|| Arc::new(fresh)))
 }
 
 #[cfg(test)]

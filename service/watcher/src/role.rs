@@ -13,7 +13,7 @@ use service_core::edge::Probe;
 use service_core::kube::{Client, Cluster};
 use service_core::role::{About, Reload, Role, Running, Start, Started};
 use service_watch::config::Watch;
-use service_watch::{Form, Informer, Metrics as Watches, Source, Start as Begin};
+use service_watch::{Form, Informer, Metrics as Watches, Source, Start as Begin, Store};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -101,16 +101,18 @@ fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
         actions.push(Action { name: (&*one.id).into(), filter, way });
     }
     let mut informers = Vec::new();
-    for (source, actions) in resources.into_values() {
+    for ((resource, selectors), (source, actions)) in resources {
         let metrics = build.metrics.clone();
-        informers.push(Informer::start(Begin {
+        let wanted = settings.wanted(resource, selectors);
+        let begin = Begin {
             source,
             settings: watch,
             client: Arc::clone(&client),
             metrics: &watches,
             witness_url: None,
             sink: Box::new(move |event| action::show(&actions, source.resource, event, &metrics)),
-        })?);
+        };
+        informers.push(Informer::start_with(begin, Store::keeping(move |raw| Meta::kept(raw, &wanted)))?);
     }
     let mut probes: Vec<Arc<dyn Probe>> = informers.iter().map(Informer::probe).collect();
     probes.push(Arc::clone(&build.board) as _);

@@ -12,7 +12,7 @@ use rand::RngExt as _;
 use serde::Serialize;
 use service_core::logs::names;
 use service_watch::{Backoff, Change, Event, Room};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::board::Board;
@@ -20,8 +20,11 @@ use crate::hook::{Failure, Hook};
 use crate::meta::Meta;
 use crate::metrics::Metrics;
 
-/// Lines that wait: a relist of some thousand objects fits, about a megabyte.
+/// Lines that wait, and bytes of them: a relist of some thousand objects fits. Names may be long, so both are bounded.
 const QUEUE_LINES: usize = 4096;
+const QUEUE_BYTES: usize = 1 << 20;
+/// Bytes of a line beside its text.
+const LINE_BYTES: usize = 64;
 /// Lines in one call.
 const BATCH_LINES: usize = 500;
 /// How long a line may wait for company.
@@ -45,15 +48,19 @@ struct Line<'a> {
     change: &'static str,
 }
 
-/// A line and whose it is.
+/// A line, whose it is, and its part of the queue's memory.
 struct Told {
     action: Arc<str>,
     line: String,
+    _bytes: OwnedSemaphorePermit,
 }
 
 /// The entrance to the queue of a receiver.
 #[derive(Clone)]
-pub struct Entrance(mpsc::Sender<Told>);
+pub struct Entrance {
+    queue: mpsc::Sender<Told>,
+    free: Arc<Semaphore>,
+}
 
 /// The end of the queue, which has to be run.
 pub struct Delivery {
@@ -86,7 +93,8 @@ pub fn log(action: &str, resource: &'static str, event: &Event<Meta>) {
 /// A queue before `hook`, called by the first action that has it.
 pub fn queue(action: &str, hook: Hook, board: Arc<Board>, metrics: Metrics) -> (Entrance, Delivery) {
     let (entrance, queue) = mpsc::channel(QUEUE_LINES);
-    (Entrance(entrance), Delivery { action: action.into(), hook, queue, board, metrics })
+    let entrance = Entrance { queue: entrance, free: Arc::new(Semaphore::new(QUEUE_BYTES)) };
+    (entrance, Delivery { action: action.into(), hook, queue, board, metrics })
 }
 
 impl Entrance {
@@ -103,12 +111,22 @@ impl Entrance {
             change: name(event.change),
         };
         let line = serde_json::to_string(&line).unwrap_or_default();
-        match self.0.try_send(Told { action: Arc::clone(action), line }) {
+        // A line that is larger than the queue waits until it is empty.
+        let bytes = u32::try_from((line.len() + LINE_BYTES).min(QUEUE_BYTES)).unwrap_or(u32::MAX);
+        let (action, entrance) = (Arc::clone(action), self.clone());
+        let Ok(room) = Arc::clone(&self.free).try_acquire_many_owned(bytes) else {
+            let room = async move {
+                // It is never closed.
+                let Ok(room) = Arc::clone(&entrance.free).acquire_many_owned(bytes).await else { return };
+                drop(entrance.queue.send(Told { action, line, _bytes: room }).await);
+            };
+            return Some(room.boxed());
+        };
+        match self.queue.try_send(Told { action, line, _bytes: room }) {
             // The receiving end only goes away when the process ends.
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => None,
             Err(mpsc::error::TrySendError::Full(told)) => {
-                let entrance = self.0.clone();
-                Some(async move { drop(entrance.send(told).await) }.boxed())
+                Some(async move { drop(entrance.queue.send(told).await) }.boxed())
             }
         }
     }

@@ -11,7 +11,7 @@ use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 use service_core::logs::names;
-use service_watch::{Change, Event, Key, Queue, QueueKey, Room};
+use service_watch::{Change, Event, Key, Object, Queue, QueueKey, Room};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
@@ -22,8 +22,10 @@ use crate::metrics::Metrics;
 use crate::visit::{Pending, Tools, Visited};
 use crate::{finalize, reconcile};
 
-/// Objects that wait at one time, some 300 bytes each: as many as the largest watch that is measured, and half as many again.
+/// Objects that wait at one time, some 300 bytes each: as many as the largest watch that is measured, and half as many again. Objects that are
+/// gone are held by nothing else, and may be larger: all together hold no more than these would.
 const PENDING_MAX: usize = 75_000;
+const PENDING_BYTES_MAX: usize = 24 << 20;
 /// The wait of a finalizer whose action names none.
 const ENDLESS: Duration = Duration::from_mins(1);
 
@@ -36,6 +38,42 @@ pub enum Task {
     Finalize(Box<str>),
 }
 
+/// The objects that wait.
+#[derive(Debug, Default)]
+struct Waiting {
+    objects: BTreeMap<Key, Pending>,
+    bytes: usize,
+}
+
+impl Waiting {
+    /// Lets an object wait, in place of its state before; whether there is room for it.
+    fn put(&mut self, pending: Pending) -> bool {
+        let key = &pending.object.key;
+        let before = self.objects.get(key).map(bytes);
+        let others = self.bytes - before.unwrap_or_default();
+        let is_full = (before.is_none() && self.objects.len() >= PENDING_MAX)
+            || (others > 0 && others + bytes(&pending) > PENDING_BYTES_MAX);
+        if !is_full {
+            self.bytes = others + bytes(&pending);
+            self.objects.insert(key.clone(), pending);
+        }
+        !is_full
+    }
+
+    fn remove(&mut self, key: &Key) -> Option<Pending> {
+        let removed = self.objects.remove(key)?;
+        self.bytes -= bytes(&removed);
+        Some(removed)
+    }
+}
+
+/// What an object holds that waits: its texts, its places in maps and queues, and itself.
+fn bytes(pending: &Pending) -> usize {
+    let object = &pending.object;
+    let texts = object.key.namespace.len() + object.key.name.len() + object.uid.len() + object.version.len();
+    size_of::<Pending>() + size_of::<Object<Meta>>() + texts + object.body.bytes()
+}
+
 /// The work of one action.
 pub struct Work {
     tools: Tools,
@@ -44,7 +82,7 @@ pub struct Work {
     queue: Queue,
     /// Shared by all whose key is everything.
     one_by_one: Option<Arc<Semaphore>>,
-    pending: Mutex<BTreeMap<Key, Pending>>,
+    pending: Mutex<Waiting>,
     freed: Notify,
     board: Arc<Board>,
     metrics: Metrics,
@@ -114,10 +152,7 @@ impl Work {
     fn take(&self, event: &Event<Meta>) -> bool {
         let mut pending = self.pending.lock();
         let key = &event.object.key;
-        let known = pending.get(key);
-        if known.is_none() && pending.len() >= PENDING_MAX {
-            return false;
-        }
+        let known = pending.objects.get(key);
         let is_same = |known: &&Pending| known.object.uid == event.object.uid;
         let known = known.filter(is_same);
         // Whoever was not told of it yet sees it for the first time.
@@ -128,7 +163,9 @@ impl Work {
             approved: known.is_some_and(|known| known.approved),
             attempts: 0,
         };
-        pending.insert(key.clone(), next);
+        if !pending.put(next) {
+            return false;
+        }
         self.show(&pending);
         drop(pending);
         self.queue.add(key.clone());
@@ -138,7 +175,7 @@ impl Work {
     /// Works until the queue is closed.
     pub async fn run(self: Arc<Self>) {
         while let Some(turn) = self.queue.next().await {
-            let pending = self.pending.lock().get(&turn.key).cloned();
+            let pending = self.pending.lock().objects.get(&turn.key).cloned();
             if let Some(pending) = pending {
                 let alone = match &self.one_by_one {
                     // It is never closed.
@@ -205,7 +242,7 @@ impl Work {
     /// Forgets the object, or makes an appointment. What came meanwhile is another visit, which waits already.
     fn settle(&self, key: &Key, visited: &Pending, wait: Option<Duration>) {
         let mut pending = self.pending.lock();
-        let Some(known) = pending.get_mut(key) else { return };
+        let Some(known) = pending.objects.get_mut(key) else { return };
         if known.object.uid == visited.object.uid {
             known.approved = visited.approved;
         }
@@ -223,7 +260,37 @@ impl Work {
         self.freed.notify_one();
     }
 
-    fn show(&self, pending: &BTreeMap<Key, Pending>) {
-        self.waiting.set(i64::try_from(pending.len()).unwrap_or(i64::MAX));
+    fn show(&self, pending: &Waiting) {
+        self.waiting.set(i64::try_from(pending.objects.len()).unwrap_or(i64::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meta::object;
+
+    fn pending(number: usize, note: usize) -> Pending {
+        let note = "x".repeat(note);
+        let text = format!(
+            r#"{{"metadata":{{"name":"a-{number}","uid":"u","resourceVersion":"5","annotations":{{"other":"{note}"}}}}}}"#
+        );
+        Pending { change: Change::Deleted, object: Arc::new(object(&text)), approved: false, attempts: 0 }
+    }
+
+    /// As many small objects as ever wait, and fewer of large ones; each is forgotten with what it held.
+    #[test]
+    fn what_waits_has_a_bound_in_bytes() {
+        for (note, least, most) in [(0, PENDING_MAX / 2, PENDING_MAX), (2000, 5_000, 15_000)] {
+            let mut waiting = Waiting::default();
+            let taken = (0..=PENDING_MAX).take_while(|number| waiting.put(pending(*number, note))).count();
+            assert!((least..=most).contains(&taken) && waiting.bytes <= PENDING_BYTES_MAX, "{taken} of {note} bytes");
+            assert!(!waiting.put(pending(PENDING_MAX + 1, note)));
+            assert!(waiting.put(pending(0, note)), "its latest state takes its place");
+            for number in 0..taken {
+                assert!(waiting.remove(&pending(number, 0).object.key).is_some());
+            }
+            assert_eq!((waiting.bytes, waiting.objects.len()), (0, 0));
+        }
     }
 }

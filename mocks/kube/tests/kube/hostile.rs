@@ -222,3 +222,40 @@ async fn numbers_at_their_limits_are_answered() {
     let path = "/api/v1/namespaces/default/serviceaccounts/default/token";
     assert!(matches!(writer.post(path, &lasts).await.0, 201 | 404 | 422));
 }
+
+/// A page in a browser whose name leads to this address (DNS rebinding). A browser has neither the authority nor a token: in plain HTTP nobody
+/// answers, and over TLS no name opens anything. So names are not looked at, as kube-apiserver does not: clients come through tunnels and
+/// proxies by names of their own.
+#[tokio::test]
+async fn a_page_whose_name_leads_here_is_told_nothing() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let world = World::start().await;
+    let address = world.server.address();
+    let ask = |path: &str, more: &str| {
+        format!(
+            "GET {path} HTTP/1.1\r\nHost: evil.example\r\nOrigin: https://evil.example\r\nConnection: close\r\n{more}\r\n"
+        )
+    };
+    for path in
+        ["/api", "/apis", "/openapi/v2", CONFIG_MAPS, "/api/v1/secrets?watch=1", "/.well-known/openid-configuration"]
+    {
+        for (more, status) in [("", "401"), ("Authorization: Bearer subject-token\r\n", "200")] {
+            if path.contains("watch") && status == "200" {
+                continue;
+            }
+            let mut stream = world.dial(address, Protocol::Http1, None).await;
+            stream.write_all(ask(path, more).as_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
+            read.expect("an answer in time").unwrap();
+            let answer = String::from_utf8_lossy(&answer);
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{path}: {answer}");
+            assert!(!answer.to_ascii_lowercase().contains("access-control-allow"), "{answer}");
+        }
+    }
+    let mut plain = tokio::net::TcpStream::connect(address).await.unwrap();
+    plain.write_all(ask("/api", "").as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let _ = tokio::time::timeout(PATIENCE, plain.read_to_end(&mut answer)).await.expect("an end in time");
+    assert!(!answer.starts_with(b"HTTP/"), "{}", String::from_utf8_lossy(&answer));
+}

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use zeroize::Zeroizing;
 
-use service_core::wire::{Facts, certificates_from_pem, facts, key_from_pem, pair};
+use service_core::wire::{Facts, certificates_from_pem, facts, key_from_pem, pair, verifies};
 
 /// The keys of the Secret. `ca.crt` is for people and for others who want to call: what the webhook configurations trust.
 const KEYS: [&str; 9] = [
@@ -25,6 +25,8 @@ const KEYS: [&str; 9] = [
     "ca.crt",
     "state.json",
 ];
+/// How the names of authorities begin that are made here.
+pub const AUTHORITY: &str = "longhaul-webhook authority ";
 /// Authorities of earlier times that are kept trusted; more are a mistake.
 const PREVIOUS_MAX: usize = 8;
 
@@ -134,8 +136,8 @@ impl Held {
         previous.drain(..previous.len().saturating_sub(PREVIOUS_MAX));
         Ok(Self {
             version: Some(secret.metadata.resource_version),
-            authority: pair("authority"),
-            next: pair("next"),
+            authority: pair("authority").filter(is_made_here),
+            next: pair("next").filter(is_made_here),
             previous,
             leaf: pair("tls"),
             confirmed: times.confirmed,
@@ -176,6 +178,13 @@ impl Held {
         data
     }
 
+    /// Whether one of the authorities has signed this certificate, whatever the time is: clocks may be wrong, and a certificate of somebody
+    /// else is never right.
+    pub fn vouches_for(&self, leaf: &Pair) -> bool {
+        let name = leaf.facts.names.last();
+        name.is_some_and(|name| verifies(&self.bundle(), &leaf.chain, name, leaf.ends()).is_ok())
+    }
+
     /// The authorities that the webhook configurations have to trust.
     pub fn bundle(&self) -> Vec<CertificateDer<'static>> {
         let ours = [&self.authority, &self.next].into_iter().flatten().filter_map(|pair| pair.chain.first());
@@ -187,6 +196,12 @@ impl Held {
         }
         bundle
     }
+}
+
+/// Whether an authority is one that this program made. Somebody else's pair may belong together and be no authority at all: what it
+/// signs is refused by callers and not by us.
+fn is_made_here(pair: &Pair) -> bool {
+    pair.chain.len() == 1 && pair.facts.names.first().is_some_and(|name| name.starts_with(AUTHORITY))
 }
 
 /// PEM of certificates (RFC 7468).

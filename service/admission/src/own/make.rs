@@ -12,7 +12,7 @@ use rcgen::{
 use time::OffsetDateTime;
 use zeroize::Zeroizing;
 
-use super::held::Pair;
+use super::held::{AUTHORITY, Pair};
 
 /// Certificates begin so much earlier, for clocks that are behind; their life is counted from now all the same.
 const BACKDATED: Duration = Duration::from_mins(10);
@@ -34,7 +34,7 @@ pub enum Error {
 /// A new authority that is valid until `ends`.
 pub fn authority(now: SystemTime, ends: SystemTime) -> Result<Pair, Error> {
     // Two authorities are trusted side by side: each has a name of its own, or callers would try the wrong one.
-    let name = format!("longhaul-webhook authority {:016x}", rand::rng().random::<u64>());
+    let name = format!("{AUTHORITY}{:016x}", rand::rng().random::<u64>());
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
     let params = authority_params(&name, now, ends);
     finished(params.self_signed(&key)?.pem(), &key)

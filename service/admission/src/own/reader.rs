@@ -77,15 +77,22 @@ impl Reader {
             Err(error) => return Err(format!("{place}: {error}")),
         };
         let held = Held::read(&body).map_err(|error| format!("{place}: {error}"))?;
-        let Some(leaf) = held.leaf else {
+        let Some(leaf) = &held.leaf else {
             return Err(format!(
                 "{place} has none: the replica that holds leases/{} makes it",
                 self.place.settings.lease
             ));
         };
+        if !held.vouches_for(leaf) {
+            return Err(format!(
+                "{place} has one that none of its authorities signed, which no caller would take: the replica that holds leases/{} \
+                 makes another",
+                self.place.settings.lease
+            ));
+        }
         if leaf.chain != self.shown {
-            self.handed.replace(certified(&leaf).map_err(|error| format!("{place}: {error}"))?);
-            self.shown = leaf.chain;
+            self.handed.replace(certified(leaf).map_err(|error| format!("{place}: {error}"))?);
+            self.shown.clone_from(&leaf.chain);
         }
         Ok(())
     }

@@ -11,7 +11,12 @@ use rustls_pki_types::CertificateDer;
 use super::Place;
 use super::held::{Held, Pair, Previous, moment, seconds};
 use super::make;
-use service_core::wire::{facts, verifies};
+use service_core::wire::{Facts, facts, verifies};
+
+/// Least wait between two looks.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How far the clocks of two replicas may be apart.
+const CLOCKS_APART: Duration = Duration::from_mins(1);
 
 /// The authorities that the webhook configurations trust, all of them together.
 #[derive(Debug, Clone, Default)]
@@ -66,15 +71,24 @@ impl Trusted {
         self.entries.iter().all(same)
     }
 
-    /// Everything that some entry trusts and that has not ended, each once.
+    /// Everything that some entry trusts and that is valid, each once.
     fn all(&self, now: SystemTime) -> Vec<CertificateDer<'static>> {
-        let mut all: Vec<CertificateDer<'static>> = Vec::new();
+        self.such(|facts| is_valid(facts, now))
+    }
+
+    /// Everything that some entry trusts and that has not begun, each once: made by a clock that is ahead of ours.
+    fn early(&self, now: SystemTime) -> Vec<CertificateDer<'static>> {
+        self.such(|facts| facts.not_before > now && !facts.is_expired(now))
+    }
+
+    fn such(&self, is_such: impl Fn(&Facts) -> bool) -> Vec<CertificateDer<'static>> {
+        let mut such: Vec<CertificateDer<'static>> = Vec::new();
         for one in self.entries.iter().flatten() {
-            if !all.contains(one) && facts(one).is_some_and(|facts| !facts.is_expired(now)) {
-                all.push(one.clone());
+            if !such.contains(one) && facts(one).is_some_and(|facts| is_such(&facts)) {
+                such.push(one.clone());
             }
         }
-        all
+        such
     }
 }
 
@@ -100,6 +114,8 @@ pub fn next(place: &Place, held: &Held, trusted: &Trusted, now: SystemTime) -> S
     if coming.is_some() {
         match held.confirmed.map(moment) {
             None => return Step::Confirm,
+            // By a clock that was ahead: until ours gets there, everything would end.
+            Some(confirmed) if confirmed > now + settings.settle + CLOCKS_APART => return Step::Confirm,
             Some(confirmed) if now >= confirmed + settings.settle => return Step::Switch,
             Some(confirmed) => until = until.min(confirmed + settings.settle),
         }
@@ -118,7 +134,8 @@ pub fn next(place: &Place, held: &Held, trusted: &Trusted, now: SystemTime) -> S
     if let Some(leaf) = &held.leaf {
         until = until.min(leaf.ends() - settings.leaf_lifetime / 3);
     }
-    Step::Wait(until.duration_since(now).unwrap_or_default())
+    // What is due and cannot be done yet is not asked about without a pause.
+    Step::Wait(until.duration_since(now).unwrap_or_default().max(LOOK_AGAIN))
 }
 
 /// The content of the Secret after `step`.
@@ -131,6 +148,9 @@ pub fn after(step: Step, place: &Place, held: &Held, trusted: &Trusted, now: Sys
             fresh = Held { version: held.version.clone(), ..Held::default() };
             fresh.leaf = Some(leaf(place, &authority, now)?);
             fresh.authority = Some(authority);
+            // Should it be our clock that is wrong, replicas show what these signed and callers take it.
+            let until = until_forgotten(place, now);
+            fresh.previous = trusted.early(now).into_iter().map(|one| Previous::new(one, until)).collect();
         }
         Step::Introduce => {
             fresh.next = Some(make::authority(now, now + settings.authority_lifetime)?);
@@ -139,7 +159,7 @@ pub fn after(step: Step, place: &Place, held: &Held, trusted: &Trusted, now: Sys
                 // Not ours, or lost: whoever shows what it signed is trusted for as long as ours would be.
                 fresh.authority = None;
                 fresh.leaf = None;
-                let until = seconds(now + settings.settle * 2 + settings.leaf_lifetime);
+                let until = until_forgotten(place, now);
                 fresh.previous = trusted.all(now).into_iter().map(|one| Previous::new(one, until)).collect();
             }
         }
@@ -167,6 +187,11 @@ pub fn after(step: Step, place: &Place, held: &Held, trusted: &Trusted, now: Sys
     Ok(fresh)
 }
 
+/// Until when authorities are trusted that are not ours, or lost: whoever shows what they signed has another certificate by then.
+fn until_forgotten(place: &Place, now: SystemTime) -> u64 {
+    seconds(now + place.settings.settle * 2 + place.settings.leaf_lifetime)
+}
+
 /// A certificate ends with its authority at the latest: a chain is valid as long as its shortest part.
 fn leaf(place: &Place, authority: &Pair, now: SystemTime) -> Result<Pair, make::Error> {
     let ends = (now + place.settings.leaf_lifetime).min(authority.ends());
@@ -174,7 +199,12 @@ fn leaf(place: &Place, authority: &Pair, now: SystemTime) -> Result<Pair, make::
 }
 
 fn usable(pair: Option<&Pair>, now: SystemTime) -> Option<&Pair> {
-    pair.filter(|pair| !pair.facts.is_expired(now))
+    pair.filter(|pair| is_valid(&pair.facts, now))
+}
+
+/// Whether callers take it. What has not begun was made by a clock that was ahead: kube-apiserver refuses it and all that it signs.
+fn is_valid(facts: &Facts, now: SystemTime) -> bool {
+    facts.not_before <= now && !facts.is_expired(now)
 }
 
 /// Whether a third of `lifetime` or less is left until `ends`; or more than all of it, because it was made for a longer one.

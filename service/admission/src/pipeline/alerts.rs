@@ -1,8 +1,10 @@
 //! Alerts of decisions: none of a dry run, none of what was not examined, and one of what is let in, by the webhook that may change it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use service_core::alert::{Alert, AlertSink};
+use service_core::alert::{Alert, AlertSink, IMAGE_BYTES_MAX, IMAGES_MAX, NAME_BYTES_MAX};
+use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use super::Pipeline;
@@ -11,12 +13,8 @@ use crate::review::{Ask, Decision, Notes};
 use crate::text::printable;
 use crate::walk;
 
-/// Most images that are named to somebody.
-const IMAGES_MAX: usize = 64;
-/// Bytes of a name; Kubernetes allows 253.
-const NAME_BYTES_MAX: usize = 256;
-/// Bytes of an image; no right reference to a digest is longer.
-const IMAGE_BYTES_MAX: usize = 512;
+/// Images that are told apart, by digest; further ones are counted as if each were another.
+const TOLD_APART_MAX: usize = 500;
 
 impl Pipeline {
     /// Sends an alert of every decision to `alerts`.
@@ -51,7 +49,7 @@ fn alert(hook: Hook, ask: &Ask<'_>, decision: &Decision) -> Option<Alert> {
     if ask.dry_run {
         return None;
     }
-    let images = images(ask);
+    let (images, more_images) = images(ask);
     if images.is_empty() && admitted {
         return None;
     }
@@ -59,7 +57,7 @@ fn alert(hook: Hook, ask: &Ask<'_>, decision: &Decision) -> Option<Alert> {
     let kind = name(ask.kind.as_ref().map(|kind| &*kind.kind));
     let object = name(ask.name.as_deref());
     let outcome = if admitted { "admitted" } else { "refused" };
-    Some(Alert {
+    let alert = Alert {
         admitted,
         message: format!("{} was {outcome}: {message}", format!("{kind} {object}").trim_end()),
         kind,
@@ -67,15 +65,27 @@ fn alert(hook: Hook, ask: &Ask<'_>, decision: &Decision) -> Option<Alert> {
         name: object,
         request_id: name(Some(&ask.uid)),
         images,
-    })
+        more_images,
+    };
+    Some(alert.cut())
 }
 
-/// Every image of the object, each once.
-fn images(ask: &Ask<'_>) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
+/// The first images of the object, each once, and how many there are beside them.
+fn images(ask: &Ask<'_>) -> (Vec<String>, usize) {
+    let mut named: Vec<String> = Vec::new();
+    let (mut seen, mut more) = (BTreeSet::<[u8; 32]>::new(), 0);
     let mut take = |image: &str| {
-        if found.len() < IMAGES_MAX && found.iter().all(|known| known != image) {
-            found.push(printable(image, IMAGE_BYTES_MAX).into_owned());
+        let digest: [u8; 32] = Sha256::digest(image).into();
+        if seen.contains(&digest) {
+            return;
+        }
+        if seen.len() < TOLD_APART_MAX {
+            seen.insert(digest);
+        }
+        if named.len() < IMAGES_MAX {
+            named.push(printable(image, IMAGE_BYTES_MAX).into_owned());
+        } else {
+            more += 1;
         }
     };
     if let Some(sites) = &ask.sites {
@@ -89,5 +99,5 @@ fn images(ask: &Ask<'_>) -> Vec<String> {
             Ok(())
         });
     }
-    found
+    (named, more)
 }

@@ -21,6 +21,7 @@ use super::state::State;
 use crate::config;
 use service_core::edge::{Probe, ServerTls};
 use service_core::kube::{self, Client, Webhooks, Write};
+use service_watch::{Items, PageError};
 
 /// A request that takes longer is asked at the next turn.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -42,6 +43,8 @@ enum Error {
     Request { what: String, source: kube::Error },
     #[error("{what}: {source}")]
     Answer { what: String, source: serde_json::Error },
+    #[error("{what}: {source}")]
+    Page { what: String, source: PageError },
 }
 
 /// Everything that the monitor needs.
@@ -226,10 +229,25 @@ impl Look {
         Ok(page.items.iter().map(|item| item.name().to_owned()).collect())
     }
 
+    /// A page of metadata. It is read item by item: anybody may write a quarter of a megabyte of annotations into each object of it.
     async fn page(&self, path: &str) -> Result<Page, Error> {
         let what = path.split('?').next().unwrap_or_default().to_owned();
-        let body = self.client.metadata_page(path).await.map_err(self.failed(&what))?;
-        serde_json::from_slice(&body).map_err(|source| Error::Answer { what, source })
+        let (mut items, mut page, mut wrong) = (Items::default(), Page::default(), None);
+        let mut take = |piece: &[u8]| {
+            let read = items.push(piece, |item| {
+                page.items.push(serde_json::from_slice(item)?);
+                Ok::<_, PageError>(())
+            });
+            wrong = read.err();
+            wrong.is_none()
+        };
+        let answer = self.client.page(path, true, &mut take).await;
+        if let Some(source) = wrong {
+            return Err(Error::Page { what, source });
+        }
+        answer.map_err(self.failed(&what))?;
+        items.finish().map_err(|source| Error::Page { what, source: source.into() })?;
+        Ok(page)
     }
 
     async fn configuration(&self, name: &str) -> Result<Option<Webhooks>, Error> {

@@ -17,8 +17,10 @@ use crate::wire::{self, Limits, Protocol, Stream};
 
 /// Objects in a page of a list, as client-go asks.
 pub const LIST_PAGE: u32 = 500;
-/// Largest page: five hundred objects of 64 KiB.
+/// Largest page that is read as a whole: five hundred objects of 64 KiB.
 const PAGE_BYTES_MAX: usize = 32 << 20;
+/// Bytes of an answer to a list that is no list: a Status.
+const REFUSED_BYTES_MAX: usize = 64 << 10;
 /// Largest answer to anything else.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// A page that takes longer would not fit the 60 s that kube-apiserver gives a request.
@@ -147,12 +149,40 @@ impl Client {
         Arc::clone(&self.link.read())
     }
 
-    /// One page of a list; `path` has the query.
-    pub async fn page(&self, path: &str) -> Result<Bytes, Error> {
+    /// One page of a list, handed to `take` as it comes, until that wants no more; `path` has the query. With `metadata` nothing but the
+    /// metadata of each object is asked for. A page has no largest size: what is kept of it is the business of `take`.
+    pub async fn page(
+        &self,
+        path: &str,
+        metadata: bool,
+        take: &mut (dyn FnMut(&[u8]) -> bool + Send),
+    ) -> Result<(), Error> {
         let link = self.link();
         let request = link.request(Method::GET, path, None, Bytes::new())?;
-        let response = link.wire.fetch(request, PAGE_BYTES_MAX, Instant::now() + PAGE_TIMEOUT).await?;
-        link.success(response)
+        let request = if metadata { accepting(request, METADATA_LIST) } else { request };
+        let mut refused = Vec::new();
+        let mut each = |head: &http::response::Parts, piece: &[u8]| {
+            if head.status.is_success() {
+                return take(piece);
+            }
+            refused.extend_from_slice(&piece[..piece.len().min(REFUSED_BYTES_MAX - refused.len())]);
+            refused.len() < REFUSED_BYTES_MAX
+        };
+        let head = link.wire.pieces(request, Instant::now() + PAGE_TIMEOUT, &mut each).await?;
+        link.success(Response::from_parts(head, refused.into())).map(drop)
+    }
+
+    /// One page of a list as a whole, for programs that end with their work.
+    pub async fn whole_page(&self, path: &str, metadata: bool) -> Result<Bytes, Error> {
+        let mut body = Vec::new();
+        let mut is_too_large = false;
+        let mut take = |piece: &[u8]| {
+            is_too_large = body.len() + piece.len() > PAGE_BYTES_MAX;
+            body.extend_from_slice(if is_too_large { &[] } else { piece });
+            !is_too_large
+        };
+        self.page(path, metadata, &mut take).await?;
+        if is_too_large { Err(wire::Error::TooLarge { cap_bytes: PAGE_BYTES_MAX }.into()) } else { Ok(body.into()) }
     }
 
     /// A single object or a short list.
@@ -207,14 +237,6 @@ impl Client {
         let request = link.request(Method::PATCH, path, Some("application/apply-patch+yaml"), object)?;
         let request = accepting(request, METADATA);
         let response = link.wire.fetch(request, ANSWER_BYTES_MAX, deadline).await?;
-        link.success(response)
-    }
-
-    /// One page of a list with nothing but the metadata of each object; `path` has the query.
-    pub async fn metadata_page(&self, path: &str) -> Result<Bytes, Error> {
-        let link = self.link();
-        let request = accepting(link.request(Method::GET, path, None, Bytes::new())?, METADATA_LIST);
-        let response = link.wire.fetch(request, PAGE_BYTES_MAX, Instant::now() + PAGE_TIMEOUT).await?;
         link.success(response)
     }
 

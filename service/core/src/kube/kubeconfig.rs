@@ -162,6 +162,10 @@ impl Cluster {
             (Some(token), None) => TokenSource::Fixed(token.into()),
             (None, None) => TokenSource::None,
         };
+        if !matches!(source, TokenSource::None) && !wire::keeps_secrets(origin.tls.is_some(), &origin.host) {
+            let what = format!("`{}` would show the token to everybody on the way: write https://", cluster.server);
+            return Err(value(what));
+        }
         Ok(Self {
             origin,
             base_path,

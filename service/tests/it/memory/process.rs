@@ -42,6 +42,11 @@ struct Group {
 
 impl Process {
     pub async fn start(config: &str, limit_bytes: u64) -> Self {
+        Self::start_as("manager", "admission", config, limit_bytes).await
+    }
+
+    /// A process with that role, which is asked at that listener.
+    pub async fn start_as(role: &str, listener: &'static str, config: &str, limit_bytes: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let certified = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
         std::fs::write(folder.path().join("tls.crt"), certified.cert.pem()).unwrap();
@@ -62,7 +67,7 @@ impl Process {
             println!("skipped: needs a memory control group of its own (the limit itself)");
             Command::new(binary())
         };
-        command.args(["run", "--role", "manager", "--config"]).arg(&path);
+        command.args(["run", "--role", role, "--config"]).arg(&path);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = child.stderr.take().unwrap();
         let (found, address) = std::sync::mpsc::channel();
@@ -70,7 +75,7 @@ impl Process {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 let line: Value = serde_json::from_str(&line).unwrap_or_default();
                 let context = &line["context"];
-                if context["listener"] == "admission" {
+                if context["listener"] == listener {
                     let _ = found.send(context["address"].as_str().unwrap().to_owned());
                 }
             }
@@ -89,6 +94,11 @@ impl Process {
 
     pub fn tls(&self) -> rustls::ClientConfig {
         client_config(Trust::Pem(&self.authority), None).unwrap()
+    }
+
+    /// Whether the limit is a real one.
+    pub fn is_limited(&self) -> bool {
+        self.group.is_some()
     }
 
     /// Ends it, which it must have lived to see.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::diagnostics::Diagnostics;
-use crate::machine::{Listing, PageError, PageStep};
+use crate::machine::{Listing, Page, PageError, PageStep};
 use crate::object::Kind;
 use crate::source::{Form, Source, encode};
 use crate::store::Store;
@@ -15,6 +15,9 @@ use service_core::wire;
 
 /// Pages of one list: a million objects. A server that hands out tokens for ever must not hold us for ever.
 const PAGES_MAX: u32 = 2000;
+
+/// Least objects to ask for after pages that did not come in time: with [`PAGES_MAX`] pages of these a hundred thousand objects.
+const PAGE_LEAST: u32 = 50;
 
 /// Why there is no list.
 #[derive(Debug, thiserror::Error)]
@@ -51,8 +54,9 @@ impl ListError {
     pub fn next_page(&self, page: u32) -> u32 {
         match self {
             Self::TokenExpired => 0,
-            Self::Request(kube::Error::Wire(wire::Error::TooLarge { .. })) if page == 0 => LIST_PAGE,
-            Self::Request(kube::Error::Wire(wire::Error::TooLarge { .. })) => (page / 2).max(1),
+            Self::Request(kube::Error::Wire(wire::Error::Deadline { .. })) if page == 0 => LIST_PAGE,
+            Self::Request(kube::Error::Wire(wire::Error::Deadline { .. })) => (page / 2).max(PAGE_LEAST),
+            Self::Endless => LIST_PAGE,
             _ => page,
         }
     }
@@ -79,16 +83,21 @@ pub async fn collect<K: Kind>(
             (None, None) => String::new(),
         };
         let path = source.asked(&format!("limit={page}{start}"));
-        let answer = match source.form {
-            Form::Whole => client.page(&path).await,
-            Form::Metadata => client.metadata_page(&path).await,
+        let (mut page, mut wrong) = (Page::default(), None);
+        let mut take = |piece: &[u8]| {
+            wrong = page.piece(piece, &mut listing, &store).err();
+            wrong.is_none()
         };
-        let body = answer.map_err(|error| match error.status() {
+        let answer = client.page(&path, source.form == Form::Metadata, &mut take).await;
+        if let Some(wrong) = wrong {
+            return Err(wrong.into());
+        }
+        answer.map_err(|error| match error.status() {
             Some(http::StatusCode::GONE) if token.is_some() => ListError::TokenExpired,
             _ => error.into(),
         })?;
         diagnostics.progress();
-        match listing.page(&body, &store)? {
+        match page.end(&mut listing)? {
             PageStep::Complete => return Ok(listing),
             PageStep::More(next) => token = Some(next),
         }

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::object::{Kind, Object, RawObject};
+use crate::store::Store;
 use service_core::kube::Status;
 
 /// A parsed line.
@@ -67,11 +68,11 @@ struct RawVersion<'a> {
 }
 
 impl<K: Kind> Frame<K> {
-    pub fn parse(line: &[u8]) -> Result<Self, Error> {
+    pub fn parse(line: &[u8], store: &Store<K>) -> Result<Self, Error> {
         let raw: RawFrame<'_> = serde_json::from_slice(line)?;
         match &*raw.kind {
-            "ADDED" | "MODIFIED" => Ok(Self::Applied(object(raw.object)?)),
-            "DELETED" => Ok(Self::Deleted(object(raw.object)?)),
+            "ADDED" | "MODIFIED" => Ok(Self::Applied(object(raw.object, store)?)),
+            "DELETED" => Ok(Self::Deleted(object(raw.object, store)?)),
             "BOOKMARK" => {
                 let bookmark: RawBookmark<'_> = serde_json::from_str(raw.object.get())?;
                 let version = bookmark.metadata.resource_version;
@@ -99,7 +100,7 @@ impl<K: Kind> Frame<K> {
     }
 }
 
-fn object<K: Kind>(raw: &RawValue) -> Result<Object<K>, Error> {
+fn object<K>(raw: &RawValue, store: &Store<K>) -> Result<Object<K>, Error> {
     let raw: RawObject<'_> = serde_json::from_str(raw.get())?;
-    if raw.is_identified() { Ok(raw.into_object()) } else { Err(Error::Identity) }
+    if raw.is_identified() { Ok(store.read(raw)) } else { Err(Error::Identity) }
 }

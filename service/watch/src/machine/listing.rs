@@ -1,4 +1,4 @@
-//! A list under way: pages in, one snapshot out.
+//! A list under way: pages in, piece by piece, and one snapshot out.
 //!
 //! Pure. All pages of a list carry the version of the same snapshot; a page of another version means that the server
 //! mixed two, and the list is worthless.
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::frame::Frame;
+use crate::items::{Items, ItemsError};
 use crate::object::{Key, Kind, Object, Package, RawObject};
 use crate::store::Store;
 
@@ -50,6 +51,9 @@ pub enum PageError {
     /// Not a list.
     #[error("not a list: {0}")]
     Json(#[from] serde_json::Error),
+    /// Not one that is cut into items.
+    #[error("not a list: {0}")]
+    Items(#[from] ItemsError),
     /// An item or the list lacks what identifies it.
     #[error("a list or item without uid, name or resourceVersion")]
     Identity,
@@ -67,8 +71,6 @@ pub enum PageError {
 struct RawPage<'a> {
     #[serde(borrow)]
     metadata: RawListMeta<'a>,
-    #[serde(borrow, default)]
-    items: Option<Vec<RawObject<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -80,6 +82,36 @@ struct RawListMeta<'a> {
     token: Option<String>,
 }
 
+/// A page under way. Its items are added as they come; a page that breaks off makes the list worthless.
+#[derive(Debug, Default)]
+pub struct Page {
+    items: Items,
+}
+
+impl Page {
+    /// Adds the items of a piece to `listing`. What `store` already has is shared instead of kept twice.
+    pub fn piece<K: Kind>(
+        &mut self,
+        piece: &[u8],
+        listing: &mut Listing<K>,
+        store: &Store<K>,
+    ) -> Result<(), PageError> {
+        self.items.push(piece, |item| {
+            let raw: RawObject<'_> = serde_json::from_slice(item)?;
+            if !raw.is_identified() {
+                return Err(PageError::Identity);
+            }
+            listing.add(store.read(raw), store);
+            Ok(())
+        })
+    }
+
+    /// Ends it.
+    pub fn end<K: Kind>(self, listing: &mut Listing<K>) -> Result<PageStep, PageError> {
+        listing.ended(self)
+    }
+}
+
 impl<K> Default for Listing<K> {
     fn default() -> Self {
         Self { items: BTreeMap::new(), version: Box::default() }
@@ -87,10 +119,11 @@ impl<K> Default for Listing<K> {
 }
 
 impl<K: Kind> Listing<K> {
-    /// Adds a page. What `store` already has is shared instead of kept twice.
-    pub fn page(&mut self, body: &[u8], store: &Store<K>) -> Result<PageStep, PageError> {
-        let page: RawPage<'_> = serde_json::from_slice(body)?;
-        let version = page.metadata.resource_version;
+    /// Adds a page that has ended.
+    fn ended(&mut self, page: Page) -> Result<PageStep, PageError> {
+        let envelope = page.items.finish()?;
+        let RawPage { metadata } = serde_json::from_slice(&envelope)?;
+        let version = metadata.resource_version;
         if version.is_empty() {
             return Err(PageError::Identity);
         }
@@ -99,18 +132,20 @@ impl<K: Kind> Listing<K> {
         } else if *self.version != *version {
             return Err(PageError::Mixed { first: self.version.clone(), second: (*version).into() });
         }
-        for raw in page.items.unwrap_or_default() {
-            if !raw.is_identified() {
-                return Err(PageError::Identity);
-            }
-            self.add(raw.into_object(), store);
-        }
-        Ok(page.metadata.token.filter(|token| !token.is_empty()).map_or(PageStep::Complete, PageStep::More))
+        Ok(metadata.token.filter(|token| !token.is_empty()).map_or(PageStep::Complete, PageStep::More))
+    }
+
+    /// Adds a page that is there as a whole.
+    #[cfg(test)]
+    pub fn page(&mut self, body: &[u8], store: &Store<K>) -> Result<PageStep, PageError> {
+        let mut page = Page::default();
+        page.piece(body, self, store)?;
+        page.end(self)
     }
 
     /// Takes a line of a list that comes as a watch. What changes before its end is part of it.
     pub fn line(&mut self, line: &[u8], store: &Store<K>) -> Streamed {
-        match Frame::parse(line) {
+        match Frame::parse(line, store) {
             Ok(Frame::Applied(object)) => self.add(object, store),
             Ok(Frame::Deleted(object)) => drop(self.items.remove(&object.key)),
             Ok(Frame::Bookmark { version, initial_end: true }) => {

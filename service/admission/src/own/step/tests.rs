@@ -192,6 +192,83 @@ fn each_authority_is_trusted_for_its_own_time_and_the_newest_never_goes_first() 
     assert_eq!((read.previous.len(), read.previous.last().unwrap().until), (8, 19));
 }
 
+impl World {
+    /// Whether callers whose clocks are right take what is shown, as Go's verification does: authorities have to be valid too.
+    fn is_taken(&self, now: SystemTime) -> bool {
+        let trusted: Vec<_> = self.trusted.entries[0]
+            .iter()
+            .filter(|one| facts(one).is_some_and(|facts| is_valid(&facts, now)))
+            .cloned()
+            .collect();
+        self.shown().is_some_and(|leaf| verifies(&trusted, &leaf, "longhaul-webhook.ns.svc", now).is_ok())
+    }
+}
+
+/// The clock of the replica that holds the Lease jumps far ahead and back, in every phase of a rotation: one turn with a clock that is right
+/// again, and callers are served.
+#[test]
+fn a_clock_that_jumps_does_no_lasting_harm() {
+    for (authority, leaf, settle) in [(9_000, 3_000, 100), (365 * 86_400, 7 * 86_400, 90)] {
+        let mut world = World::new(place(authority, leaf, settle), Vec::new());
+        world.turn(start());
+        for phase in 0..40 {
+            let now = start() + Duration::from_secs(phase * authority / 20);
+            for jump in [leaf / 2, authority / 2 + 1, authority * 2, 20 * 365 * 86_400] {
+                world.turn(now + Duration::from_secs(jump));
+                world.turn(now);
+                assert!(world.is_taken(now) || world.held.next.is_some(), "{phase} {jump}: {:?}", world.steps);
+                // A rotation that was begun by a wrong clock goes on by the right one.
+                let later = now + Duration::from_secs(settle + 5);
+                world.turn(later);
+                assert!(world.is_taken(later), "{phase} {jump}: {:?}", world.steps);
+                world.steps.clear();
+            }
+            for jump in [3_600, 86_400] {
+                world.turn(now - Duration::from_secs(jump));
+                world.turn(now);
+                let later = now + Duration::from_secs(settle + 5);
+                world.turn(later);
+                assert!(world.is_taken(later), "{phase} -{jump}: {:?}", world.steps);
+                assert!(world.held.bundle().len() < 12);
+            }
+        }
+    }
+}
+
+/// What somebody else puts into the Secret keeps nothing from going on.
+#[test]
+fn a_foreign_pair_and_a_time_to_come_are_not_believed() {
+    let mut world = World::new(place(9_000, 3_000, 10), Vec::new());
+    world.turn(start());
+    let good = world.held.clone();
+    // A pair that belongs together, and signs nothing that callers take.
+    let names = ["other.ns.svc".to_owned()];
+    let foreign =
+        make::leaf(good.authority.as_ref().unwrap(), &names, start(), start() + Duration::from_mins(15)).unwrap();
+    let mut secret = good.object("s");
+    secret["metadata"]["resourceVersion"] = "7".into();
+    let other = Held { authority: Some(foreign.clone()), ..Held::default() }.object("s");
+    for key in ["authority.crt", "authority.key"] {
+        secret["data"][key] = other["data"][key].clone();
+    }
+    world.held = Held::read(secret.to_string().as_bytes()).unwrap();
+    assert!(world.held.authority.is_none(), "{:?}", world.held.authority);
+    world.turn(start() + Duration::from_secs(1));
+    world.turn(start() + Duration::from_secs(20));
+    assert!(world.is_taken(start() + Duration::from_secs(20)), "{:?}", world.steps);
+    // A certificate of somebody else is not shown.
+    let stranger = make::authority(start(), start() + Duration::from_mins(15)).unwrap();
+    let theirs = make::leaf(&stranger, &world.place.names(), start(), start() + Duration::from_secs(800)).unwrap();
+    assert!(good.vouches_for(good.leaf.as_ref().unwrap()) && !good.vouches_for(&theirs));
+    // A time that has not come would keep the next authority waiting until everything has ended.
+    world.held.next = Some(make::authority(start(), start() + Duration::from_mins(150)).unwrap());
+    world.held.confirmed = Some(u64::MAX);
+    world.trusted.entries = vec![world.held.bundle()];
+    world.turn(start() + Duration::from_secs(21));
+    world.turn(start() + Duration::from_secs(40));
+    assert!(world.held.next.is_none(), "{:?}", world.steps);
+}
+
 #[test]
 fn a_secret_with_rubbish_is_begun_anew() {
     let mut world = World::new(place(90, 30, 10), Vec::new());

@@ -67,6 +67,10 @@ fn what_is_not_supported_is_refused_by_name() {
         let server = format!("server: \"https://127.0.0.1:{port}\"");
         assert!(refused(&server, "").contains("is not the URL of a server"), "{port}");
     }
+    for user in ["token: t", "tokenFile: t"] {
+        let error = refused("server: \"http://192.0.2.1:8080\"", user);
+        assert!(error.contains("would show the token to everybody on the way"), "{error}");
+    }
     assert!(refused(server, "client-key-data: aGVsbG8=").contains("needed together"));
     assert!(
         refused(&format!("{server}, certificate-authority-data: \"!\""), "").contains("certificate-authority-data: ")

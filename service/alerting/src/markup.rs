@@ -1,0 +1,65 @@
+//! Markup of chats: how a text is written so that it is shown as it is.
+//!
+//! Names of images, objects and users are written by anybody. Unescaped they call a channel or show one address and lead to another. Each
+//! template has one markup, and all that is filled into it is escaped. Pure.
+
+use serde::Deserialize;
+
+/// The markup of a template.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Markup {
+    /// None: what is between the quotes is shown.
+    #[default]
+    Plain,
+    /// Slack's mrkdwn: `<!channel>`, `<https://…|text>`.
+    Slack,
+    /// Markdown and HTML, as cards of Teams have them: `[text](https://…)`, `<a href=…>`.
+    Teams,
+    /// Keybase: `*bold*`, `@here`.
+    Keybase,
+}
+
+impl Markup {
+    /// `text` so that none of it is markup.
+    pub fn escaped(self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut before = ' ';
+        for char in text.chars() {
+            match (self, char) {
+                (Self::Slack | Self::Teams, '&') => out.push_str("&amp;"),
+                (Self::Slack | Self::Teams, '<') => out.push_str("&lt;"),
+                (Self::Slack | Self::Teams, '>') => out.push_str("&gt;"),
+                (Self::Teams, '\\' | '`' | '*' | '_' | '[' | ']' | '~')
+                | (Self::Keybase, '\\' | '`' | '*' | '_' | '~' | '>') => {
+                    out.extend(['\\', char]);
+                }
+                // The at sign of a digest stands behind a name and mentions nobody.
+                (Self::Keybase, '@') if !before.is_alphanumeric() => out.extend([char, '\u{200b}']),
+                _ => out.push(char),
+            }
+            before = char;
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_markup_has_its_own_signs() {
+        let text = r"<!channel> <https://e.vil|a&b> [k](https://e.vil) *b* @here r/a_b@sha256:0";
+        assert_eq!(Markup::Plain.escaped(text), text);
+        assert_eq!(
+            Markup::Slack.escaped(text),
+            r"&lt;!channel&gt; &lt;https://e.vil|a&amp;b&gt; [k](https://e.vil) *b* @here r/a_b@sha256:0"
+        );
+        assert_eq!(
+            Markup::Teams.escaped(text),
+            r"&lt;!channel&gt; &lt;https://e.vil|a&amp;b&gt; \[k\](https://e.vil) \*b\* @here r/a\_b@sha256:0"
+        );
+        assert_eq!(Markup::Keybase.escaped(r"*b* @here r/a_b@sha256:0"), "\\*b\\* @\u{200b}here r/a\\_b@sha256:0");
+    }
+}

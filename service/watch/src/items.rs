@@ -1,0 +1,247 @@
+//! The items of a list, one after the other, out of chunks that end anywhere.
+//!
+//! Pure. It holds one item and what stands around the items, never the list: a page of five hundred objects may be larger than the memory of
+//! the process. It looks for the ends of items only; whether they are JSON is found where they are read.
+
+use crate::decode::LINE_BYTES_MAX;
+
+/// Largest item: as a line of a watch, which carries the same object.
+const ITEM_BYTES_MAX: usize = LINE_BYTES_MAX;
+/// Most bytes around the items: kind, version and the token of the next page.
+const ENVELOPE_BYTES_MAX: usize = 64 << 10;
+/// A buffer that grew for one large item is given back above this size.
+const KEEP_BYTES: usize = 256 << 10;
+/// The key of the items as it is written.
+const KEY: &[u8] = b"\"items\"";
+
+/// Why these are no items of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ItemsError {
+    /// An item is too long.
+    #[error("an item is longer than {ITEM_BYTES_MAX} bytes")]
+    LongItem,
+    /// What stands around the items is too long.
+    #[error("a list has more than {ENVELOPE_BYTES_MAX} bytes beside its items")]
+    LongEnvelope,
+    /// An item is not an object.
+    #[error("an item of the list is no object")]
+    Shape,
+    /// It ends early.
+    #[error("the list broke off")]
+    Torn,
+}
+
+/// Cuts a list into its items.
+#[derive(Debug, Default)]
+pub struct Items {
+    at: At,
+    string: Text,
+    /// Open brackets: of the envelope, or of the item.
+    depth: u32,
+    /// Behind the colon of a pair of the envelope.
+    in_value: bool,
+    /// Where the last key of the envelope begins and ends.
+    key: (usize, usize),
+    item: Vec<u8>,
+    envelope: Vec<u8>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// Outside of the items.
+    #[default]
+    Envelope,
+    /// Between two items.
+    Between,
+    /// In an item.
+    Item,
+}
+
+/// The place in a string.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Text {
+    #[default]
+    Outside,
+    Inside,
+    /// Behind a backslash.
+    Escaped,
+}
+
+impl Items {
+    /// Takes a chunk, and hands every item that is complete to `each`.
+    pub fn push<E: From<ItemsError>>(
+        &mut self,
+        mut chunk: &[u8],
+        mut each: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while !chunk.is_empty() {
+            let taken = match self.at {
+                At::Between => self.between(chunk)?,
+                At::Envelope => self.around(chunk)?,
+                At::Item => {
+                    let taken = self.within(chunk)?;
+                    if self.depth == 0 {
+                        each(&self.item)?;
+                        self.item.clear();
+                        if self.item.capacity() > KEEP_BYTES {
+                            self.item = Vec::new();
+                        }
+                        (self.at, self.depth) = (At::Between, 1);
+                    }
+                    taken
+                }
+            };
+            chunk = &chunk[taken..];
+        }
+        Ok(())
+    }
+
+    /// What stands around the items, which are left out of it.
+    pub fn finish(self) -> Result<Vec<u8>, ItemsError> {
+        let is_whole = self.at == At::Envelope && self.string == Text::Outside && self.depth == 0;
+        if is_whole && !self.envelope.is_empty() { Ok(self.envelope) } else { Err(ItemsError::Torn) }
+    }
+
+    /// Skips to the next item or to the end of them; how much of the chunk that is.
+    fn between(&mut self, chunk: &[u8]) -> Result<usize, ItemsError> {
+        let is_gap = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
+        let gap = chunk.iter().take_while(|byte| is_gap(byte)).count();
+        match chunk.get(gap) {
+            None => {}
+            Some(b'{') => (self.at, self.depth) = (At::Item, 0),
+            // The bracket is part of the envelope, as the opening one is.
+            Some(b']') => (self.at, self.depth) = (At::Envelope, 2),
+            Some(_) => return Err(ItemsError::Shape),
+        }
+        Ok(gap)
+    }
+
+    /// Takes the envelope up to the items; how much of the chunk that is.
+    fn around(&mut self, chunk: &[u8]) -> Result<usize, ItemsError> {
+        for (at, byte) in chunk.iter().enumerate() {
+            if self.envelope.len() == ENVELOPE_BYTES_MAX {
+                return Err(ItemsError::LongEnvelope);
+            }
+            self.envelope.push(*byte);
+            let before = self.string;
+            self.string = before.after(*byte);
+            let end = self.envelope.len();
+            match (before, self.string) {
+                (Text::Outside, Text::Outside) => match byte {
+                    b'[' if self.depth == 1 && self.in_value && self.is_items() => {
+                        (self.at, self.depth) = (At::Between, 1);
+                        return Ok(at + 1);
+                    }
+                    b'{' | b'[' => self.depth += 1,
+                    b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                    b':' if self.depth == 1 => self.in_value = true,
+                    b',' if self.depth == 1 => self.in_value = false,
+                    _ => {}
+                },
+                (Text::Outside, _) if self.depth == 1 && !self.in_value => self.key.0 = end - 1,
+                (_, Text::Outside) if self.depth == 1 && !self.in_value => self.key.1 = end,
+                _ => {}
+            }
+        }
+        Ok(chunk.len())
+    }
+
+    fn is_items(&self) -> bool {
+        self.envelope.get(self.key.0..self.key.1) == Some(KEY)
+    }
+
+    /// Takes the item up to its end; how much of the chunk that is.
+    fn within(&mut self, chunk: &[u8]) -> Result<usize, ItemsError> {
+        let mut at = 0;
+        while at < chunk.len() {
+            if self.string == Text::Inside {
+                // Most bytes of a large object are in strings.
+                at += memchr::memchr2(b'"', b'\\', &chunk[at..]).unwrap_or(chunk.len() - at);
+            }
+            let Some(byte) = chunk.get(at) else { break };
+            at += 1;
+            self.string = self.string.after(*byte);
+            if self.string == Text::Outside {
+                match byte {
+                    b'{' | b'[' => self.depth += 1,
+                    b'}' | b']' => self.depth -= 1,
+                    _ => {}
+                }
+                if self.depth == 0 {
+                    break;
+                }
+            }
+        }
+        if self.item.len() + at > ITEM_BYTES_MAX {
+            return Err(ItemsError::LongItem);
+        }
+        self.item.extend_from_slice(&chunk[..at]);
+        Ok(at)
+    }
+}
+
+impl Text {
+    /// The place behind `byte`.
+    fn after(self, byte: u8) -> Self {
+        match (self, byte) {
+            (Self::Outside, b'"') | (Self::Escaped, _) => Self::Inside,
+            (Self::Inside, b'\\') => Self::Escaped,
+            (Self::Inside, b'"') => Self::Outside,
+            (same, _) => same,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Cuts `text` into pieces of those lengths; its items and its envelope.
+    fn cut(text: &str, cuts: &[usize]) -> Result<(Vec<String>, String), ItemsError> {
+        let (mut items, mut found, mut rest) = (Items::default(), Vec::new(), text.as_bytes());
+        let mut cuts = cuts.iter().cycle();
+        while !rest.is_empty() {
+            let (chunk, after) = rest.split_at(rest.len().min(*cuts.next().unwrap()));
+            items.push(chunk, |item| {
+                found.push(String::from_utf8(item.to_vec()).unwrap());
+                Ok::<_, ItemsError>(())
+            })?;
+            rest = after;
+        }
+        Ok((found, String::from_utf8(items.finish()?).unwrap()))
+    }
+
+    proptest! {
+        /// Wherever the bytes are cut, the items and the envelope are the same, whatever is written in strings.
+        #[test]
+        fn cuts_do_not_matter(
+            texts in prop::collection::vec(r#"[a\]\[{},:"\\é]{0,9}"#, 0..6),
+            cuts in prop::collection::vec(1usize..7, 1..40),
+        ) {
+            let item = |text: &String| serde_json::json!({"a": [text, {"items": [1]}], text.as_str(): {}}).to_string();
+            let wanted: Vec<_> = texts.iter().map(item).collect();
+            let token = serde_json::json!(texts.concat());
+            let text = format!(r#"{{"items2": [0], "metadata": {{"continue": {token}, "items": [3]}}, "items" : [ {} ], "kind":"L"}} "#, wanted.join(" ,\n"));
+            let (found, envelope) = cut(&text, &cuts).unwrap();
+            prop_assert_eq!(found, wanted);
+            let rest: serde_json::Value = serde_json::from_str(&envelope).unwrap();
+            prop_assert_eq!(&rest["metadata"]["continue"], &token);
+            prop_assert_eq!(&rest["items"], &serde_json::json!([]));
+            prop_assert_eq!(&rest["kind"], "L");
+        }
+    }
+
+    #[test]
+    fn what_is_no_list_is_said() {
+        assert_eq!(cut(r#"{"items":[{"a":1}"#, &[3]), Err(ItemsError::Torn));
+        assert_eq!(cut("", &[3]), Err(ItemsError::Torn));
+        assert_eq!(cut(r#"{"items":[{"a":1},2]}"#, &[3]), Err(ItemsError::Shape));
+        assert_eq!(cut(r#"{"items":null}"#, &[3]), Ok((vec![], r#"{"items":null}"#.into())));
+        let long = format!(r#"{{"items":[{{"a":"{}"}}]}}"#, "x".repeat(ITEM_BYTES_MAX));
+        assert_eq!(cut(&long, &[1 << 16]), Err(ItemsError::LongItem));
+        let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(ENVELOPE_BYTES_MAX));
+        assert_eq!(cut(&long, &[1 << 16]), Err(ItemsError::LongEnvelope));
+    }
+}
