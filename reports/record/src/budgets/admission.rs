@@ -19,8 +19,7 @@ pub struct Admission {
     pub wrong_verdicts: Option<u64>,
     /// Reviews without a valid answer: HTTP error, timeout, connect, TLS, invalid response. Absent: not judged.
     pub errors: Option<u64>,
-    /// Objects that were stored with an image without a digest, for whatever reason. Needs load through the API server.
-    /// Absent: not judged.
+    /// Stored objects with an image without a digest, for any reason. Needs load through the API server. Absent: not judged.
     pub unpinned: Option<u64>,
     /// Answers that pin a locked image to another digest than the locked one. Needs `registry.lock`. Absent: not judged.
     pub unlocked: Option<u64>,
@@ -37,7 +36,6 @@ pub struct Registry {
     pub requests_per_image: Option<u64>,
     /// Reviews that were refused only because the registry was sick. A cached image needs no refusal.
     pub unavailable: Option<u64>,
-    /// How long after a tag moved an answer may still give the old digest; later ones are wrong (`admission.wrongVerdicts`).
-    /// Absent: no limit.
+    /// How long after a tag moved an answer may give the old digest; later it is in `admission.wrongVerdicts`. Absent: no limit.
     pub staleness: Option<Span>,
 }
