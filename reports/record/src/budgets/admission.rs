@@ -19,14 +19,13 @@ pub struct Admission {
     pub wrong_verdicts: Option<u64>,
     /// Reviews without a valid answer: HTTP error, timeout, connect, TLS, invalid response. Absent: not judged.
     pub errors: Option<u64>,
-    /// Objects that the control plane stored with an image that has no digest, whether the webhook was asked or not. Needs load through
-    /// the API server. Absent: not judged.
+    /// Stored objects with an image without a digest, for any reason. Needs load through the API server. Absent: not judged.
     pub unpinned: Option<u64>,
     /// Answers that pin a locked image to another digest than the locked one. Needs `registry.lock`. Absent: not judged.
     pub unlocked: Option<u64>,
 }
 
-/// Limits on what the subject asks of the registry, and on what becomes of reviews when that is sick.
+/// Limits on requests to the registry, and on refused reviews while it is sick.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -35,9 +34,8 @@ pub struct Registry {
     pub requests: Option<u64>,
     /// Requests for the manifest of any one tag in the whole run.
     pub requests_per_image: Option<u64>,
-    /// Reviews that were refused only because the registry was sick: what a cache knows need not be refused.
+    /// Reviews that were refused only because the registry was sick. A cached image needs no refusal.
     pub unavailable: Option<u64>,
-    /// How long after a tag has moved a review may still be answered with the digest that it left; later answers are wrong
-    /// (`admission.wrongVerdicts`). Absent: for ever.
+    /// How long after a tag moved an answer may give the old digest; later it is in `admission.wrongVerdicts`. Absent: no limit.
     pub staleness: Option<Span>,
 }
