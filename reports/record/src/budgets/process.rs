@@ -9,10 +9,10 @@ use units::{Bytes, Growth, Rate};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Crashes {
-    /// How often a process of a subject with `restart` may end by itself, be it before it was ready. Default 0.
+    /// How often a process of a subject with `restart` may end by itself, also before it was ready. Default 0.
     pub max: Option<u64>,
-    /// How often it may fall into a crash loop, which a cluster calls `CrashLoopBackOff`: it ends again before the back-off is reset, and
-    /// has to wait. Absent: told and not judged.
+    /// How often it may enter a crash loop, which a cluster calls `CrashLoopBackOff`: it ends again before the back-off is reset.
+    /// Absent: reported and not judged.
     pub loops: Option<u64>,
 }
 
