@@ -1,6 +1,6 @@
 //! What a faster clock costs: a time read, a wait with a limit, and the processor time of a busy program of Go.
 //!
-//! `cargo bench -p mock-clock`. Prints a table; docs/clock.md has the figures. Nothing here is judged: a machine that does other things
+//! `cargo bench -p mock-clock`. Prints a table; docs/measured/clock.md has the figures. Nothing here is judged: a machine that does other things
 //! tells other figures.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on must fail where it stands")]

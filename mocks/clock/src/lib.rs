@@ -2,7 +2,8 @@
 //!
 //! The program is started under `ptrace`. In each new program the time functions of the kernel's page are made to tell a time that goes
 //! faster, and a filter of the kernel stops only those calls in which a time is said: their limits are divided, and what the kernel writes
-//! back is multiplied. How, and what stays real, is in `docs/clock.md`. This crate knows nothing of the harness.
+//! back is multiplied. The mechanism is in `docs/decisions/028-a-faster-clock.md`, what stays real in `docs/clock.md`. This crate knows
+//! nothing of the harness.
 
 mod calls;
 mod change;

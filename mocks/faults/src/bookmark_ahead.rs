@@ -11,7 +11,7 @@ pub(super) const ROW: PlayedRow = Row::watches(
     "An event is withheld, a bookmark with its revision is sent, and the stream ends cleanly.",
 )
 .once()
-.sees("an event is withheld, a bookmark carries its revision, the stream ends. Needs a client that asks for bookmarks")
+.sees("an event is left out, a bookmark has its revision, and the stream ends; needs a client that asks for bookmarks")
 .hit("an event")
 .played(|_| Box::new(BookmarkAhead));
 

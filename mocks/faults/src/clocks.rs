@@ -30,18 +30,18 @@ pub enum JumpOf {
 keys! {
     /// The keys of `clock-jump`.
     pub struct JumpKeys {
-        process "process": String = ("all of the subject", "the name of one in `processes`"),
-        ahead "ahead": Span = ("10m", "how far, by its own clock"),
-        back "back": Span = ("", "instead of `ahead`: only the wall clock goes back"),
-        of "of": JumpOf = ("`wall`", "`wall`; `suspended`: the monotonic clock stands, all others jump; `all`"),
+        process "process": String = ("all of the subject", "one of `processes`"),
+        ahead "ahead": Span = ("10m", "by how much, by its own clock"),
+        back "back": Span = ("", "instead of `ahead`: the wall clock alone goes back by so much"),
+        of "of": JumpOf = ("`wall`", "`wall`; `suspended`: the monotonic clock stands still, all others jump; `all`"),
     }
 }
 
 keys! {
     /// The keys of `clock-drift`.
     pub struct DriftKeys {
-        process "process": String = ("all of the subject", "the name of one in `processes`"),
-        ppm "ppm": i32 = ("1000", "millionths by which it is too fast; below 0 it is too slow"),
+        process "process": String = ("all of the subject", "one of `processes`"),
+        ppm "ppm": i32 = ("1000", "parts per million too fast; below 0 too slow"),
     }
 }
 
@@ -71,22 +71,19 @@ pub fn process_of(fault: &Fault) -> Option<String> {
     fault.keys::<JumpKeys>().process.or_else(|| fault.keys::<DriftKeys>().process)
 }
 
-pub(super) const JUMP: Row = Row::new(
-    Family::Clock,
-    "clock-jump",
-    "The clock of a process jumps, ahead or, of the wall clock only, back.",
-)
-.takes::<JumpKeys>()
-.instant()
-.refuses(jump)
-.sees("its clock is minutes or days off from one reading to the next; waits that have begun end as they would have")
-.hit("a process whose clock jumped");
+pub(super) const JUMP: Row =
+    Row::new(Family::Clock, "clock-jump", "The clock of a process jumps, ahead or, of the wall clock only, back.")
+        .takes::<JumpKeys>()
+        .instant()
+        .refuses(jump)
+        .sees("its clock changes by minutes or days from one reading to the next; running waits end as planned")
+        .hit("a process whose clock jumped");
 
 pub(super) const DRIFT: Row =
     Row::new(Family::Clock, "clock-drift", "The clock of a process goes too fast or too slow.")
         .takes::<DriftKeys>()
         .refuses(drift)
-        .sees("all its clocks run away from those of others; what they are off they keep")
+        .sees("all its clocks run faster or slower than others; the difference stays")
         .hit("a process whose clock drifts");
 
 fn jump(fault: &Fault) -> Result<(), Error> {

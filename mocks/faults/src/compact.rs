@@ -9,15 +9,15 @@ use super::{Asked, Behaviour, Fault, Form, Host, PlayedRow, Row, Scene, Stream};
 keys! {
     /// The keys of `compact`.
     pub struct Keys {
-        keep "keep": u64 = ("0", "newest revisions"),
+        keep "keep": u64 = ("0", "so many newest revisions stay"),
     }
 }
 
 pub(super) const ROW: PlayedRow = Row::server("compact", "The history is forgotten; open watches go on.")
     .takes::<Keys>()
     .instant()
-    .sees("history is forgotten, open watches go on")
-    .hit("a watch from a forgotten revision")
+    .sees("the history is compacted; open watches go on")
+    .hit("a watch from a compacted revision")
     .played(|fault| Box::new(Compact::new(fault)));
 
 #[derive(Debug)]

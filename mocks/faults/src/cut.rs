@@ -23,7 +23,7 @@ keys! {
 keys! {
     /// The keys of `watch-eof`.
     pub struct EofKeys {
-        mid_line "midLine": bool = ("false", "half a line before it; needs an event while it is armed"),
+        mid_line "midLine": bool = ("false", "half a line is sent first; needs an event while the fault is armed"),
     }
 }
 
@@ -41,14 +41,14 @@ pub(super) const WATCH_RESET: PlayedRow =
         .takes::<ResetKeys>()
         .instant()
         .refuses(|fault| needs_a_word(fault.keys::<ResetKeys>().code))
-        .sees("RST of the connection; RST_STREAM with this code on HTTP/2")
+        .sees("the connection is reset (RST); on HTTP/2 only the stream (RST_STREAM with this code)")
         .hit("a watch")
         .played(|fault| Box::new(Cut::new(fault)));
 
 pub(super) const WATCH_END: PlayedRow =
     Row::watches("watch-end", "Watches end cleanly: the last chunk on HTTP/1.1, `END_STREAM` on HTTP/2.")
         .instant()
-        .sees("a clean end: last chunk, or END_STREAM")
+        .sees("the stream ends cleanly: last chunk, or END_STREAM")
         .hit("a watch")
         .played(|fault| Box::new(Cut::new(fault)));
 
@@ -58,7 +58,7 @@ pub(super) const WATCH_EOF: PlayedRow = Row::watches(
 )
 .takes::<EofKeys>()
 .instant()
-.sees("TCP FIN in the middle of the body, no TLS close_notify; ends the whole connection")
+.sees("the whole connection ends with FIN in the middle of the body, without TLS close_notify")
 .hit("a watch")
 .played(|fault| Box::new(Cut::new(fault)));
 
@@ -69,7 +69,7 @@ pub(super) const ERROR_EVENT: PlayedRow = Row::watches(
 .takes::<ErrorEventKeys>()
 .instant()
 .refuses(needs_a_status)
-.sees("an `ERROR` event with a Status; then the end, or silence")
+.sees("an `ERROR` event with a Status, then the end or silence")
 .hit("a watch")
 .played(|fault| Box::new(Cut::new(fault)));
 

@@ -27,7 +27,7 @@ pub(super) const DELAY_ANSWER: PlayedRow =
     Row::requests("delay-answer", "Answers are decided at once and sent later; watches begin later.")
         .takes::<AnswerKeys>()
         .on(On::List)
-        .sees("the answer is decided now (a list's snapshot too) and sent later; a watch begins later")
+        .sees("the answer is made at once (a list's snapshot too) and sent later; a watch begins later")
         .played(|_| Box::new(Delay));
 
 pub(super) const HOLD_HEADERS: PlayedRow =
@@ -40,7 +40,7 @@ pub(super) const HOLD_HEADERS: PlayedRow =
             let instead = "only watches have headers that can be held; see `delay-answer`";
             Err(Error::Value { key: "on", given: "not `watch`".to_owned(), instead })
         })
-        .sees("headers and events of a watch come later, together")
+        .sees("headers and events of a watch arrive later, together")
         .played(|_| Box::new(Delay));
 
 /// When the fault does not say: longer than a list takes, shorter than clients wait.

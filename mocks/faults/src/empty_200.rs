@@ -7,7 +7,7 @@ use super::{Asked, Behaviour, Injection, Instead, PlayedRow, Row, Scene};
 keys! {
     /// The keys of `empty-200`.
     pub struct Keys {
-        stale "stale": bool = ("false", "only from compacted revisions, which a healthy server answers with 410"),
+        stale "stale": bool = ("false", "only for compacted revisions, where a healthy server answers 410"),
     }
 }
 

@@ -17,14 +17,14 @@ keys! {
     /// The keys of `event-delayed`.
     pub struct Keys {
         delay "delay": Span = ("1s", ""),
-        events "events": u64 = ("", "held for a watch at most, then the oldest is sent; where 4096 are held, a stream waits"),
+        events "events": u64 = ("", "most events held for a watch; beyond it the oldest is sent. At 4096 the stream waits"),
     }
 }
 
 pub(super) const ROW: PlayedRow =
     Row::watches("event-delayed", "Events are sent later than they could be, in their order.")
         .takes::<Keys>()
-        .sees("events come later, in order")
+        .sees("events are sent later, in order")
         .drawn(3, None)
         .hit("an event")
         .played(|_| Box::new(EventDelayed));

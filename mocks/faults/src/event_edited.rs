@@ -15,7 +15,7 @@ use facts::Change;
 keys! {
     /// The keys of `event-edited`.
     pub struct Keys {
-        set "set": BTreeMap<String, Value> = ("", "JSON pointers into the object, each with its value, `null` to take it away, or `\"${other}\"`: another object's"),
+        set "set": BTreeMap<String, Value> = ("", "JSON pointers into the object with new values; `null` removes a field, `\"${other}\"` copies another object's"),
         change "change": Change = ("any", "`added`, `modified`, `deleted`"),
     }
 }
@@ -24,7 +24,7 @@ pub(super) const ROW: PlayedRow = Row::watches("event-edited", "Fields of events
     .takes::<Keys>()
     .once()
     .refuses(needs_fields)
-    .sees("an event with other values in these fields")
+    .sees("events have other values in these fields")
     .drawn(3, Some(1))
     .hit("an event")
     .played(|fault| Box::new(EventEdited { set: Arc::new(fault.keys::<Keys>().set.unwrap_or_default()) }));

@@ -16,7 +16,7 @@ pub(super) const ROW: PlayedRow =
         .takes::<Keys>()
         .refuses(|fault| not_zero("items", fault.keys::<Keys>().items == Some(0)))
         .on(On::List)
-        .sees("lists in pages that nobody asked for; counts pages with a successor")
+        .sees("lists come in pages although the client sent no `limit`; counts pages with a successor")
         .played(|_| Box::new(ForcedPages));
 
 /// When the fault does not say.

@@ -13,7 +13,7 @@ keys! {
     /// The keys of `hold-buffer`.
     pub struct Keys {
         bytes "bytes": Bytes = ("4KiB", "the size of the buffer"),
-        headers "headers": bool = ("false", "the headers wait in it too"),
+        headers "headers": bool = ("false", "the headers are buffered too"),
     }
 }
 
@@ -27,7 +27,7 @@ pub(super) const ROW: PlayedRow =
             }
             bytes => not_zero("bytes", bytes == Some(Bytes(0))),
         })
-        .sees("nothing before the buffer is full; with `headers` not even those")
+        .sees("nothing is sent before the buffer is full; with `headers` not even the headers")
         .hit("a buffer with an event in it")
         .played(|_| Box::new(HoldBuffer));
 

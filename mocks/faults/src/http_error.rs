@@ -25,7 +25,7 @@ pub(super) const ROW: PlayedRow = Row::requests("http-error", "Requests are answ
         }
         error_status(keys.status)
     })
-    .sees("this HTTP error, 400 to 599; nothing is done")
+    .sees("this HTTP error, 400 to 599; the request has no effect")
     .drawn(8, Some(20))
     .played(|_| Box::new(HttpError));
 

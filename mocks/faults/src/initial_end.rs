@@ -22,14 +22,14 @@ pub(super) const MISSING: PlayedRow = Row::watches(
     "initial-end-missing",
     "The closing bookmark of `sendInitialEvents` goes without its annotation.",
 )
-.sees("the bookmark that closes initial events lacks its annotation. Needs a client that asks for `sendInitialEvents`")
+.sees("the bookmark that ends the initial events has no annotation; needs a client that asks for `sendInitialEvents`")
 .hit("such a bookmark")
 .played(|_| Box::new(InitialEnd));
 
 pub(super) const HELD: PlayedRow =
     Row::watches("initial-end-held", "The closing bookmark of `sendInitialEvents` comes late, after live events.")
         .takes::<Keys>()
-        .sees("live events come before that bookmark")
+        .sees("live events arrive before that bookmark")
         .hit("such a bookmark")
         .played(|_| Box::new(InitialEnd));
 

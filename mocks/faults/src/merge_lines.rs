@@ -20,8 +20,8 @@ keys! {
 pub(super) const ROW: PlayedRow = Row::watches("merge-lines", "Several events go out as one piece.")
     .takes::<Keys>()
     .refuses(|fault| not_zero("events", fault.keys::<Keys>().events == Some(0)))
-    .sees("several events in one piece, or what came within a second")
-    .hit("a piece of two or more")
+    .sees("several events, or those of a second, are sent in one piece")
+    .hit("a piece of two or more events")
     .played(|_| Box::new(MergeLines));
 
 /// When the fault does not say.

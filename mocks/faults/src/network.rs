@@ -14,7 +14,7 @@ keys! {
     /// The keys of `net-freeze`.
     pub struct FreezeKeys {
         direction "direction": Direction = ("`both`", "`both`, `toSubject`, `toServer`"),
-        new_connections "newConnections": NewConnections = ("", "how connections fare that open meanwhile"),
+        new_connections "newConnections": NewConnections = ("", "of connections opened meanwhile: `healthy` or `frozen`"),
         heals "heals": bool = ("false", ""),
     }
 }
@@ -30,7 +30,7 @@ keys! {
     /// The keys of `net-latency`.
     pub struct LatencyKeys {
         delay "delay": Span = ("100ms", ""),
-        jitter "jitter": Span = ("none", "the most that is added, decided by the seed"),
+        jitter "jitter": Span = ("none", "the largest addition, decided by the seed"),
     }
 }
 
@@ -53,7 +53,7 @@ keys! {
     /// The keys of `net-loss`.
     pub struct LossKeys {
         direction "direction": Direction = ("`both`", "`both`, `toSubject`, `toServer`"),
-        new_connections "newConnections": NewConnections = ("", "how connections fare that open meanwhile"),
+        new_connections "newConnections": NewConnections = ("", "of connections opened meanwhile: `healthy` or `frozen`"),
     }
 }
 
@@ -73,14 +73,14 @@ pub(super) const REFUSE: Row =
         .sees("new connections fail");
 
 pub(super) const LATENCY: Row =
-    row("net-latency", "Bytes arrive later.").takes::<LatencyKeys>().sees("bytes come later");
+    row("net-latency", "Bytes arrive later.").takes::<LatencyKeys>().sees("bytes arrive later");
 
 pub(super) const BANDWIDTH: Row = row("net-bandwidth", "Bytes pass slowly.")
     .takes::<BandwidthKeys>()
     .refuses(|fault| {
         not_zero("rate", fault.keys::<BandwidthKeys>().rate.is_some_and(|rate| rate.bytes_per_second == 0))
     })
-    .sees("bytes pass slowly");
+    .sees("bytes pass at this rate");
 
 pub(super) const CUT: Row = row("net-cut", "Connections are cut after so many bytes.")
     .takes::<CutKeys>()

@@ -4,7 +4,7 @@
 use super::{Asked, Behaviour, Injection, Instead, PlayedRow, Row, Scene};
 
 pub(super) const ROW: PlayedRow = Row::requests("no-answer", "Requests are read and never answered.")
-    .sees("the request is read, no answer comes; the connection closes when the fault ends")
+    .sees("the request is read and not answered; the connection closes when the fault ends")
     .played(|_| Box::new(NoAnswer));
 
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{ActiveFault, Behaviour, Effect, Flow, Item, PlayedRow, Row, Scene, Stream};
 
 pub(super) const ROW: PlayedRow = Row::watches("no-bookmarks", "Bookmarks that were asked for are not sent.")
-    .sees("bookmarks that were asked for do not come")
+    .sees("requested bookmarks are not sent")
     .hit("a bookmark")
     .played(|_| Box::new(NoBookmarks));
 

@@ -10,7 +10,7 @@ use super::{ActiveFault, Behaviour, Effect, EventLine, Flow, Item, PlayedRow, Ro
 
 pub(super) const ROW: PlayedRow = Row::watches("out-of-order", "Two neighbouring events are sent in the wrong order.")
     .once()
-    .sees("two events that come within a second are swapped")
+    .sees("two events within a second are swapped")
     .hit("a pair")
     .played(|_| Box::new(OutOfOrder));
 

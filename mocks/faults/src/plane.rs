@@ -33,14 +33,14 @@ keys! {
     /// The keys of `apiserver-restart`.
     pub struct ApiserverRestartKeys {
         signal "signal": EndBy = ("`term`", "`term` or `kill`"),
-        pause "pause": Span = ("20s", "from one to the next, with `count`"),
+        pause "pause": Span = ("20s", "from one start to the next, with `count`"),
     }
 }
 
 keys! {
     /// The keys of `etcd-slow`.
     pub struct EtcdSlowKeys {
-        stall "stall": Span = ("800ms", "how long etcd stands still in each second, as on a disk that does not answer"),
+        stall "stall": Span = ("800ms", "pause of etcd in each second, as on a disk that does not answer"),
     }
 }
 
@@ -49,23 +49,23 @@ pub(super) const APISERVER_RESTART: Row =
         .takes::<ApiserverRestartKeys>()
         .instant()
         .once()
-        .sees("connections end, new ones are refused for seconds; watches go on from etcd")
+        .sees("connections end and new ones are refused for seconds; watches resume from etcd")
         .hit("an API server that is ready again")
         .drawn(20, None);
 
 pub(super) const ETCD_SLOW: Row = row("etcd-slow", "etcd stands still for a part of each second.")
     .takes::<EtcdSlowKeys>()
     .refuses(stalls)
-    .sees("writes and reads that must be fresh take as long")
-    .hit("a standstill");
+    .sees("writes and consistent reads take as long")
+    .hit("a pause");
 
 pub(super) const LEADER_LOSS: Row = row(
     "leader-loss",
     "The control plane that leads stands still, as a machine that has lost its disk or its network; two others go on.",
 )
 .refuses(lasts)
-.sees("what went through it says nothing more and stays open; the others take over its Leases and its part of etcd")
-.hit("another one that leads")
+.sees("connections through it stay open and silent; the others take over its Leases and its part of etcd")
+.hit("a new leader")
 .drawn(40, None);
 
 fn stalls(fault: &Fault) -> Result<(), Error> {

@@ -40,29 +40,29 @@ keys! {
     /// The keys of `pod-kill`.
     pub struct PodKillKeys {
         by "by": KillBy = ("`signal`", "`signal`, `delete` or `evict`"),
-        pause "pause": Span = ("20s", "from one to the next, with `count`"),
+        pause "pause": Span = ("20s", "from one start to the next, with `count`"),
     }
 }
 
 keys! {
     /// The keys of what is done several times.
     pub struct PauseKeys {
-        pause "pause": Span = ("20s", "from one to the next, with `count`"),
+        pause "pause": Span = ("20s", "from one start to the next, with `count`"),
     }
 }
 
 keys! {
     /// The keys of `scale`.
     pub struct ScaleKeys {
-        to "to": u32 = ("0", "so many Pods"),
+        to "to": u32 = ("0", "number of Pods"),
     }
 }
 
 keys! {
     /// The keys of `node-pressure`.
     pub struct NodePressureKeys {
-        memory "memory": Bytes = ("", "what each container may have; one that has more is ended for it"),
-        cpu "cpu": f64 = ("0.2 without `memory`", "how much of a processor each container may have"),
+        memory "memory": Bytes = ("", "memory limit of each container; one that uses more is killed"),
+        cpu "cpu": f64 = ("0.2 without `memory`", "processor limit of each container"),
     }
 }
 
@@ -76,8 +76,8 @@ impl NodePressureKeys {
 keys! {
     /// The keys of `certificate-expiry`.
     pub struct CertificateExpiryKeys {
-        valid "valid": Span = ("30s", "how long the certificate is valid that ends; the next one is there after two thirds"),
-        pause "pause": Span = ("20s", "from one to the next, with `count`; none begins before the one before has ended"),
+        valid "valid": Span = ("30s", "validity of the expiring certificate; its successor is there after two thirds"),
+        pause "pause": Span = ("20s", "from one start to the next, with `count`; the one before has to expire first"),
     }
 }
 
@@ -85,8 +85,8 @@ pub(super) const POD_KILL: Row = row("pod-kill", "Pods of the subject are killed
     .takes::<PodKillKeys>()
     .instant()
     .once()
-    .sees("a Pod is gone in the middle of its work; the next one waits until all are ready again")
-    .hit("a Pod that was killed, when all are ready again")
+    .sees("a Pod dies during its work; the next one follows when all are ready again")
+    .hit("a killed Pod, when all are ready again")
     .drawn(20, None);
 
 pub(super) const ROLLING_RESTART: Row =
@@ -95,21 +95,21 @@ pub(super) const ROLLING_RESTART: Row =
         .instant()
         .once()
         .sees("Pods are asked to end once others are ready")
-        .hit("a rollout that is over")
+        .hit("a finished rollout")
         .drawn(45, None);
 
 pub(super) const SCALE: Row = row("scale", "The subject has other numbers of Pods for a while, or none.")
     .takes::<ScaleKeys>()
     .refuses(lasts)
-    .sees("nobody answers; then Pods come that remember nothing")
-    .hit("a Deployment that has so many Pods, and one that has its own number again");
+    .sees("with 0 nothing answers; later Pods start with empty caches")
+    .hit("a Deployment that has reached this number, and its own number again");
 
 pub(super) const NODE_PRESSURE: Row =
     row("node-pressure", "Containers of the subject may have less memory or less of a processor for a while.")
         .takes::<NodePressureKeys>()
         .refuses(presses)
-        .sees("everything is slow, or the kernel ends a process that has too much")
-        .hit("a container that was given less");
+        .sees("everything is slow, or the kernel kills a process that uses too much")
+        .hit("a container with the new limit");
 
 pub(super) const CERTIFICATE_EXPIRY: Row =
     row("certificate-expiry", "The serving certificate of the subject ends, and the next one is in its Secret before.")
@@ -117,15 +117,15 @@ pub(super) const CERTIFICATE_EXPIRY: Row =
         .instant()
         .once()
         .refuses(ends_in_time)
-        .sees("a Secret that changes twice; whoever goes on with what it read is not believed any more")
-        .hit("a certificate that has ended")
+        .sees("the Secret changes twice; a subject that keeps an old certificate is no longer trusted")
+        .hit("an expired certificate")
         .drawn(40, None);
 
 pub(super) const NETWORK_POLICY: Row =
     row("network-policy", "A NetworkPolicy cuts the Pods of the subject off from the registry.")
         .refuses(lasts)
         .sees("connections to the registry hang; everything else works")
-        .hit("the policies, once they are written");
+        .hit("the policies, once they exist");
 
 fn presses(fault: &Fault) -> Result<(), Error> {
     lasts(fault)?;

@@ -22,7 +22,7 @@ keys! {
     /// The keys of `registry-slow`.
     pub struct SlowKeys {
         delay "delay": Span = ("1s without `rate`", ""),
-        rate "rate": Throughput = ("as fast as it can", ""),
+        rate "rate": Throughput = ("unlimited", ""),
     }
 }
 
@@ -46,36 +46,36 @@ pub(super) const HANG: Row = row("registry-hang", "Requests to the registry are 
 pub(super) const SLOW: Row = row("registry-slow", "Answers of the registry come late, or trickle.")
     .takes::<SlowKeys>()
     .refuses(|fault| not_zero("rate", fault.keys::<SlowKeys>().rate.is_some_and(|rate| rate.bytes_per_second == 0)))
-    .sees("an answer that comes late, or trickles")
+    .sees("the answer is late or slow")
     .hit("an answer");
 
 pub(super) const CUT: Row = row("registry-cut", "Answers of the registry end in the middle.")
-    .sees("half of the promised body and the end; to a HEAD no answer at all")
+    .sees("half of the promised body, then the end; a HEAD gets no answer")
     .hit("an answer");
 
 pub(super) const DOWN: Row = row("registry-down", "Nobody can connect to the registry, and open connections end.")
     .chooses(&["nth", "every"])
     .takes::<DownKeys>()
-    .sees("open connections end, new ones do at once; `hang`: nothing happens on them until the fault ends")
+    .sees("open connections end and new ones fail; with `hang` they stay open without data until the fault ends")
     .hit("a connection");
 
 pub(super) const AUTH_FAILING: Row =
     row("registry-auth-failing", "The registry refuses everybody with 401, and gives no tokens.")
-        .sees("401 with the usual challenge, and no token for it")
+        .sees("401 with the usual challenge, and no token")
         .hit("a 401");
 
 pub(super) const WRONG_DIGEST: Row =
     row("registry-wrong-digest", "Content of the registry does not have the digest that its header names.")
-        .sees("a manifest or blob that is not what `Docker-Content-Digest` says")
+        .sees("a manifest or blob with another digest than `Docker-Content-Digest`")
         .hit("a body");
 
 pub(super) const TAG_MOVED: Row = row("registry-tag-moved", "A tag points elsewhere when it is read again.")
-    .sees("a tag that was read once is another image when it is read again, for everybody")
+    .sees("a tag that was read once names another image at the next reading, for every client")
     .hit("a second reading");
 
 pub(super) const REFERRERS_404: Row =
     row("registry-referrers-404", "The referrers API answers 404, as registries before v1.1 of the specification do.")
-        .sees("no referrers API, as before v1.1 of the specification")
+        .sees("the referrers API answers 404, as before v1.1 of the specification")
         .hit("a 404");
 
 pub(super) const REDIRECT_LOOP: Row =

@@ -25,8 +25,8 @@ pub(super) const ROW: PlayedRow = Row::server(
 .chooses(&["resource", "userAgent"])
 .takes::<Keys>()
 .instant()
-.sees("the store is restored from a backup of this age, and its revisions are handed out again")
-.hit("the first list after it; a watch from a revision that does not exist any more")
+.sees("the store is restored from a backup of this age, and its revisions are assigned again")
+.hit("the first list afterwards, and a watch from a revision that no longer exists")
 .played(|fault| Box::new(Rewind::new(fault)));
 
 /// How old the backup is when the fault does not say.

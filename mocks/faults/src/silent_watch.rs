@@ -17,7 +17,7 @@ keys! {
 
 pub(super) const ROW: PlayedRow = Row::watches("silent-watch", "Open watches stay open and get no bytes.")
     .takes::<Keys>()
-    .sees("the stream stays open without a byte; on HTTP/2 PINGs are answered")
+    .sees("the stream stays open and sends no byte; HTTP/2 PINGs are answered")
     .hit("a watch with an event withheld")
     .played(|_| Box::new(SilentWatch::default()));
 

@@ -30,14 +30,14 @@ pub(super) const SPLIT: PlayedRow =
     Row::watches("split", "Every event goes out in small pieces, each with a flush of its own.")
         .takes::<SplitKeys>()
         .refuses(|fault| not_zero("bytes", fault.keys::<SplitKeys>().bytes.is_some_and(|bytes| bytes.0 == 0)))
-        .sees("every event in pieces, each flushed by itself")
+        .sees("each event is sent in pieces, each with a flush of its own")
         .hit("an event")
         .played(|_| Box::new(Slices));
 
 pub(super) const SLOW_DRIP: PlayedRow = Row::watches("slow-drip", "Bytes trickle.")
     .takes::<DripKeys>()
     .refuses(|fault| not_zero("rate", fault.keys::<DripKeys>().rate.is_some_and(|rate| rate.bytes_per_second == 0)))
-    .sees("bytes trickle")
+    .sees("bytes arrive at this rate")
     .hit("a watch")
     .played(|_| Box::new(Slices));
 

@@ -11,8 +11,8 @@ use units::Span;
 keys! {
     /// The keys of `stale-view`.
     pub struct Keys {
-        behind "behind": u64 = ("0", "revisions"),
-        age "age": Span = ("0s", "instead of `behind`; at most as old as the history that is kept"),
+        behind "behind": u64 = ("0", "older by so many revisions"),
+        age "age": Span = ("0s", "instead of `behind`: older by so much; at most the kept history"),
         connections "connections": Connections = ("`all`", "`all` or `new`"),
     }
 }
@@ -31,7 +31,7 @@ pub(super) const ROW: PlayedRow = Row::requests(
     let given = "set beside `behind`".to_owned();
     Err(Error::Value { key: "age", given, instead: "write one of the two" })
 })
-.sees("lists, gets and watches show the state when the fault began, or an older one. Counts answers that differ for it")
+.sees("lists, gets and watches show the state when the fault began, or an older one; counts answers that differ from the present")
 .played(|fault| Box::new(StaleView::new(fault)));
 
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use super::{Asked, Behaviour, Fault, Host, PlayedRow, Row, Scene, Stream};
 keys! {
     /// The keys of `token-rotated`.
     pub struct RotatedKeys {
-        stays "stays": Span = ("0s", "how long the old token is still taken, as in a cluster for some minutes"),
+        stays "stays": Span = ("0s", "how long the old token is still accepted; in a cluster some minutes"),
     }
 }
 
@@ -22,8 +22,8 @@ pub(super) const ROW: PlayedRow =
     Row::server("token-rotated", "The subject's token is refused from now on; its token file has a new one.")
         .takes::<RotatedKeys>()
         .instant()
-        .sees("the client's token is refused, at once or later; a new one stands in its token file")
-        .hit("a refusal; the first request with the new token")
+        .sees("the client's token is refused, at once or after `stays`; its token file has a new one")
+        .hit("a refusal, and the first request with the new token")
         .played(|fault| Box::new(TokenRotated::new(fault)));
 
 #[derive(Debug)]

@@ -13,18 +13,16 @@ keys! {
     }
 }
 
-pub(super) const ROW: PlayedRow = Row::requests(
-    "too-large",
-    "A revision that the server has not seen is refused with 504, too large.",
-)
-.takes::<Keys>()
-.on(On::Any)
-.refuses(|fault| match fault.keys::<Keys>().form {
-    Some(form @ (Form::Http | Form::Stream | Form::Both)) => Err(form.wrong("write `modern` or `old`")),
-    _ => Ok(()),
-})
-.sees("504 for a revision that the server, or its stale view, has not reached; `always`: for every revision but 0")
-.played(|_| Box::new(TooLarge));
+pub(super) const ROW: PlayedRow =
+    Row::requests("too-large", "A revision that the server has not seen is refused with 504, too large.")
+        .takes::<Keys>()
+        .on(On::Any)
+        .refuses(|fault| match fault.keys::<Keys>().form {
+            Some(form @ (Form::Http | Form::Stream | Form::Both)) => Err(form.wrong("write `modern` or `old`")),
+            _ => Ok(()),
+        })
+        .sees("504 for a revision that the server, or its stale view, has not reached")
+        .played(|_| Box::new(TooLarge));
 
 #[derive(Debug)]
 pub(super) struct TooLarge;

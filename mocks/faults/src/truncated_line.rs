@@ -13,7 +13,7 @@ pub(super) const ROW: PlayedRow = Row::watches(
     "Half of an event's line is sent, then a newline; the stream goes on with the next event.",
 )
 .once()
-.sees("half a line and a newline, then the next event")
+.sees("half a line and a newline are sent, then the next event")
 .hit("a line")
 .played(|_| Box::new(TruncatedLine));
 

@@ -5,7 +5,7 @@ use super::{Asked, Behaviour, Injection, On, PlayedRow, Row, Scene};
 
 pub(super) const ROW: PlayedRow = Row::requests("unordered", "Lists and initial events come newest first.")
     .on(On::List)
-    .sees("items and initial events newest first; counts answers with two items or more")
+    .sees("items and initial events come newest first; counts answers with two items or more")
     .played(|_| Box::new(Unordered));
 
 #[derive(Debug)]

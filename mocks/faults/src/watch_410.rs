@@ -21,8 +21,8 @@ pub(super) const ROW: PlayedRow =
             Some(form @ (Form::Modern | Form::Old)) => Err(form.wrong("write `http`, `stream` or `both`")),
             _ => Ok(()),
         })
-        .sees("history is compacted, open watches end, resuming answers 410 in this form")
-        .hit("a 410")
+        .sees("the history is compacted and open watches end; resuming answers 410 in this form")
+        .hit("a 410 answer")
         .played(|fault| Box::new(Watch410::new(fault)));
 
 #[derive(Debug)]

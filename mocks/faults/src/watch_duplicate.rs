@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{ActiveFault, Behaviour, Effect, EventLine, Flow, Item, PlayedRow, Row, Scene, Stream};
 
 pub(super) const ROW: PlayedRow = Row::watches("watch-duplicate", "Each event is sent twice.")
-    .sees("each event comes twice, with the same bytes")
+    .sees("each event is sent twice, byte for byte")
     .hit("an event")
     .played(|_| Box::new(WatchDuplicate));
 

@@ -15,15 +15,15 @@ const PERIOD_LEAST: Span = Span::from_millis(100);
 keys! {
     /// The keys of `not-ready`.
     pub struct NotReadyKeys {
-        share "share": f64 = ("1", "of the workloads, 0 to 1, chosen by the seed"),
+        share "share": f64 = ("1", "share of the workloads, 0 to 1, chosen by the seed"),
     }
 }
 
 keys! {
     /// The keys of `flapping`.
     pub struct FlappingKeys {
-        share "share": f64 = ("1", "of the workloads, 0 to 1, chosen by the seed"),
-        period "period": Span = ("2s", "so long down, so long up, and so on"),
+        share "share": f64 = ("1", "share of the workloads, 0 to 1, chosen by the seed"),
+        period "period": Span = ("2s", "length of each state"),
     }
 }
 
@@ -34,9 +34,7 @@ const fn row(name: &'static str, doc: &'static str) -> Row {
 pub(super) const NOT_READY: PlayedRow = row("not-ready", "Workloads stop being ready, and new ones do not become so.")
     .takes::<NotReadyKeys>()
     .refuses(|fault| chosen(fault, fault.keys::<NotReadyKeys>().share))
-    .sees(
-        "Pods are not ready, claims stay pending, load balancers have no address; all of it comes when the fault ends",
-    )
+    .sees("Pods are not ready, claims stay pending and load balancers have no address until the fault ends")
     .hit("a Pod, claim or service that would be ready")
     .played(|_: &Fault| Box::new(Held));
 
@@ -50,8 +48,8 @@ pub(super) const FLAPPING: PlayedRow = row("flapping", "Workloads stop being rea
         }
         chosen(fault, keys.share)
     })
-    .sees("the same for a while, and then not, and so on; it begins with not being ready")
-    .hit("each time that a Pod, claim or service goes down")
+    .sees("as `not-ready`, by turns off and on; it begins with not ready")
+    .hit("each time that a Pod, claim or service stops being ready")
     .played(|_: &Fault| Box::new(Held));
 
 fn chosen(fault: &Fault, share: Option<f64>) -> Result<(), Error> {

@@ -20,7 +20,7 @@ pub(super) const ROW: PlayedRow = Row::requests("wrong-content-type", "Answers c
         _ => Ok(()),
     })
     .on(On::Any)
-    .sees("another media type, the same body")
+    .sees("another `Content-Type`, the same body")
     .played(|_| Box::new(WrongContentType));
 
 /// When the fault does not say.

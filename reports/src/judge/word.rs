@@ -37,91 +37,91 @@ macro_rules! words {
 }
 
 words! {
-    /// Versions of which neither they nor a later one were ever observed.
+    /// It observed neither a version nor a later one.
     Missed = "missed",
-    /// It believes in objects that are gone.
+    /// It still has objects that are gone.
     Ghost = "ghost",
-    /// It learnt of changes too late.
+    /// It observed changes too late.
     Late = "late",
     /// It went back to an older version.
     Regressed = "regressed",
-    /// It saw something that was never committed.
+    /// It observed something that was never committed.
     Phantom = "phantom",
-    /// It saw a deleted object again.
+    /// It observed a deleted object again.
     Resurrected = "resurrected",
     /// It took an object for another one of the same name.
     IdentitySwap = "identity-swap",
-    /// It saw the same version more than once.
+    /// It observed the same version more than once.
     Duplicate = "duplicate",
-    /// Its idea of the world is not what is there.
+    /// Its view differs from the control plane's.
     Diverged = "diverged",
-    /// It left alone what somebody did to its children.
+    /// It did not restore changed children.
     Drifted = "drifted",
     /// It made more children than it should have.
     Excess = "excess",
-    /// Its finalizer holds what should be gone.
+    /// Its finalizer keeps a deleted object.
     Stuck = "stuck",
-    /// It makes again what somebody deleted.
+    /// It makes objects again that others deleted.
     MadeAgain = "made-again",
-    /// It deletes what it did not make.
+    /// It deletes objects that it did not make.
     DeletesOthers = "deletes-others",
-    /// It leaves children behind that nobody takes.
+    /// It leaves children without an owner behind.
     Orphaned = "orphaned",
-    /// It goes on writing when nobody else does.
+    /// It keeps writing while nobody else writes.
     WriteLoop = "write-loop",
-    /// It stopped asking.
+    /// It stopped sending requests.
     Blind = "blind",
-    /// It asks again and again without learning anything.
+    /// It repeats requests that bring nothing new.
     HotLoop = "hot-loop",
-    /// It asks too often.
+    /// It sends too many requests.
     TooManyRequests = "too-many-requests",
-    /// It watches from a revision that must not be used any more.
+    /// It watches from a revision that must no longer be used.
     WrongResourceVersion = "wrong-resource-version",
-    /// It watches from anywhere, not from its list.
+    /// It watches without the revision of its list.
     UnanchoredWatch = "unanchored-watch",
-    /// It follows fewer things than it should.
+    /// It has fewer watches open than it should.
     TooFewWatches = "too-few-watches",
     /// It holds or opens too many connections.
     ConnectionLeak = "connection-leak",
-    /// It holds more than one watch of the same.
+    /// It holds more than one watch of one scope.
     WatchLeak = "watch-leak",
-    /// It has everything sent again.
+    /// It asks for all objects again.
     Replayed = "replayed",
-    /// Its memory is too large, or grows, or stays.
+    /// Its memory is too large, grows, or is not returned.
     Leak = "leak",
     /// A series of its own metrics is too large, or grows.
     Metrics = "metrics",
-    /// It has too many open descriptors, or ever more.
+    /// It has too many open descriptors, or their number grows.
     Descriptors = "descriptors",
-    /// It has too many threads.
+    /// It has too many threads, or their number grows.
     Threads = "threads",
     /// It ended by itself.
     Crashed = "crashed",
-    /// Its admission answers are slow.
+    /// Its answers are slow.
     Slow = "slow",
     /// Its admission answers are wrong.
     WrongAnswer = "wrong-answer",
-    /// It did not answer admission reviews.
+    /// It did not answer admission reviews or calls.
     NoAnswer = "no-answer",
-    /// Its API tells what is not so, or what was so too long ago.
+    /// Its API reports a wrong or outdated count.
     StaleAnswer = "stale-answer",
-    /// Its API says that it has stored what it has not.
+    /// Its API confirms a write that was not stored.
     LostUpdate = "lost-update",
-    /// It lets in who must be refused.
+    /// It accepts callers that must be refused.
     LetIn = "let-in",
-    /// Objects were stored as if it were not there.
+    /// Objects were stored unpinned.
     Unpinned = "unpinned",
-    /// It does not keep to the digests that images are locked to.
+    /// It ignores the digests that images are locked to.
     Unlocked = "unlocked",
-    /// It keeps decisions from those who are to be told.
+    /// It does not report a decision.
     AlertLost = "alert-lost",
-    /// It tells more than was decided.
+    /// It reports more than was decided.
     AlertTwice = "alert-twice",
-    /// It tells of what was only rehearsed.
+    /// It reports decisions of dry runs.
     AlertOnDryRun = "alert-on-dry-run",
     /// It asks the registry too often.
     RegistryLoad = "registry-load",
-    /// It refuses what it could have known.
+    /// It refuses images that it could have known.
     Unavailable = "unavailable",
 }
 

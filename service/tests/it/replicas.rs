@@ -1,4 +1,4 @@
-//! The API over Deployments, row by row: each test is named after the row of `docs/replicas.md` that it is for.
+//! The API over Deployments, row by row: each test is named after the row of `docs/measured/replicas.md` that it is for.
 
 mod calls;
 mod image;

@@ -48,11 +48,11 @@ fn table(family: Family) -> String {
 
 fn parts() -> Vec<(&'static str, String)> {
     let moments = format!(
-        "\nMoments are {}.\nOne effect is the default of `count` for {}.\n\n",
+        "\nOne moment is the default of `for` for {}.\nOne effect is the default of `count` for {}.\n\n",
         those(|row| row.is_instant),
         those(|row| row.once)
     );
-    let on = format!("\n`on` is {} when it is not written, else `watch`.\n\n", defaults_of_on());
+    let on = format!("\nThe default of `on` is {}, else `watch`.\n\n", defaults_of_on());
     vec![
         ("when", moments),
         ("whom", on),

@@ -15,7 +15,7 @@ keys! {
 
 pub(crate) const ROW: PlayedRow = Row::connections("certificate", "New connections are shown another certificate.")
     .takes::<Keys>()
-    .sees("another certificate on new connections; `rotated` is a good one")
+    .sees("another certificate on new connections; `rotated` is a valid one")
     .hit("a connection")
     .played(|_| Box::new(Certificate::default()));
 

@@ -23,7 +23,7 @@ pub(crate) const ROW: PlayedRow = Row::connections(
 )
 .finds_watches()
 .takes::<Keys>()
-.sees("no byte either way; the socket stays open and the kernel acknowledges")
+.sees("no byte passes in either direction; the socket stays open and the kernel acknowledges")
 .hit("a connection with bytes withheld")
 .played(|_| Box::new(Freeze::default()));
 

@@ -17,7 +17,7 @@ pub(crate) const ROW: PlayedRow =
     Row::connections("max-streams", "New HTTP/2 connections allow few concurrent streams.")
         .takes::<Keys>()
         .refuses(|fault| not_zero("streams", fault.keys::<Keys>().streams == Some(0)))
-        .sees("new HTTP/2 connections allow so many streams at a time")
+        .sees("new HTTP/2 connections allow so many concurrent streams")
         .hit("a connection")
         .played(|_| Box::new(MaxStreams::default()));
 

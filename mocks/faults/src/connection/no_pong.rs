@@ -12,7 +12,7 @@ use super::{Turns, forget_closed};
 keys! {
     /// The keys of `no-pong`.
     pub struct Keys {
-        silent "silent": bool = ("false", "no other byte either"),
+        silent "silent": bool = ("false", "no other byte is sent either"),
         heals "heals": bool = ("false", ""),
     }
 }

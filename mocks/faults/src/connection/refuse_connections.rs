@@ -16,7 +16,7 @@ keys! {
 pub(crate) const ROW: PlayedRow =
     Row::connections("refuse-connections", "New TCP connections of the subject are not served.")
         .takes::<Keys>()
-        .sees("new connections fail, or are accepted and never served")
+        .sees("new connections fail; with `hang` they are accepted and never served")
         .hit("a connection")
         .played(|_| Box::new(RefuseConnections::default()));
 

@@ -9,17 +9,17 @@ use units::Span;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Api {
-    /// Answers with a count that was never committed, or that a Deployment which exists does not. Default 0.
+    /// Answers with a count that was never committed, or that deny an existing Deployment. Default 0.
     pub wrong: Option<u64>,
-    /// Counts that were said to be set and never were. Default 0.
+    /// Counts that were confirmed as set and never were. Default 0.
     pub lost: Option<u64>,
-    /// The age of the oldest count that an answer told: from the commit that followed it, to the question. The time of a fault that keeps
-    /// the subject from learning is part of it. Absent: not judged.
+    /// The age of the oldest count in an answer: from the commit that replaced it to the question. The time of a fault that keeps the
+    /// subject from learning is included. Absent: not judged.
     pub staleness: Option<Span>,
-    /// Calls that were answered though their certificate was revoked, had expired, was not valid yet, was not for clients, of another
-    /// authority, or not there. Default 0.
+    /// Calls that were answered although their certificate was revoked, expired, not valid yet, not for clients, of another authority,
+    /// or missing. Default 0.
     pub let_in: Option<u64>,
-    /// Calls of those who may call that were not answered with success. Absent: not judged.
+    /// Permitted calls that were not answered with success. Absent: not judged.
     pub errors: Option<u64>,
     /// The median of the time of reads from the planned start, in the steady phase.
     pub p50: Option<Span>,

@@ -10,7 +10,7 @@ use units::Span;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Events {
-    /// Versions of which neither they nor a later version were observed by the end of the drain phase. Default 0.
+    /// Versions that were not observed by the end of the drain phase, nor a later one. Default 0.
     pub missed: Option<u64>,
     /// Deletions that were not observed by the end. Default 0.
     pub ghost: Option<u64>,
@@ -22,8 +22,8 @@ pub struct Events {
     pub resurrected: Option<u64>,
     /// Objects replaced under the same name whose deletion was never observed. Default 0.
     pub identity_swap: Option<u64>,
-    /// Objects of which no version was observed by the end. Absent: 0 where the witness tells that objects are there but not which version
-    /// is known, so that `missed` cannot be judged; else not judged.
+    /// Objects of which no version was observed by the end. Absent: 0 where the witness reports objects without their versions, so that
+    /// `missed` cannot be judged; else not judged.
     pub unseen: Option<u64>,
     /// Versions observed only after the deadline, deletions too. Absent: not judged.
     pub late: Option<u64>,
@@ -39,13 +39,13 @@ pub struct Events {
     pub heal: Option<Span>,
     /// The time after which an observation is late. Default: 5 s, or three times the warm-up's 99th percentile of the lag if that is more.
     pub deadline: Option<Span>,
-    /// `true`: after the drain the subject's own idea of the world equals a fresh list of what is churned. The idea is read from its page
-    /// (`subject.world`; the service's is `/debug/watch`), else from the children that it keeps (`subject.children`), else it is what it
-    /// told last of each object. After `churn: {end: empty}` that list has to be empty.
+    /// `true`: after the drain the subject's view equals a fresh list of the churned objects. The view is read from `subject.world`
+    /// (the service's is `/debug/watch`), else from the subject's children (`subject.children`), else it is the last report of each
+    /// object. After `churn: {end: empty}` the list has to be empty.
     pub converged: Option<bool>,
-    /// `true`: after the drain each object has its children as `subject.children` says: none too few, none too many, none of an older
-    /// version, none that is still as `drift` edited it, and none whose parent is gone. What drifted proves something only where the
-    /// subject restored it before anybody wrote the parent again.
+    /// `true`: after the drain each object has exactly the children of `subject.children`: none missing, none extra, none of an older
+    /// version, none still edited by `drift`, and none without its parent. A drifted child proves something only where the subject
+    /// restored it before anybody wrote the parent again.
     pub restored: Option<bool>,
 }
 

@@ -9,9 +9,9 @@ use units::Rate;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Writes {
-    /// How often the subject may write one object while nobody else writes anything: in the drain, after some time to catch up. An object
-    /// counts where it was written in each third of that time and more often than this. Leases, events and writes that change nothing do
-    /// not count. `0/s`: not at all. Default `6/m`.
+    /// How often the subject may write one object while nobody else writes: in the drain, after some time to catch up. An object counts
+    /// if it was written in each third of that time and more often than this. Leases, events and writes without a change do not count.
+    /// `0/s`: not at all. Default `6/m`.
     pub steady: Option<Rate>,
 }
 
@@ -20,9 +20,9 @@ pub struct Writes {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Finalizers {
-    /// Objects that were deleted and are still there after the drain because a finalizer holds them that the subject put on. What was
-    /// deleted later than the deadline of events before the end does not count, nor what the subject was refused to write so often that
-    /// client-go would still be waiting. Default 0.
+    /// Deleted objects that still exist after the drain because of a finalizer that the subject added. Not counted: deletions within
+    /// the deadline of events before the end, and objects whose writes were refused so often that client-go would still be waiting.
+    /// Default 0.
     pub stuck: Option<u64>,
 }
 
@@ -32,11 +32,11 @@ pub struct Finalizers {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObjectLimits {
-    /// Objects that others made and deleted, and that the subject made again under the same namespace and name. What the subject itself had
-    /// made or deleted does not count: children that it restores are its own. Default 0.
+    /// Objects that others made and deleted, and that the subject made again under the same namespace and name. Objects that the
+    /// subject itself had made or deleted do not count. Default 0.
     pub resurrected: Option<u64>,
-    /// Objects that others made and that the subject deleted before anybody else asked for that. A subject that deletes by its trade, as one
-    /// that enforces a time to live, is allowed a number. Default 0.
+    /// Objects that others made and that the subject deleted before anybody else asked for it. Allow a number for a subject whose task
+    /// is deletion, such as a controller of times to live. Default 0.
     pub deleted_by_others: Option<u64>,
 }
 
@@ -46,11 +46,11 @@ pub struct ObjectLimits {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChildrenLimits {
-    /// Objects that at any time had more children than `subject.children` says, also where that was mended before the end. Children of an
-    /// older version of their parent may stand beside those that replace them, for the least deadline of events. Default 0.
+    /// Objects that at any time had more children than `subject.children` says, even if corrected later. Children of an older version
+    /// of their parent may stand beside their replacements for the least deadline of events. Default 0.
     pub excess: Option<u64>,
-    /// Children without an owner reference that are still there at the end although their parent is gone: no garbage collector takes them, and the
-    /// subject did not. What outlived its parent by less than the deadline of events does not count. With `by: owner` a child without an owner
-    /// reference is known by the name or a label of the parent. Default 0.
+    /// Children without an owner reference that exist at the end although their parent is gone: no garbage collector removes them. Not
+    /// counted: those that outlived the parent by less than the deadline of events. With `by: owner` such a child is recognised by the
+    /// name or a label of the parent. Default 0.
     pub orphaned: Option<u64>,
 }

@@ -9,10 +9,10 @@ use units::{Bytes, Growth, Rate};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Crashes {
-    /// How often a process of a subject with `restart` may end by itself, be it before it was ready. Default 0.
+    /// How often a process of a subject with `restart` may end by itself, also before it was ready. Default 0.
     pub max: Option<u64>,
-    /// How often it may fall into a crash loop, which a cluster calls `CrashLoopBackOff`: it ends again before the back-off is reset, and
-    /// has to wait. Absent: told and not judged.
+    /// How often it may enter a crash loop, which a cluster calls `CrashLoopBackOff`: it ends again before the back-off is reset.
+    /// Absent: reported and not judged.
     pub loops: Option<u64>,
 }
 
@@ -23,7 +23,7 @@ pub struct Crashes {
 pub struct Memory {
     /// The largest resident set of the process tree in any sample.
     pub ceiling: Option<Bytes>,
-    /// How much memory may grow with time at a constant population: the heap in use where the subject tells it, else the resident set.
+    /// How much memory may grow with time at a constant population: the heap in use where the subject reports it, else the resident set.
     /// Memory that grows outside of the heap breaks it too.
     pub growth: Option<Growth>,
     /// How much memory may grow with each hour of the subject's own clock, such as `256KiB`; at `clockRate: 60` that is each minute.
@@ -33,7 +33,7 @@ pub struct Memory {
     /// How much memory may grow with each admission review.
     pub growth_per_request: Option<Bytes>,
     /// How much more memory may be in use after a burst of deletions than before the objects were made: the heap in use where the subject
-    /// tells it, else the resident set. Needs ten seconds before and fifteen after with about the same few objects, and five with at least
+    /// reports it, else the resident set. Needs ten seconds before and fifteen after with about the same few objects, and five with at least
     /// twice as many.
     pub retained: Option<Bytes>,
 }

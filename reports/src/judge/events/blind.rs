@@ -15,7 +15,7 @@ pub(super) struct Blind;
 
 impl Rule for Blind {
     const DOC: &'static str = "The subject had no request open and sent none for 2 min, or for 30 s at the end while versions waited to be \
-        observed. Judged where the control plane tells what was asked: the mock, and by their audit logs `local` and `node`.";
+        observed. Judged where the control plane reports requests: the mock, and by their audit logs `local` and `node`.";
     const WORD: Option<Word> = Some(Word::Blind);
 
     fn judge(record: &Record, counts: &EventCounts, (): &(), findings: &mut Findings) {

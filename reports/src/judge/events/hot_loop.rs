@@ -18,7 +18,7 @@ pub(super) struct HotLoop;
 
 impl Rule for HotLoop {
     const DOC: &'static str = "The subject sent more than 2 list and watch requests a second that brought nothing (as many times more as `compress` or its own clock is faster). Judged where \
-        the control plane tells what was asked: the mock, and by their audit logs `local` and `node`.";
+        the control plane reports requests: the mock, and by their audit logs `local` and `node`.";
     const WORD: Option<Word> = Some(Word::HotLoop);
 
     fn judge(record: &Record, _: &EventCounts, (): &(), findings: &mut Findings) {

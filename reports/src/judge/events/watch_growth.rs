@@ -10,7 +10,7 @@ pub(super) struct WatchGrowth;
 
 impl Rule for WatchGrowth {
     const DOC: &'static str = "The subject's open watches of one scope became more with each that ended: at least 4 at once, and 3 times as many \
-        as before. Informers of one scope, however many, are constant. Judged where the control plane tells what was asked, as the mock does.";
+        as before. Informers of one scope, however many, are constant. Judged where the control plane reports requests, as the mock does.";
     const WORD: Option<Word> = Some(Word::WatchLeak);
 
     fn judge(record: &Record, _: &EventCounts, (): &(), findings: &mut Findings) {
