@@ -175,6 +175,11 @@ pub fn manifest(bytes: &[u8]) {
     }
 }
 
+/// Connections over HTTP/2: whatever a client sends, its calls hold no more than their room, and nothing once it is gone.
+pub fn http2(bytes: &[u8]) {
+    service_core::edge::fuzz::http2(bytes);
+}
+
 /// Docker configurations: whatever they say, what fits an image is asked for at once, and a part of a ring opens no more than all of it.
 pub fn keyring(bytes: &[u8]) {
     let places = [("docker.io", "library/nginx"), ("a.corp:5000", "team/app"), ("[::1]:5000", "x")];

@@ -23,6 +23,7 @@ use service_core::edge::{
 use service_core::known::Knowledge;
 use service_core::logs::names;
 use service_core::role::{Reload, Role, Running, Shared, Start};
+use service_core::share::Share;
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -109,6 +110,7 @@ impl App {
         };
         register_process(&mut metrics, FEATURES);
         let edge = EdgeMetrics::register(&mut metrics);
+        edge.room().resize(Share::found(None).room_bytes());
         let runtime = Arc::new(Heartbeat::new("runtime"));
         app.background.spawn(Arc::clone(&runtime).keep_on());
         // Bound before a watch starts, so that a port in use is found before any request was sent.

@@ -62,6 +62,7 @@ impl Generations {
         let (metrics, registry_metrics) = (AdmissionMetrics::register(registry), RegistryMetrics::register(registry));
         let validation_metrics = ValidationMetrics::register(registry);
         let share = Share::found(config.admission.as_ref().and_then(|settings| settings.max_held_bytes));
+        start.edge.room().resize(share.room_bytes());
         let client = client(config, config.kubeconfig.as_deref(), &share, &metrics, &registry_metrics)?;
         let known = start.known.clone();
         let approvals = Approvals::new(&config.policy.verdicts, &config.resolve, Arc::clone(&validation_metrics));

@@ -95,6 +95,11 @@ impl Share {
         self.bytes
     }
 
+    /// What open calls may hold beside the share, on all listeners together, bytes: an eighth as much.
+    pub fn room_bytes(&self) -> usize {
+        self.bytes / 8
+    }
+
     /// The part of reviews.
     pub fn reviews(&self) -> &Arc<ReviewMemory> {
         &self.reviews

@@ -1,29 +1,37 @@
 //! One connection: handshake, HTTP/1.1 or HTTP/2, and its end in each phase of the process.
 //!
-//! Owns what is spoken. A connection that has to make room finishes the call under way and goes.
+//! Owns what is spoken. A connection that has to make room finishes the call under way and goes. An open call holds room until its answer
+//! is taken (`room`, `owed`).
 
 use std::convert::Infallible;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use http::{HeaderValue, Request, Version, header};
+use http::{HeaderValue, Request, Response, StatusCode, Version, header};
+use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::drain::Phase;
+use super::frames::Frames;
 use super::metrics::ListenerMetrics;
+use super::owed::{Debt, Owed, Streams};
 use super::peer::{Accounts, Peer};
+use super::room::{NoRoom, head_bytes};
 use super::slots::{Calls, Slot};
+use super::standing::{Standing, Timer, Unread, attend};
 use super::stream::TlsStream;
 use super::tls::{ClientCertificate, Refusal, ServerTls};
+use super::watched::Watched;
 use super::way::{Answer, Handler};
 use crate::logs::Throttle;
 
@@ -39,6 +47,10 @@ const HTTP1_BUFFER_BYTES: usize = 32 << 10;
 const HTTP2_STREAMS_MAX: u32 = 250;
 /// Flow-control windows of a stream: an ordinary review arrives without waiting for an update.
 const HTTP2_WINDOW_BYTES: u32 = 256 << 10;
+/// Bytes of a head as HTTP/2 counts them (RFC 9113, section 10.5.1); kube-apiserver's has less than 2 KiB. hyper answers a longer one with
+/// 431, and ends the connection at four times as much, decoded or not.
+const HTTP2_HEAD_BYTES: u32 = 8 << 10;
+const HTTP2_HEAD_BYTES_MOST: usize = 4 * HTTP2_HEAD_BYTES as usize;
 /// A PING after so long without a frame, and so long for its answer.
 const HTTP2_PING: Duration = Duration::from_secs(30);
 /// How long a connection that makes room may take to say goodbye when no call is under way.
@@ -66,8 +78,8 @@ enum End {
 pub(super) async fn serve(tcp: TcpStream, address: IpAddr, slot: Slot, shared: &Shared, phase: watch::Receiver<Phase>) {
     let Some(tls) = &shared.tls else {
         slot.established();
-        let handler = answering(&shared.handler, shared.accounts.peer(address, None), slot.calls());
-        return serve_http1(tcp, handler, phase, &slot).await;
+        let caller = Caller::new(shared, shared.accounts.peer(address, None), &slot);
+        return serve_http1(tcp, caller, phase, &slot).await;
     };
     let generation = tls.generation();
     let stream = tokio::select! {
@@ -99,12 +111,27 @@ pub(super) async fn serve(tcp: TcpStream, address: IpAddr, slot: Slot, shared: &
         },
     };
     slot.established();
-    let handler = answering(&shared.handler, peer, slot.calls());
+    let caller = Caller::new(shared, peer, &slot);
     if stream.protocol() == Some(b"h2") {
-        serve_http2(stream, handler, phase, &slot).await;
+        serve_http2(stream, caller, phase, &slot).await;
     } else {
-        serve_http1(stream, handler, phase, &slot).await;
+        serve_http1(stream, caller, phase, &slot).await;
     }
+}
+
+/// Serves HTTP/2 over bytes that need no socket and no handshake.
+#[cfg(any(test, feature = "fuzz"))]
+pub(super) async fn serve_http2_of<I>(
+    io: I,
+    address: IpAddr,
+    slot: Slot,
+    shared: &Shared,
+    phase: watch::Receiver<Phase>,
+) where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let caller = Caller::new(shared, shared.accounts.peer(address, None), &slot);
+    serve_http2(io, caller, phase, &slot).await;
 }
 
 fn handshake_failed(shared: &Shared, address: IpAddr, error: &std::io::Error) {
@@ -131,40 +158,86 @@ fn client_refused(shared: &Shared, address: IpAddr, reason: Refusal, error: &str
     }
 }
 
-/// The handler with the peer filled in, which counts its calls.
-fn answering(
-    handler: &Handler,
+/// The client of a connection, with what its calls need.
+struct Caller {
+    handler: Handler,
     peer: Arc<Peer>,
     calls: Calls,
-) -> impl Fn(Request<Incoming>) -> AnswerOf + Clone + Send + Sync + use<> {
-    let handler = Arc::clone(handler);
-    move |request| AnswerOf { call: calls.begin(), answer: handler(request, Arc::clone(&peer)) }
+    standing: Arc<Standing>,
+    metrics: ListenerMetrics,
 }
 
-/// An answer under way and the call that it belongs to.
-struct AnswerOf {
-    call: super::slots::Call,
-    answer: BoxFuture<'static, Answer>,
-}
+impl Caller {
+    fn new(shared: &Shared, peer: Arc<Peer>, slot: &Slot) -> Self {
+        let metrics = shared.metrics.clone();
+        let standing = Arc::new(Standing::new(metrics.clone()));
+        // Its certificate shows more than a request does.
+        if peer.client().is_some() {
+            standing.show();
+        }
+        Self { handler: Arc::clone(&shared.handler), peer, calls: slot.calls(), standing, metrics }
+    }
 
-impl AnswerOf {
-    async fn finish(self) -> Answer {
-        let response = self.answer.await;
-        drop(self.call);
-        response
+    /// Begins a call when there is room for it.
+    fn call(&self, request: Request<Incoming>) -> Result<AnswerOf, NoRoom> {
+        let found = if self.standing.may_open(self.calls.open()) {
+            self.metrics.room().hold(&self.peer, head_bytes(&request))
+        } else {
+            Err(NoRoom::Unproven)
+        };
+        let hold = found.inspect_err(|reason| {
+            self.standing.refuse();
+            self.metrics.call_refused(*reason);
+        })?;
+        let debt = Debt::new(hold, Arc::clone(&self.standing), self.calls.begin());
+        Ok(AnswerOf { answer: (self.handler)(request, Arc::clone(&self.peer)), debt })
     }
 }
 
-async fn serve_http1<I, H>(io: I, handler: H, mut phase: watch::Receiver<Phase>, slot: &Slot)
+/// An answer under way, and what its call holds.
+struct AnswerOf {
+    answer: BoxFuture<'static, Answer>,
+    debt: Debt,
+}
+
+impl AnswerOf {
+    async fn finish(mut self) -> Response<Owed> {
+        let answer = self.answer.await;
+        let bytes = answer.body().size_hint().exact().unwrap_or(u64::MAX);
+        match self.debt.answer(usize::try_from(bytes).unwrap_or(usize::MAX)) {
+            Ok(()) => answer.map(|body| Owed::new(body, self.debt)),
+            // The call has done its work, so the client is not told to send it again.
+            Err(_) => nothing(StatusCode::SERVICE_UNAVAILABLE),
+        }
+    }
+}
+
+/// An answer without a body.
+fn nothing(status: StatusCode) -> Response<Owed> {
+    let mut response = Response::new(Owed::nothing());
+    *response.status_mut() = status;
+    response
+}
+
+/// The answer to a call for which there is no room.
+fn shed() -> Response<Owed> {
+    let mut response = nothing(StatusCode::TOO_MANY_REQUESTS);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+async fn serve_http1<I>(io: I, caller: Caller, mut phase: watch::Receiver<Phase>, slot: &Slot)
 where
     I: AsyncRead + AsyncWrite + Unpin,
-    H: Fn(Request<Incoming>) -> AnswerOf,
 {
-    let now = phase.clone();
+    let (now, standing) = (phase.clone(), Arc::clone(&caller.standing));
     let service = service_fn(move |request: Request<Incoming>| {
-        let (answer, now) = (handler(request), now.clone());
+        let (called, now) = (caller.call(request), now.clone());
         async move {
-            let mut response = answer.finish().await;
+            let mut response = match called {
+                Ok(answer) => answer.finish().await,
+                Err(_) => shed(),
+            };
             // Asked after the work: a call that was under way when the signal came also ends its connection.
             if *now.borrow() >= Phase::Draining && response.version() == Version::HTTP_11 {
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -176,42 +249,52 @@ where
         .timer(TokioTimer::new())
         .header_read_timeout(IDLE_MAX)
         .max_buf_size(HTTP1_BUFFER_BYTES)
-        .serve_connection(TokioIo::new(io), service);
+        .serve_connection(TokioIo::new(Watched::new(io, None, &standing)), service);
     let mut connection = std::pin::pin!(connection);
+    let mut timer = None;
     let end = tokio::select! {
-        result = connection.as_mut() => return log(result),
+        result = attend(connection.as_mut(), &standing, &mut timer) => return log(result),
         // An idle connection stays open while draining: closing it could cut a call that is on its way.
         _ = phase.wait_for(|phase| *phase >= Phase::Stopping) => End::Phase,
         () = slot.given_up() => End::GivenUp,
     };
     connection.as_mut().graceful_shutdown();
-    finish(connection, &end, slot).await;
+    finish(connection, &end, slot, (&standing, &mut timer)).await;
 }
 
-async fn serve_http2<I, H>(io: I, handler: H, phase: watch::Receiver<Phase>, slot: &Slot)
+async fn serve_http2<I>(io: I, caller: Caller, phase: watch::Receiver<Phase>, slot: &Slot)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    H: Fn(Request<Incoming>) -> AnswerOf + Clone + Send + Sync + 'static,
 {
+    let standing = Arc::clone(&caller.standing);
     let service = service_fn(move |request: Request<Incoming>| {
-        let answer = handler(request);
-        async move { Ok::<_, Infallible>(answer.finish().await) }
+        let called = caller.call(request);
+        async move {
+            match called {
+                Ok(answer) => Ok(answer.finish().await),
+                // Nothing was done, and the client may send it again at once (RFC 9113, section 8.7).
+                Err(_) => Err(h2::Error::from(h2::Reason::REFUSED_STREAM)),
+            }
+        }
     });
-    let connection = http2::Builder::new(TokioExecutor::new())
+    let frames = Frames::new(HTTP2_HEAD_BYTES_MOST);
+    let connection = http2::Builder::new(Streams(Arc::clone(&standing)))
         .timer(TokioTimer::new())
         .max_concurrent_streams(HTTP2_STREAMS_MAX)
+        .max_header_list_size(HTTP2_HEAD_BYTES)
         .initial_stream_window_size(HTTP2_WINDOW_BYTES)
         .keep_alive_interval(HTTP2_PING)
-        .serve_connection(TokioIo::new(io), service);
+        .serve_connection(TokioIo::new(Watched::new(io, Some(frames), &standing)), service);
     let mut connection = std::pin::pin!(connection);
+    let mut timer = None;
     let end = tokio::select! {
-        result = connection.as_mut() => return log(result),
+        result = attend(connection.as_mut(), &standing, &mut timer) => return log(result),
         // GOAWAY tells the client to take another connection for the next call and loses none.
         () = goaway(phase, slot) => End::Phase,
         () = slot.given_up() => End::GivenUp,
     };
     connection.as_mut().graceful_shutdown();
-    finish(connection, &end, slot).await;
+    finish(connection, &end, slot, (&standing, &mut timer)).await;
 }
 
 /// Ready when a client over HTTP/2 should go elsewhere: while draining, but not before it has brought the call for which
@@ -225,12 +308,12 @@ async fn goaway(mut phase: watch::Receiver<Phase>, slot: &Slot) {
 }
 
 /// Waits for the calls under way; a connection that makes room and has none is cut when it does not go by itself.
-async fn finish<C>(mut connection: std::pin::Pin<&mut C>, end: &End, slot: &Slot)
+async fn finish<C>(mut connection: Pin<&mut C>, end: &End, slot: &Slot, (standing, timer): (&Standing, &mut Timer))
 where
     C: Future<Output = Result<(), hyper::Error>>,
 {
     loop {
-        match timeout(GOODBYE_MAX, connection.as_mut()).await {
+        match timeout(GOODBYE_MAX, attend(connection.as_mut(), standing, timer)).await {
             Ok(result) => return log(result),
             Err(_) if matches!(end, End::GivenUp) && !slot.is_busy() => return,
             Err(_) => {}
@@ -238,8 +321,14 @@ where
     }
 }
 
-fn log(result: Result<(), hyper::Error>) {
-    if let Err(error) = result {
-        tracing::debug!(name: crate::logs::names::CONNECTION_ENDED, %error, "connection ended");
-    }
+fn log(result: Result<Result<(), hyper::Error>, Unread>) {
+    let error: &dyn std::fmt::Display = match &result {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error,
+        Err(unread) => unread,
+    };
+    tracing::debug!(name: crate::logs::names::CONNECTION_ENDED, %error, "connection ended");
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,14 @@
 //! The counts of listeners. Labels are closed lists: the listener's name and a reason.
 
+use std::sync::Arc;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use super::room::{NoRoom, Room};
 use super::slots::Reason;
 use super::tls::Refusal;
 
@@ -20,7 +23,13 @@ struct ByReason {
     reason: &'static str,
 }
 
-/// The counts of all listeners.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByCut {
+    listener: &'static str,
+    what: &'static str,
+}
+
+/// The counts of all listeners, and the room that they share.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     open: Family<ByListener, Gauge>,
@@ -28,6 +37,9 @@ pub struct Metrics {
     refused: Family<ByReason, Counter>,
     handshakes: Family<ByReason, Counter>,
     clients_refused: Family<ByReason, Counter>,
+    calls_refused: Family<ByReason, Counter>,
+    cut: Family<ByCut, Counter>,
+    room: Arc<Room>,
 }
 
 /// The counts of one listener.
@@ -57,7 +69,18 @@ impl Metrics {
             "Clients whose certificate was refused, in a handshake or on an open connection, by reason",
             metrics.clients_refused.clone(),
         );
+        sub.register("calls_refused", "Calls for which there was no memory", metrics.calls_refused.clone());
+        sub.register(
+            "cut",
+            "Streams and connections that were ended because their peers took no answers or sent floods of frames",
+            metrics.cut.clone(),
+        );
         metrics
+    }
+
+    /// The room for the open calls of all listeners.
+    pub fn room(&self) -> &Arc<Room> {
+        &self.room
     }
 
     /// The counts of the listener `name`.
@@ -91,6 +114,21 @@ impl ListenerMetrics {
     /// A handshake failed; `reason` is one of a closed list.
     pub fn handshake_failed(&self, reason: &'static str) {
         self.all.handshakes.get_or_create(&self.by(reason)).inc();
+    }
+
+    /// The room for open calls.
+    pub(super) fn room(&self) -> &Arc<Room> {
+        &self.all.room
+    }
+
+    /// A call found no room.
+    pub(super) fn call_refused(&self, reason: NoRoom) {
+        self.all.calls_refused.get_or_create(&self.by(reason.name())).inc();
+    }
+
+    /// A stream or connection was ended because of its peer; `what` is one of a closed list.
+    pub(super) fn cut(&self, what: &'static str) {
+        self.all.cut.get_or_create(&ByCut { listener: self.listener, what }).inc();
     }
 
     fn by(&self, reason: &'static str) -> ByReason {

@@ -58,6 +58,7 @@ impl Meter {
 struct Account {
     in_flight: Meter,
     held_bytes: Meter,
+    open_bytes: Meter,
 }
 
 /// One caller, as its connection sees it.
@@ -99,6 +100,16 @@ impl Peer {
     /// Gives back what [`Self::try_hold`] took.
     pub fn release(&self, bytes: usize) {
         self.accounts.iter().for_each(|account| account.held_bytes.sub(bytes));
+    }
+
+    /// Counts `bytes` as held by open calls, unless those of the peer would hold more than `max`.
+    pub(super) fn try_open(&self, bytes: usize, max: usize) -> bool {
+        self.charge(|account| &account.open_bytes, bytes, max)
+    }
+
+    /// Gives back what [`Self::try_open`] took.
+    pub(super) fn close(&self, bytes: usize) {
+        self.accounts.iter().for_each(|account| account.open_bytes.sub(bytes));
     }
 
     fn charge(&self, meter: fn(&Account) -> &Meter, amount: usize, max: usize) -> bool {

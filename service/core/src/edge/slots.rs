@@ -261,6 +261,11 @@ pub struct Calls {
 }
 
 impl Calls {
+    /// Calls under way.
+    pub fn open(&self) -> u32 {
+        self.state.calls.load(Ordering::Relaxed)
+    }
+
     /// A call begins.
     pub fn begin(&self) -> Call {
         // Only looked at after the first time: cancelling takes a lock.

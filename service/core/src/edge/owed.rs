@@ -1,0 +1,187 @@
+//! Answers on their way to a socket: what they hold until their last byte is taken, and the end of those that nobody takes.
+//!
+//! hyper gives an answer to its protocol as one piece of data. The piece carries the room of its call, so that the room is free when the
+//! piece is gone: written, or dropped with its stream or connection.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::Full;
+use hyper::rt::Executor;
+use pin_project_lite::pin_project;
+use tokio::time::{Sleep, sleep};
+
+use super::room::{Hold, NoRoom};
+use super::slots::Call;
+use super::standing::Standing;
+
+/// A stream whose answer waits so long for its window is reset.
+const UNREAD_MAX: Duration = Duration::from_secs(5);
+/// An answer has moved when so much of it was taken.
+const MOVED_BYTES: usize = 16 << 10;
+
+thread_local! {
+    /// An answer was given to hyper while the current stream was polled.
+    static IS_GIVEN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What an open call holds.
+#[derive(Debug)]
+pub(super) struct Debt {
+    hold: Hold,
+    standing: Arc<Standing>,
+    _call: Call,
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(super) struct Owed {
+    body: Full<Bytes>,
+    debt: Option<Debt>,
+}
+
+/// The bytes of an answer that are still to be taken.
+#[derive(Debug)]
+pub(super) struct Piece {
+    bytes: Bytes,
+    moved_bytes: usize,
+    /// With the turn in which it moved last.
+    debt: Option<(Debt, u32)>,
+}
+
+impl Debt {
+    pub(super) fn new(hold: Hold, standing: Arc<Standing>, call: Call) -> Self {
+        Self { hold, standing, _call: call }
+    }
+
+    /// Holds an answer of `bytes` in place of the head.
+    pub(super) fn answer(&mut self, bytes: usize) -> Result<(), NoRoom> {
+        self.hold.answer(bytes)
+    }
+}
+
+impl Owed {
+    /// The body of the answer of a call.
+    pub(super) fn new(body: Full<Bytes>, debt: Debt) -> Self {
+        Self { body, debt: Some(debt) }
+    }
+
+    /// No body, of a call that was refused.
+    pub(super) fn nothing() -> Self {
+        Self { body: Full::default(), debt: None }
+    }
+}
+
+impl Body for Owed {
+    type Data = Piece;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Piece>, Infallible>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let debt = self.debt.take();
+        Poll::Ready(frame.map(|frame| {
+            frame.map(|frame| {
+                IS_GIVEN.set(true);
+                frame.map_data(|bytes| Piece::new(bytes, debt))
+            })
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Piece {
+    fn new(bytes: Bytes, debt: Option<Debt>) -> Self {
+        let debt = debt.map(|debt| {
+            let turn = debt.standing.begin();
+            (debt, turn)
+        });
+        Self { bytes, moved_bytes: 0, debt }
+    }
+}
+
+impl Buf for Piece {
+    fn remaining(&self) -> usize {
+        self.bytes.remaining()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.bytes.chunk()
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes.advance(count);
+        self.moved_bytes += count;
+        if self.moved_bytes >= MOVED_BYTES
+            && let Some((debt, turn)) = &mut self.debt
+        {
+            self.moved_bytes = 0;
+            debt.standing.move_on(turn);
+        }
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        if let Some((debt, turn)) = &self.debt {
+            debt.standing.end(*turn);
+        }
+    }
+}
+
+/// Runs the streams of an HTTP/2 connection.
+#[derive(Debug, Clone)]
+pub(super) struct Streams(pub Arc<Standing>);
+
+impl<F> Executor<F> for Streams
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        tokio::spawn(Taken { stream, timer: None, standing: Arc::clone(&self.0) });
+    }
+}
+
+pin_project! {
+    /// A stream until its answer is taken. Dropped before, hyper resets it.
+    struct Taken<F> {
+        #[pin]
+        stream: F,
+        timer: Option<Pin<Box<Sleep>>>,
+        standing: Arc<Standing>,
+    }
+}
+
+impl<F: Future<Output = ()>> Future for Taken<F> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.project();
+        IS_GIVEN.set(false);
+        if this.stream.poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        // hyper has the answer and waits for a window; until then nothing of it was taken.
+        if IS_GIVEN.get() {
+            *this.timer = Some(Box::pin(sleep(UNREAD_MAX)));
+        }
+        if let Some(timer) = this.timer {
+            ready!(timer.as_mut().poll(cx));
+            this.standing.cut("stream");
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+}

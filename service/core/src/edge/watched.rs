@@ -1,0 +1,88 @@
+//! The bytes of a connection between TLS and hyper: frames that are floods, and a socket that takes nothing.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+
+use super::frames::{Flood, Frames};
+use super::standing::Standing;
+
+/// A stream that is looked at on its way.
+pub(super) struct Watched<S> {
+    stream: S,
+    /// With HTTP/2.
+    frames: Option<Frames>,
+    standing: Arc<Standing>,
+}
+
+impl<S> Watched<S> {
+    pub(super) fn new(stream: S, frames: Option<Frames>, standing: &Arc<Standing>) -> Self {
+        Self { stream, frames, standing: Arc::clone(standing) }
+    }
+
+    fn wrote(&mut self, poll: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        self.standing.takes(poll.is_ready());
+        if let (Some(frames), Poll::Ready(Ok(count))) = (&mut self.frames, &poll) {
+            frames.sent(*count);
+        }
+        poll
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let before = out.filled().len();
+        ready!(Pin::new(&mut this.stream).poll_read(cx, out))?;
+        let Some(frames) = &mut this.frames else { return Poll::Ready(Ok(())) };
+        let seen = frames.read(&out.filled()[before..], Instant::now).and_then(|is_whole| {
+            if is_whole {
+                this.standing.show();
+            }
+            if this.standing.is_hopeless() { Err(Flood::Frames) } else { Ok(()) }
+        });
+        match seen {
+            Ok(()) => Poll::Ready(Ok(())),
+            Err(flood) => {
+                this.standing.cut("flood");
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, flood)))
+            }
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let poll = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.wrote(poll)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let poll = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.wrote(poll)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let poll = Pin::new(&mut self.stream).poll_flush(cx);
+        self.standing.takes(poll.is_ready());
+        poll
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let poll = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.standing.takes(poll.is_ready());
+        poll
+    }
+}
