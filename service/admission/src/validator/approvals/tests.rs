@@ -199,3 +199,40 @@ async fn a_shared_value_that_is_none_is_asked_for() {
     assert_eq!(approvals.ask(&validator, question("d")).await, Ok(approval()));
     assert_eq!(script.asked(), 1);
 }
+
+/// Takes the time of a question in one of two ways: it waits for a peer, or for itself.
+struct Late {
+    for_a_peer: bool,
+}
+
+impl Validator for Late {
+    fn validate(self: Arc<Self>, _: Question) -> BoxFuture<'static, Answer> {
+        async move {
+            let _listening = if self.for_a_peer { service_core::wire::Silence::listen() } else { None };
+            std::future::pending().await
+        }
+        .boxed()
+    }
+
+    fn generation(&self) -> std::borrow::Cow<'_, str> {
+        "late".into()
+    }
+
+    fn relevant(&self, _: &str, _: &str, keyring: &Keyring) -> Keyring {
+        keyring.clone()
+    }
+}
+
+/// Time that runs out here is no failure of a registry, whichever ends first: the review or the question.
+#[tokio::test(start_paused = true)]
+async fn who_was_waited_for_says_whose_failure_it_is() {
+    for (for_a_peer, class) in [(true, Class::Unavailable), (false, Class::Busy)] {
+        for seconds in [1, 20] {
+            let mut question = question("d");
+            question.deadline = Instant::now() + Duration::from_secs(seconds);
+            let validator: Arc<dyn Validator> = Arc::new(Late { for_a_peer });
+            let failure = approvals("").ask(&validator, question).await.unwrap_err();
+            assert_eq!(failure.class, class, "{seconds} s: {failure}");
+        }
+    }
+}
