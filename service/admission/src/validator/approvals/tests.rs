@@ -85,7 +85,8 @@ async fn asked_twice(answer: Answer) -> usize {
 async fn good_and_definitely_bad_verdicts_are_remembered_and_doubts_never() {
     assert_eq!(asked_twice(Ok(approval())).await, 1);
     for class in Class::ALL {
-        let definite = [Class::NotFound, Class::Unsigned, Class::Invalid, Class::Mismatch].contains(&class);
+        let definite = [Class::NotFound, Class::Unsigned, Class::Invalid, Class::Mismatch, Class::TooMuchEvidence];
+        let definite = definite.contains(&class);
         assert_eq!(asked_twice(Err(failure(class))).await, if definite { 1 } else { 2 }, "{class}");
     }
 }
@@ -129,10 +130,10 @@ async fn who_hangs_or_panics_is_a_doubt_of_every_caller_and_of_no_later_one() {
     Arc::get_mut(&mut script).unwrap().takes = Duration::from_hours(1);
     let validator: Arc<dyn Validator> = script.clone();
     let answer = approvals.ask(&validator, question("d")).await;
-    assert_eq!(answer.unwrap_err().class, Class::Unavailable);
+    assert_eq!(answer.unwrap_err().class, Class::Busy);
     let hasty = Question { deadline: Instant::now() + Duration::from_millis(50), ..question("d") };
     let started = Instant::now();
-    assert_eq!(approvals.ask(&validator, hasty).await.unwrap_err().class, Class::Unavailable);
+    assert_eq!(approvals.ask(&validator, hasty).await.unwrap_err().class, Class::Busy);
     assert!(started.elapsed() < Duration::from_millis(60), "the deadline of the review counts");
     let validator: Arc<dyn Validator> = Script::new("panics", Ok(approval()));
     assert_eq!(approvals.ask(&validator, question("d")).await.unwrap_err().class, Class::Internal);
