@@ -72,7 +72,8 @@ fn a_rule_beside_the_default_validator_says_whether_it_asks() {
 /// A validator of signatures that no rule asks verifies nothing, and that is said.
 #[test]
 fn validators_that_no_rule_asks_are_named() {
-    let unasked = |text: &str| Config::parse(text, Path::new("x.yaml")).unwrap().unasked();
+    let parse = service_admission::config::Config::parse;
+    let unasked = |text: &str| parse(text, Path::new("x.yaml")).unwrap().unasked();
     let root = format!("{{name: default, key: {PEM}}}");
     let said = unasked(&text(&root, "", "{pattern: '*', mode: resolve}"));
     assert_eq!(
