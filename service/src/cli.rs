@@ -298,7 +298,9 @@ fn answer(question: &Question) -> anyhow::Result<String> {
         Question::Check { config } => {
             let loaded = config::load(config)?;
             ROLES.iter().try_for_each(|role| role.check(&loaded))?;
-            Ok(format!("{}: ok\n", config.display()))
+            let notes = ROLES.iter().flat_map(|role| role.notes(&loaded));
+            let said: String = notes.map(|note| format!("{}: {note}\n", config.display())).collect();
+            Ok(format!("{said}{}: ok\n", config.display()))
         }
         #[cfg(feature = "manager")]
         Question::Explain { image, namespace, config } => {

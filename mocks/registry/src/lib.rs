@@ -163,7 +163,8 @@ impl Server {
             bytes_each: config.max_upload_bytes,
             idle: config.upload_idle,
         };
-        let state = State { store: store::Store::new(config.max_bytes), uploads: uploads::Uploads::new(limits) };
+        let state =
+            State { store: store::Store::new(config.max_bytes), uploads: uploads::Uploads::new(limits), bodies: 0 };
         let shared = Arc::new(Shared {
             epoch: config.epoch,
             secure: tls.is_some(),

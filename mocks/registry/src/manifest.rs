@@ -63,7 +63,18 @@ struct Descriptor {
     urls: Vec<String>,
 }
 
+/// What a value of JSON takes beside its texts, and an entry of an object beside key and value.
+const VALUE_BYTES: u64 = 32;
+const ENTRY_BYTES: u64 = 64;
+
 impl Manifest {
+    /// Bytes that it holds: its text, and what was read out of it.
+    pub(super) fn held_bytes(&self) -> u64 {
+        let digests = self.blobs.iter().chain(&self.manifests);
+        let digests: u64 = digests.map(|digest| VALUE_BYTES + digest.as_str().len() as u64).sum();
+        self.bytes.len() as u64 + digests + held_by_entries(&self.annotations)
+    }
+
     /// Reads a pushed manifest. `content_type` is the header; the body must not contradict it.
     pub(super) fn read(content_type: Option<&str>, bytes: Bytes) -> Result<Self, Refusal> {
         let invalid = |reason: String| Refusal::new(Code::ManifestInvalid).detail(reason);
@@ -114,6 +125,20 @@ impl Manifest {
         }
         descriptor
     }
+}
+
+fn held_by_entries(object: &Map<String, Value>) -> u64 {
+    object.iter().map(|(key, value)| ENTRY_BYTES + key.len() as u64 + held(value)).sum()
+}
+
+fn held(value: &Value) -> u64 {
+    let inside = match value {
+        Value::String(text) => text.len() as u64,
+        Value::Array(list) => list.iter().map(held).sum(),
+        Value::Object(object) => held_by_entries(object),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    VALUE_BYTES + inside
 }
 
 #[cfg(test)]

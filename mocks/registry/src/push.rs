@@ -14,8 +14,7 @@ use super::digest::Digest;
 use super::manifest::{self, Manifest};
 use super::refusal::{Code, Refusal};
 use super::route::{Reference, is_name};
-use super::shared::{Asked, Shared, collect, next_piece};
-use super::store::Full;
+use super::shared::{Asked, Shared, collect, full, next_piece};
 use super::uploads::{Range, Trouble};
 
 const UPLOAD_ID: HeaderName = HeaderName::from_static("docker-upload-uuid");
@@ -105,7 +104,8 @@ pub(super) async fn manifest(
     reference: &Reference,
     body: Incoming,
 ) -> Result<Response<Body>, Refusal> {
-    let bytes = collect(shared, body, manifest::BYTES_MAX).await?;
+    let collected = collect(shared, body, manifest::BYTES_MAX).await?;
+    let bytes = collected.bytes.clone();
     let tag = match reference {
         Reference::Tag(tag) => Some(tag.as_str()),
         Reference::Digest(digest) if digest.matches(&bytes) => None,
@@ -181,8 +181,8 @@ async fn write(
     let mut writing = Writing { shared, name, id, open: true };
     while let Some(piece) = next_piece(shared, &mut body).await? {
         let mut state = shared.state.lock();
-        let elsewhere = state.uploads.bytes();
-        state.store.fits(piece.len() as u64, elsewhere).map_err(full)?;
+        let grows = state.uploads.growth(id, name, piece.len()).map_err(refused)?;
+        state.fits(grows)?;
         state.uploads.append(id, name, &piece, shared.now()).map_err(refused)?;
     }
     writing.open = false;
@@ -232,10 +232,6 @@ fn refuse(trouble: &Trouble, name: &str, id: &str) -> Refusal {
         }
         Trouble::WrongDigest => Code::DigestInvalid.into(),
     }
-}
-
-fn full(full: Full) -> Refusal {
-    Refusal::new(Code::Denied).message(full.to_string())
 }
 
 fn deletable(shared: &Shared) -> Result<(), Refusal> {

@@ -211,7 +211,7 @@ async fn work(shared: &Shared, asked: &Asked, ask: &Ask<'_>, body: Incoming) -> 
 async fn token(shared: &Shared, asked: &Asked, body: Incoming) -> Result<Response<Body>, Refusal> {
     let request = if asked.parts.method == Method::POST {
         let form = collect(shared, body, TOKEN_FORM_BYTES_MAX).await?;
-        TokenRequest::read(&asked.parts.headers, &pairs(&String::from_utf8_lossy(&form)))
+        TokenRequest::read(&asked.parts.headers, &pairs(&String::from_utf8_lossy(&form.bytes)))
     } else {
         TokenRequest::read(&asked.parts.headers, &asked.query)
     };

@@ -19,7 +19,7 @@ use super::limit::Bucket;
 use super::population;
 use super::refusal::{Code, Refusal};
 use super::requests::Log;
-use super::store::Store;
+use super::store::{Full, Store};
 use super::uploads::Uploads;
 
 /// A body that sends nothing for so long is given up.
@@ -48,6 +48,38 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) store: Store,
     pub(super) uploads: Uploads,
+    /// Bytes of bodies that are being read, or that nobody has stored yet.
+    pub(super) bodies: u64,
+}
+
+/// A body that has been read; it counts until it is dropped.
+pub(super) struct Collected<'s> {
+    pub(super) bytes: Bytes,
+    _held: Held<'s>,
+}
+
+/// Bytes of a body under the cap of the registry.
+struct Held<'s> {
+    shared: &'s Shared,
+    bytes: u64,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.shared.state.lock().bodies -= self.bytes;
+    }
+}
+
+impl State {
+    /// Refuses what does not fit beside what is stored and what is on its way.
+    pub(super) fn fits(&self, wanted_bytes: u64) -> Result<(), Refusal> {
+        self.store.fits(wanted_bytes, self.uploads.bytes() + self.bodies).map_err(full)
+    }
+}
+
+/// The refusal of what does not fit.
+pub(super) fn full(full: Full) -> Refusal {
+    Refusal::new(Code::Denied).message(full.to_string())
 }
 
 /// A request whose head has been read.
@@ -102,17 +134,24 @@ pub(super) async fn next_piece(shared: &Shared, body: &mut Incoming) -> Result<O
 }
 
 /// A whole small body.
-pub(super) async fn collect(shared: &Shared, mut body: Incoming, bytes_max: usize) -> Result<Bytes, Refusal> {
-    let mut all = Vec::new();
+pub(super) async fn collect(shared: &Shared, mut body: Incoming, bytes_max: usize) -> Result<Collected<'_>, Refusal> {
+    let (mut all, mut held) = (Vec::new(), Held { shared, bytes: 0 });
     while let Some(piece) = next_piece(shared, &mut body).await? {
         if all.len() + piece.len() > bytes_max {
             return Err(Refusal::new(Code::SizeInvalid)
                 .status(http::StatusCode::PAYLOAD_TOO_LARGE)
                 .message(format!("the body is larger than {bytes_max} bytes")));
         }
+        // It takes up to twice its bytes while it grows.
+        let wanted = 2 * piece.len() as u64;
+        let mut state = shared.state.lock();
+        state.fits(wanted)?;
+        state.bodies += wanted;
+        held.bytes += wanted;
+        drop(state);
         all.extend_from_slice(&piece);
     }
-    Ok(all.into())
+    Ok(Collected { bytes: all.into(), _held: held })
 }
 
 /// A JSON answer.

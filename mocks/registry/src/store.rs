@@ -12,8 +12,9 @@ use super::digest::Digest;
 use super::manifest::Manifest;
 use super::route::Reference;
 
-/// What an entry of a map costs beside its content, roughly: it makes the cap a bound on small entries too.
-const ENTRY_BYTES: u64 = 256;
+/// What an entry of a map costs beside its content, roughly: it makes the cap a bound on small entries too. A repository is one, and stays
+/// known when it is emptied.
+pub(super) const ENTRY_BYTES: u64 = 256;
 
 /// The registry's content.
 #[derive(Debug)]
@@ -82,7 +83,7 @@ impl Store {
     pub(super) fn put_blob(&mut self, repository: &str, digest: &Digest, bytes: Bytes) -> Result<(), Full> {
         let is_new = !self.blobs.contains_key(digest);
         let wanted = ENTRY_BYTES + if is_new { bytes.len() as u64 } else { 0 };
-        self.fits(wanted, 0)?;
+        self.fits(wanted + self.new_repository(repository), 0)?;
         if is_new {
             self.used_bytes += bytes.len() as u64;
             self.blobs.insert(digest.clone(), Blob { bytes, links: 0 });
@@ -101,7 +102,7 @@ impl Store {
         if self.blob(from, digest).is_none() {
             return Ok(false);
         }
-        self.fits(ENTRY_BYTES, 0)?;
+        self.fits(ENTRY_BYTES + self.new_repository(to), 0)?;
         self.link(to, digest);
         Ok(true)
     }
@@ -135,8 +136,8 @@ impl Store {
         let holder = self.repositories.get(repository);
         let is_new = !holder.is_some_and(|held| held.manifests.contains_key(&manifest.digest));
         let tag_is_new = tag.is_some_and(|tag| !holder.is_some_and(|held| held.tags.contains_key(tag)));
-        let manifest_bytes = if is_new { ENTRY_BYTES + manifest.bytes.len() as u64 } else { 0 };
-        let wanted = manifest_bytes + if tag_is_new { ENTRY_BYTES } else { 0 };
+        let manifest_bytes = if is_new { ENTRY_BYTES + manifest.held_bytes() } else { 0 };
+        let wanted = manifest_bytes + if tag_is_new { ENTRY_BYTES } else { 0 } + self.new_repository(repository);
         self.fits(wanted, 0)?;
         self.used_bytes += wanted;
         let holder = self.repositories.entry(repository.to_owned()).or_default();
@@ -175,7 +176,7 @@ impl Store {
         let tags_before = holder.tags.len();
         holder.tags.retain(|_, target| target != digest);
         let entries = 1 + tags_before - holder.tags.len();
-        self.used_bytes -= manifest.bytes.len() as u64 + ENTRY_BYTES * entries as u64;
+        self.used_bytes -= manifest.held_bytes() + ENTRY_BYTES * entries as u64;
         if let Some(subject) = &manifest.subject
             && let Some(attached) = holder.referrers.get_mut(subject)
         {
@@ -218,7 +219,13 @@ impl Store {
         page(found.filter(wanted), most)
     }
 
+    /// What a repository costs that nobody has pushed to yet.
+    fn new_repository(&self, repository: &str) -> u64 {
+        if self.knows(repository) { 0 } else { ENTRY_BYTES + repository.len() as u64 }
+    }
+
     fn link(&mut self, repository: &str, digest: &Digest) {
+        self.used_bytes += self.new_repository(repository);
         if self.repositories.entry(repository.to_owned()).or_default().blobs.insert(digest.clone()) {
             self.used_bytes += ENTRY_BYTES;
             if let Some(blob) = self.blobs.get_mut(digest) {

@@ -66,6 +66,22 @@ impl Config {
         }
     }
 
+    /// What is said of the validators of signatures that no rule asks, a sentence each.
+    pub fn unasked(&self) -> Vec<String> {
+        let asked = |index: usize| self.policy.rules.iter().any(|rule| rule.validator == Some(index));
+        let unasked = self.validators.iter().enumerate().filter(|(index, validator)| {
+            let says_the_same_of_all = matches!(validator.kind, ValidatorKind::Static { .. });
+            !says_the_same_of_all && !asked(*index)
+        });
+        unasked
+            .map(|(_, Validator { name, .. })| {
+                format!(
+                    "no rule asks the validator `{name}`, so it verifies no image: write `validator: {name}` in a rule"
+                )
+            })
+            .collect()
+    }
+
     /// The sections of `text`, which has no others, as if it had been read from `path`.
     pub fn parse(text: &str, path: &Path) -> Result<Self, Error> {
         File::parse(text, path, KINDS).map(|file| Self::of(&file))
@@ -115,8 +131,8 @@ impl Section for Images {
         Ok(Some(Self { validators, policy, documents: paths }))
     }
 
-    fn overrule(&mut self, environment: &Environment<'_>) -> Result<(), Error> {
-        environment::overrule(&mut self.policy, environment)
+    fn overrule(raw: &mut RawFile, environment: &Environment<'_>) -> Result<(), Error> {
+        environment::overrule(&mut raw.policy, environment)
     }
 
     /// All of it.

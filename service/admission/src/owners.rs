@@ -19,7 +19,7 @@ use super::review::Ask;
 use super::site::Site;
 use super::walk;
 pub use cluster::FromCluster;
-use service_registry::verdicts::{Cache, Flights};
+use service_registry::verdicts::{Cache, Flights, Joined};
 
 /// How long the images of an owner are believed: a rollout of a thousand Pods costs one read, and a template that lost an image
 /// approves it no longer.
@@ -111,7 +111,7 @@ impl Owners {
             return Some(known);
         }
         let (source, known) = (Arc::clone(&self.source), Arc::clone(&self.known));
-        let (flight, _) = self.flights.join(&key.clone(), || {
+        let Joined { flight, .. } = self.flights.join(&key.clone(), || {
             async move {
                 let object = source.read(owner.path, Instant::now() + READ_TIMEOUT).await;
                 let read = object.is_some();

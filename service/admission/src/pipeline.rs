@@ -89,7 +89,8 @@ impl Pipeline {
         &self.metrics
     }
 
-    fn policy(&self) -> &Policy {
+    /// The policy that it treats images by.
+    pub fn policy(&self) -> &Policy {
         self.memo.policy()
     }
 
@@ -238,6 +239,8 @@ impl Pipeline {
         let brought = self.resolver.brought(ask.namespace.as_deref(), pullers, deadline).await;
         let brought = brought.as_ref();
         let queue = self.tenants.queue(ask.namespace.as_deref());
+        let now = Instant::now();
+        let half = now + deadline.saturating_duration_since(now) / 2;
         let mut waiting = asked.into_iter();
         let mut under_way = FuturesUnordered::new();
         loop {
@@ -252,9 +255,14 @@ impl Pipeline {
                     }
                     // A longer wait ends with the answer of whoever is asked then.
                     let _place = timeout_at(deadline, queue.acquire()).await;
+                    let waited = Instant::now() > half;
                     let _turn = self.tenants.turn(asked);
                     let _held = self.memory.image().ok_or(Full)?;
-                    Ok((image, self.answered(&treatment, brought, deadline).await))
+                    let mut answer = self.answered(&treatment, brought, deadline).await;
+                    if let (true, Some((Err(failure), ..))) = (waited, &mut answer) {
+                        waited_too_long(failure);
+                    }
+                    Ok((image, answer))
                 });
             }
             let Some(asked) = under_way.next().await else { break };
@@ -311,5 +319,15 @@ impl Pipeline {
             );
         }
         decision
+    }
+}
+
+/// Who had to wait for most of a review's time cannot tell a registry that does not answer from one that had no time to.
+fn waited_too_long(failure: &mut Failure) {
+    if failure.class == Class::Unavailable && !failure.unasked {
+        failure.class = Class::Busy;
+        let most = IMAGES_AT_ONCE;
+        failure.cause +=
+            &format!("; it had waited, because {most} images of its namespace are asked about at one time");
     }
 }

@@ -30,6 +30,8 @@ pub struct Policy {
     validators: Vec<Option<String>>,
     /// Whether any rule looks at images that nobody changed, so that the others need not be asked.
     rechecks: bool,
+    /// What is said of validators that no rule asks.
+    unasked: Vec<String>,
 }
 
 /// How [`RuleName::BuiltIn`] displays.
@@ -75,7 +77,7 @@ pub enum Treatment {
     Resolve {
         /// The question to the registry.
         reference: Reference,
-        /// [`Reference::canonical`] of it.
+        /// [`Reference::as_asked`] of it.
         name: String,
         /// The rule that says so.
         rule: RuleName,
@@ -84,7 +86,7 @@ pub enum Treatment {
     Verify {
         /// Of what.
         target: Target,
-        /// [`Reference::canonical`] of a tag.
+        /// [`Reference::as_asked`] of a tag.
         name: String,
         /// The rule that says so.
         rule: RuleName,
@@ -114,6 +116,7 @@ impl Policy {
             approvals: rules.iter().map(approval).collect(),
             validators: rules.iter().map(|rule| validator(rule).map(|validator| validator.name.clone())).collect(),
             rechecks: rules.iter().any(|rule| rule.recheck == Recheck::Always),
+            unasked: config.unasked(),
             settings: config.policy.clone(),
         }
     }
@@ -153,7 +156,7 @@ impl Policy {
             return Treatment::LeaveAlone;
         }
         match parsed.into_reference() {
-            Ok(reference) => Treatment::Resolve { name: reference.canonical(), reference, rule },
+            Ok(reference) => Treatment::Resolve { name: reference.as_asked(), reference, rule },
             Err(error) => refuse(Class::Misconfigured, error.to_string(), rule),
         }
     }
@@ -162,7 +165,7 @@ impl Policy {
         match image.digest.as_deref() {
             None => match image.into_reference() {
                 Ok(reference) => {
-                    let (name, pin) = (reference.canonical(), self.mode(rule) == Mode::VerifyAndPin);
+                    let (name, pin) = (reference.as_asked(), self.mode(rule) == Mode::VerifyAndPin);
                     Treatment::Verify { target: Target::Tag(reference), name, rule, pin }
                 }
                 Err(error) => refuse(Class::Misconfigured, error.to_string(), rule),
@@ -184,6 +187,11 @@ impl Policy {
         self.rechecks && self.recheck(self.rule_of_text(image)) == Recheck::Always
     }
 
+    /// What is said of validators of signatures that no rule asks, a sentence each.
+    pub fn unasked(&self) -> &[String] {
+        &self.unasked
+    }
+
     /// Whether images under `rule` are only reported.
     pub fn detects(&self, rule: RuleName) -> bool {
         self.settings.detection || self.mode(rule) == Mode::Detect
@@ -194,9 +202,15 @@ impl Policy {
         self.settings.resources == Resources::PodsOnly
     }
 
-    /// Whether what an owner has already is let in with its child.
+    /// Whether what an owner has already may be let in with its child at all. With `podsOnly` owners are let in unseen.
     pub fn approves_children(&self) -> bool {
-        self.settings.child_approval
+        self.settings.child_approval && !self.judges_pods_only()
+    }
+
+    /// Whether an owner's image under `rule` says that somebody has verified it. Where a failure may let an image in, or nothing is refused, it may be there without.
+    pub fn is_inherited(&self, rule: RuleName) -> bool {
+        let lets_in = |class: &Class| self.action(rule, *class) == Action::Allow;
+        self.approves_children() && !self.detects(rule) && !Class::OF_SIGNATURES.iter().any(lets_in)
     }
 
     /// Why nothing in `namespace` is looked at, if so; reads after "exempt:".
@@ -354,8 +368,8 @@ fn named(actions: OnFailure, class: Class) -> Option<Action> {
         Class::Unsigned => actions.unsigned,
         Class::Invalid => actions.invalid,
         Class::Mismatch => actions.mismatch,
-        // The rule itself says deny.
-        Class::Denied => None,
+        // The rule itself says deny; and limits of ours are for nobody to choose.
+        Class::Denied | Class::TooMuchEvidence | Class::Busy => None,
     }
 }
 
@@ -371,7 +385,9 @@ fn built_in(class: Class) -> Action {
         | Class::Unsigned
         | Class::Invalid
         | Class::Mismatch
-        | Class::Denied => Action::Deny,
+        | Class::Denied
+        | Class::TooMuchEvidence
+        | Class::Busy => Action::Deny,
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use super::metrics::Metrics;
 use super::walk::Pullers;
 use crate::config;
-use service_registry::verdicts::{Cache, Class, Failure, Flights};
+use service_registry::verdicts::{Cache, Class, Failure, Flights, Joined};
 use service_registry::{Brought, Keyring, PullSecrets, Reference, Registry};
 
 /// The message of a review of which a part panicked; where and why is in the log, by the panic itself.
@@ -130,15 +130,17 @@ impl Resolver {
             return known;
         }
         if deadline <= Instant::now() {
-            return Err(late());
+            return Err(Failure::new(Class::Busy, "no time was left to ask its registry"));
         }
-        let (flight, started) = self.flights.join(&key, || self.ask(key.clone(), reference.clone(), keyring));
+        let Joined { flight, started, silence } =
+            self.flights.join(&key, || self.ask(key.clone(), reference.clone(), keyring));
         if started {
             self.metrics.cache_misses.inc()
         } else {
             self.metrics.joined.inc()
         };
-        timeout_at(deadline, flight).await.unwrap_or_else(|_| Err(late()))
+        let late = |_| Err(Failure::late(&silence, "no answer from the registry before the deadline of this review"));
+        timeout_at(deadline, flight).await.unwrap_or_else(late)
     }
 
     /// The question as a flight: it has the time of one resolution, whatever the deadline of the caller that started it.
@@ -155,7 +157,7 @@ impl Resolver {
                     metrics.panics.inc();
                     Err(Failure::new(Class::Internal, DEFECT))
                 }
-                Err(_elapsed) => Err(Failure::new(Class::Unavailable, "no answer from the registry in time")),
+                Err(_elapsed) => Err(Failure::late_here("no answer from the registry in time")),
             };
             let (ttl, bytes) = match &outcome {
                 Ok(digest) => (Some(ttl), digest.len()),
@@ -168,8 +170,4 @@ impl Resolver {
         }
         .boxed()
     }
-}
-
-fn late() -> Failure {
-    Failure::new(Class::Unavailable, "no answer from the registry before the deadline of this review")
 }

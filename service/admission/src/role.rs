@@ -44,6 +44,10 @@ impl Role for Manager {
         Ok(validator::check(&Config::of(config))?)
     }
 
+    fn notes(&self, config: &File) -> Vec<String> {
+        Config::of(config).unasked()
+    }
+
     fn lend<'a>(&'a self, start: &'a mut Start<'_>) -> anyhow::Result<Option<Lent>> {
         let config = Config::of(start.config);
         let generations = Generations::new(&config, start)?;
@@ -62,6 +66,28 @@ impl Role for Manager {
 struct Part {
     current: Arc<Current>,
     generations: Mutex<Generations>,
+}
+
+/// Whether the validators of the policy are asked by any rule of it.
+struct Asked(Arc<Current>);
+
+impl Probe for Asked {
+    fn name(&self) -> &'static str {
+        "validators"
+    }
+
+    fn note(&self) -> Option<String> {
+        let pipeline = self.0.pipeline();
+        let unasked = pipeline.policy().unasked();
+        (!unasked.is_empty()).then(|| unasked.join("; "))
+    }
+}
+
+/// Says in the log which validators verify nothing.
+fn tell_of_unasked(config: &Config) {
+    for reason in config.unasked() {
+        tracing::warn!(name: service_core::logs::names::VALIDATOR_UNASKED, reason, "a validator is not asked");
+    }
 }
 
 /// Admission of this process.
@@ -95,6 +121,7 @@ fn reload(mut running: Config, part: Arc<Part>) -> Reload {
         };
         if new_trust || !same(&running, &fresh) {
             part.generations.lock().change(&running, &fresh)?;
+            tell_of_unasked(&fresh);
             running = Config { admission: running.admission.take(), kubeconfig: running.kubeconfig.take(), ..fresh };
             trust = now;
         }
@@ -136,7 +163,9 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
         Arc::clone(&tls) as Arc<dyn Probe>,
         Arc::clone(listener.heartbeat()) as _,
         Arc::clone(endpoint.load()) as Arc<dyn Probe>,
+        Arc::new(Asked(Arc::clone(&part.current))) as _,
     ];
+    tell_of_unasked(&config);
     let calls = upkeep.as_ref().map(Upkeep::calls);
     let handler: Handler = Arc::new(move |request, peer| {
         if let Some(calls) = &calls {

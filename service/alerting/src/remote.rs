@@ -93,7 +93,7 @@ impl Remote {
         self.work.metrics.count(NAME, if brought.is_ok() { "sent" } else { "failed" });
         brought.map_err(|why| match why {
             Unanswered::Refused(why) => why,
-            Unanswered::Unavailable(why) => {
+            Unanswered::Unavailable(why) | Unanswered::Busy(why) => {
                 format!("the alert could not be brought to {}: {why}", self.work.settings.url)
             }
         })
@@ -142,7 +142,7 @@ impl Work {
             match brought {
                 Ok(()) => return Ok(()),
                 Err(Unanswered::Refused(why)) => return Err(why),
-                Err(Unanswered::Unavailable(why)) => failed = why,
+                Err(Unanswered::Unavailable(why) | Unanswered::Busy(why)) => failed = why,
             }
             if attempt + 1 < ATTEMPTS {
                 let wait = (RETRY_BASE * (1 << attempt)).mul_f64(rand::rng().random_range(0.5..1.5));

@@ -7,8 +7,19 @@ use serde::Deserialize;
 use service_core::judge::{About, CONTRACT, Ruling, VERIFIED};
 
 /// The classes of failure, a closed list.
-pub const CLASSES: [&str; 9] =
-    ["not-found", "auth", "unavailable", "misconfigured", "internal", "unsigned", "invalid", "mismatch", "denied"];
+pub const CLASSES: [&str; 11] = [
+    "not-found",
+    "auth",
+    "unavailable",
+    "misconfigured",
+    "internal",
+    "unsigned",
+    "invalid",
+    "mismatch",
+    "denied",
+    "too-much-evidence",
+    "busy",
+];
 /// Most signers of an answer; an audit log shows eight.
 const SIGNERS_MAX: usize = 64;
 /// Bytes of a text of somebody else in a sentence of ours.
@@ -61,6 +72,12 @@ pub enum Breach {
     /// What whoever knows the form says.
     #[error("{0}")]
     Other(String),
+    /// Verified, and nobody has signed it.
+    #[error("it answers `verified` and names no signer: who approves says for whom")]
+    NoSigner,
+    /// Verified, and nobody was asked.
+    #[error("it answers `verified` and that nobody was asked (unasked): one of them is wrong")]
+    Unasked,
     /// Without a generation nobody knows how long it may be remembered.
     #[error("it names no generation of its trust: nobody could tell when its answers are out of date")]
     NoGeneration,
@@ -96,7 +113,21 @@ pub fn ruling(status: StatusCode, body: &[u8], digest: &str) -> Result<Ruling, B
     if ruling.generation.is_empty() {
         return Err(Breach::NoGeneration);
     }
+    consistent(&ruling)?;
     Ok(ruling)
+}
+
+/// Refuses an approval that says itself that it is none.
+pub fn consistent(ruling: &Ruling) -> Result<(), Breach> {
+    if ruling.verdict != VERIFIED {
+        Ok(())
+    } else if ruling.unasked {
+        Err(Breach::Unasked)
+    } else if ruling.signers.is_empty() {
+        Err(Breach::NoSigner)
+    } else {
+        Ok(())
+    }
 }
 
 /// Who answers, by `body`.
@@ -162,6 +193,12 @@ mod tests {
             wrong(|value| value["contract"] = 2.into()),
             wrong(|value| value["generation"] = "".into()),
             wrong(|value| value["signers"] = vec![serde_json::json!({"name": "n", "evidence": "e"}); 65].into()),
+            wrong(|value| value["verdict"] = VERIFIED.into()),
+            wrong(|value| {
+                value["verdict"] = VERIFIED.into();
+                value["signers"] = serde_json::json!([{"name": "n", "evidence": "e"}]);
+                value["unasked"] = true.into();
+            }),
             wrong(|value| drop(value.as_object_mut().unwrap().remove("verdict"))),
             ruling(StatusCode::OK, b"<html>", "sha256:a").unwrap_err().to_string(),
             ruling(StatusCode::BAD_GATEWAY, br#"{"error": "no\nupstream"}"#, "sha256:a").unwrap_err().to_string(),
@@ -171,10 +208,12 @@ mod tests {
             [
                 "its answer is about another image (sha256:b): nothing of it counts",
                 "it answers `perhaps`, which is no class of this program: verified, not-found, auth, unavailable, misconfigured, \
-                 internal, unsigned, invalid, mismatch, denied",
+                 internal, unsigned, invalid, mismatch, denied, too-much-evidence, busy",
                 "it speaks version 2 of the contract, and this program version 1: bring both to one release",
                 "it names no generation of its trust: nobody could tell when its answers are out of date",
                 "it names more than 64 signers",
+                "it answers `verified` and names no signer: who approves says for whom",
+                "it answers `verified` and that nobody was asked (unasked): one of them is wrong",
                 "its answer is not the fields of the contract at line 1, column 63: the contract is in docs/contract.md",
                 "its answer is no JSON at line 1, column 1: the contract is in docs/contract.md",
                 "it answered 502 Bad Gateway: no?upstream",

@@ -2,8 +2,11 @@
 //!
 //! Pure. Source: open-policy-agent/frameworks, `constraint/pkg/externaldata/{request,response}.go`; the kinds are checked there as here.
 
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::answer::{Breach, read};
 
@@ -77,8 +80,8 @@ pub struct Item {
     /// The key.
     #[serde(default)]
     pub key: String,
-    /// What is said of it.
-    #[serde(default)]
+    /// What is said of it; a key that is there twice is refused.
+    #[serde(default, deserialize_with = "unambiguous")]
     pub value: Value,
     /// Why nothing is.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -105,6 +108,73 @@ pub enum Wrong {
         /// Those with the key that was asked.
         fitting: usize,
     },
+}
+
+/// Reads any value in which no object has a key twice: two readers would see two answers.
+pub fn unambiguous<'de, D: Deserializer<'de>>(value: D) -> Result<Value, D::Error> {
+    Unambiguous.deserialize(value)
+}
+
+#[derive(Clone, Copy)]
+struct Unambiguous;
+
+impl<'de> DeserializeSeed<'de> for Unambiguous {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<Value, D::Error> {
+        value.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Unambiguous {
+    type Value = Value;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a value without a key that is there twice")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut read = Vec::new();
+        while let Some(value) = list.next_element_seed(self)? {
+            read.push(value);
+        }
+        Ok(Value::Array(read))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut read = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let value = map.next_value_seed(self)?;
+            if read.insert(key, value).is_some() {
+                return Err(A::Error::custom("a key is there twice"));
+            }
+        }
+        Ok(Value::Object(read))
+    }
 }
 
 /// The question about `keys`.

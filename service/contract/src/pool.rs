@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use parking_lot::{Mutex, RwLock};
 use rand::RngExt as _;
-use service_core::wire::{self, Limits, Protocol};
+use service_core::wire::{self, Limits, Protocol, Silence};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
@@ -64,6 +64,9 @@ pub enum Unanswered {
     /// Nobody can tell now.
     #[error("{0}")]
     Unavailable(String),
+    /// A limit, here or there, that others have reached.
+    #[error("{0}")]
+    Busy(String),
     /// The question is refused, whenever it comes.
     #[error("{0}")]
     Refused(String),
@@ -101,6 +104,8 @@ struct State {
 enum Trouble {
     /// It could not be reached; it may be about to begin again.
     Away(String),
+    /// It has as many questions as it takes.
+    Full(String),
     /// What it answered cannot be used.
     Wrong(String),
     /// It refuses the question.
@@ -158,7 +163,7 @@ impl Pool {
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
         }
-        let late = |what: String| Unanswered::Unavailable(what);
+        let late = |what: String| Unanswered::Busy(what);
         let waiting = Waiting::new(&self.waiting);
         if waiting.number > self.settings.queue_max {
             return Err(late(format!("{} questions wait already", self.settings.queue_max)));
@@ -179,7 +184,7 @@ impl Pool {
         let (mut wait, mut first) = (WAIT, true);
         loop {
             let order = self.order();
-            let (mut away, mut last) = (true, None);
+            let (mut away, mut full, mut last) = (true, false, None);
             for (at, index) in order.iter().enumerate() {
                 let instance = &self.instances[*index];
                 // Who is asked first leaves time for the next one.
@@ -191,7 +196,8 @@ impl Pool {
                         return (if first { Outcome::Answered } else { Outcome::Elsewhere }, Ok(answer));
                     }
                     Err(trouble) => {
-                        away &= matches!(trouble, Trouble::Away(_));
+                        away &= matches!(trouble, Trouble::Away(_) | Trouble::Full(_));
+                        full |= matches!(trouble, Trouble::Full(_));
                         last = Some((instance.link.authority(), trouble));
                     }
                 }
@@ -203,14 +209,16 @@ impl Pool {
             // Somebody is waited for that was there a moment ago.
             let next = Instant::now() + wait.mul_f64(rand::rng().random_range(0.5..1.5));
             if !away || next >= deadline || self.good.lock().elapsed() >= RESTART {
-                return self.nobody(last);
+                return self.nobody(last, full);
             }
+            let _listening = Silence::listen().filter(|_| !full);
             sleep_until(next).await;
             wait = (wait * 2).min(WAIT_MAX);
         }
     }
 
-    fn nobody<T>(&self, last: Option<(String, Trouble)>) -> (Outcome, Result<T, Unanswered>) {
+    /// Why nobody has answered; with `full` some instance has as much to do as it may.
+    fn nobody<T>(&self, last: Option<(String, Trouble)>, full: bool) -> (Outcome, Result<T, Unanswered>) {
         let name = &self.settings.name;
         match last {
             None => {
@@ -224,9 +232,10 @@ impl Pool {
                 let what = format!("the validator `{name}` at {authority} cannot be understood: {why}");
                 (Outcome::Wrong, Err(Unanswered::Unavailable(what)))
             }
-            Some((authority, Trouble::Away(why))) => {
+            Some((authority, Trouble::Away(why) | Trouble::Full(why))) => {
                 let what = format!("the validator `{name}` at {authority} does not answer: {why}");
-                (Outcome::Unavailable, Err(Unanswered::Unavailable(what)))
+                let why = if full { Unanswered::Busy(what) } else { Unanswered::Unavailable(what) };
+                (Outcome::Unavailable, Err(why))
             }
         }
     }
@@ -249,8 +258,11 @@ impl Pool {
                 }
                 Err(breach) if breach.is_of_question() => return Err(Trouble::Refused(breach.to_string())),
                 // Who drains or is full is not there for the moment.
-                Err(breach @ Breach::Status { status, .. }) if status.is_server_error() || status.as_u16() == 429 => {
+                Err(breach @ Breach::Status { status, .. }) if status.is_server_error() => {
                     Trouble::Away(breach.to_string())
+                }
+                Err(breach @ Breach::Status { status: StatusCode::TOO_MANY_REQUESTS, .. }) => {
+                    Trouble::Full(breach.to_string())
                 }
                 Err(breach) => Trouble::Wrong(breach.to_string()),
             },
@@ -260,7 +272,7 @@ impl Pool {
             Err(wire::Error::Deadline { .. }) => Trouble::Away(format!("no answer within {} ms", left.as_millis())),
             Err(error) => Trouble::Away(wire::chain(&error)),
         };
-        let (Trouble::Away(why) | Trouble::Wrong(why) | Trouble::Refused(why)) = &trouble;
+        let (Trouble::Away(why) | Trouble::Full(why) | Trouble::Wrong(why) | Trouble::Refused(why)) = &trouble;
         instance.state.lock().down = Some(why.clone());
         Err(trouble)
     }

@@ -65,15 +65,50 @@ impl fmt::Display for Authority {
 /// Docker Hub's names. Requests go to the last one, Go tools write the second one.
 const HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
 
-/// One spelling for all that mean the same registry: in lower case, without the port that HTTPS has anyway, addresses in their shortest form, and
-/// Docker Hub as the Go tools write it. What is no host is only lower case.
-pub fn one_name(host: &str) -> String {
-    let Ok(mut authority) = Authority::parse(host) else { return host.to_ascii_lowercase() };
-    authority.port = authority.port.filter(|&port| port != 443);
-    if authority.port.is_none() && HUB.contains(&authority.host.as_str()) {
-        HUB[1].clone_into(&mut authority.host);
+/// The one name of a registry, for all spellings that mean it: in lower case, without the port that HTTPS has anyway, addresses in their
+/// shortest form, and Docker Hub as the Go tools write it (decision 060). Whatever is known by registry is known by this name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OneName(String);
+
+impl OneName {
+    /// The name of `host`. What is no host is only lower case.
+    pub fn parse(host: &str) -> Self {
+        Authority::parse(host).map_or_else(|_| Self(host.to_ascii_lowercase()), |authority| Self::of(&authority))
     }
-    authority.to_string()
+
+    /// The name of the registry at `authority`.
+    pub fn of(authority: &Authority) -> Self {
+        let mut named = authority.clone();
+        named.host.make_ascii_lowercase();
+        named.port = named.port.filter(|&port| port != 443);
+        if named.port.is_none() && HUB.contains(&named.host.as_str()) {
+            HUB[1].clone_into(&mut named.host);
+        }
+        Self(named.to_string())
+    }
+
+    /// The name of a registry that speaks HTTP without TLS, whose own port need not be written either.
+    pub fn of_plain(authority: &Authority) -> Self {
+        let port = authority.port.filter(|&port| port != 80);
+        Self::of(&Authority { host: authority.host.clone(), port })
+    }
+
+    /// As it begins the name of an image: a host without dot and port is told from a path at Docker Hub by its upper case alone.
+    pub fn before_path(&self) -> String {
+        let is_plain = !self.0.contains(['.', ':']) && self.0 != "localhost";
+        if is_plain { self.0.to_ascii_uppercase() } else { self.0.clone() }
+    }
+
+    /// As a text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for OneName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
 }
 
 /// A port as text.
@@ -90,6 +125,23 @@ fn is_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_name() {
+        for (spelled, name) in [
+            ("Registry.corp:443", "registry.corp"),
+            ("registry.corp:5000", "registry.corp:5000"),
+            ("Docker.io", "index.docker.io"),
+            ("registry-1.docker.io:443", "index.docker.io"),
+            ("[0:0::1]:443", "[::1]"),
+            ("registry.corp:80", "registry.corp:80"),
+            ("No Host", "no host"),
+        ] {
+            assert_eq!(OneName::parse(spelled).as_str(), name, "{spelled}");
+        }
+        let plain = Authority { host: "Registry.corp".into(), port: Some(80) };
+        assert_eq!(OneName::of_plain(&plain).as_str(), "registry.corp");
+    }
 
     #[test]
     fn spellings() {

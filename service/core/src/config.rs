@@ -83,29 +83,29 @@ impl Config {
     /// counts before it.
     pub fn load(path: &Path, kinds: &'static [Kind]) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
-        let mut config = Self::parse(&text, path, kinds)?;
-        config.overrule(&Environment(&|name| std::env::var(name).ok()))?;
-        Ok(config)
+        Self::overruled(&text, path, kinds, &Environment(&|name| std::env::var(name).ok()))
     }
 
     /// Checks `text` as if it had been read from `path`.
     pub fn parse(text: &str, path: &Path, kinds: &'static [Kind]) -> Result<Self, Error> {
+        Self::overruled(text, path, kinds, &Environment(&|_| None))
+    }
+
+    /// Checks `text` as if it had been read from `path`, with what `environment` says laid over it.
+    pub fn overruled(
+        text: &str,
+        path: &Path,
+        kinds: &'static [Kind],
+        environment: &Environment<'_>,
+    ) -> Result<Self, Error> {
         let version = if is_empty(text) { None } else { Keys(kinds).read(text, path)? };
         let check = Checker { path, folder: path.parent().unwrap_or(Path::new("")) };
         if let Some(version) = version.filter(|version| *version != VERSION) {
             let what = format!("{version} is not known to this program: it knows {VERSION}");
             return Err(check.value("version", what));
         }
-        let section = |kind: &'static Kind| Ok((kind, (kind.parse)(text, &check)?));
+        let section = |kind: &'static Kind| Ok((kind, (kind.parse)(text, &check, environment)?));
         Ok(Self { sections: kinds.iter().map(section).collect::<Result<_, Error>>()? })
-    }
-
-    /// Lays what the environment says over the file.
-    pub fn overrule(&mut self, environment: &Environment<'_>) -> Result<(), Error> {
-        self.sections
-            .iter_mut()
-            .filter_map(|(_, section)| section.as_mut())
-            .try_for_each(|one| one.overrule(environment))
     }
 
     /// The section, when the file has it or it has defaults.

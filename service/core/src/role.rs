@@ -31,6 +31,12 @@ pub trait Role: Sync {
         Ok(())
     }
 
+    /// What somebody who wrote `config` should know of it, though it can be used: a sentence each.
+    fn notes(&self, config: &Config) -> Vec<String> {
+        let _ = config;
+        Vec::new()
+    }
+
     /// Whether it borrows [`Review`] of another role.
     fn borrows(&self, config: &Config) -> bool {
         let _ = config;

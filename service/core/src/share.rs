@@ -5,13 +5,15 @@
 
 mod limit;
 mod reviews;
+mod turns;
 
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 pub use reviews::{Asked, Held, IMAGES_AT_ONCE, ReviewMemory, Stop};
+use turns::{Account, Grant, Turns};
 
 /// The least that the process can do its work with, bytes.
 pub const LEAST: usize = 24 << 20;
@@ -37,13 +39,20 @@ pub struct Share {
 #[derive(Debug)]
 struct Part {
     bytes: usize,
-    free: Arc<Semaphore>,
+    turns: Arc<Turns>,
+}
+
+/// Whoever has evidence, and so has to wait its turn for the memory of it: one image.
+#[derive(Debug, Default)]
+pub struct Payer {
+    pieces: Account,
+    kept: Account,
 }
 
 /// Memory that evidence holds; given back when dropped.
 #[derive(Debug)]
 pub struct Reserved {
-    _permit: Option<OwnedSemaphorePermit>,
+    _grant: Grant,
 }
 
 /// Why there is no memory for evidence.
@@ -110,32 +119,30 @@ impl Share {
         &self.answers
     }
 
-    /// Memory to read and judge a piece of evidence of `bytes`; whoever has it waits for no more before it is dropped.
-    pub async fn piece(&self, bytes: usize, deadline: Instant) -> Result<Reserved, NoMemory> {
-        self.pieces.reserve(bytes.saturating_mul(JUDGED.0) / JUDGED.1, deadline).await
+    /// Memory to read and judge a piece of evidence of `bytes`, when it is the turn of `payer`; whoever has it waits for no more before it
+    /// is dropped.
+    pub async fn piece(&self, payer: &Payer, bytes: usize, deadline: Instant) -> Result<Reserved, NoMemory> {
+        self.pieces.reserve(&payer.pieces, bytes.saturating_mul(JUDGED.0) / JUDGED.1, deadline).await
     }
 
     /// Memory for `bytes` that are kept of a manifest while its pieces are fetched.
-    pub async fn kept(&self, bytes: usize, deadline: Instant) -> Result<Reserved, NoMemory> {
-        self.kept.reserve(bytes, deadline).await
+    pub async fn kept(&self, payer: &Payer, bytes: usize, deadline: Instant) -> Result<Reserved, NoMemory> {
+        self.kept.reserve(&payer.kept, bytes, deadline).await
     }
 }
 
 impl Part {
     fn new(bytes: usize) -> Self {
-        Self { bytes, free: Arc::new(Semaphore::new(bytes / EVIDENCE_UNIT_BYTES)) }
+        Self { bytes, turns: Turns::new((bytes / EVIDENCE_UNIT_BYTES) as u64) }
     }
 
-    /// Waits its turn: a large piece is not passed by small ones for ever.
-    async fn reserve(&self, bytes: usize, deadline: Instant) -> Result<Reserved, NoMemory> {
+    async fn reserve(&self, payer: &Account, bytes: usize, deadline: Instant) -> Result<Reserved, NoMemory> {
         let units = bytes.div_ceil(EVIDENCE_UNIT_BYTES);
-        let too_large = NoMemory::TooLarge { needed: bytes, most: self.bytes };
         if units > self.bytes / EVIDENCE_UNIT_BYTES {
-            return Err(too_large);
+            return Err(NoMemory::TooLarge { needed: bytes, most: self.bytes });
         }
-        let units = u32::try_from(units).map_err(|_| too_large)?;
-        let permit = timeout_at(deadline, Arc::clone(&self.free).acquire_many_owned(units)).await;
-        Ok(Reserved { _permit: permit.map_err(|_| NoMemory::Late)?.ok() })
+        let grant = self.turns.take(payer, units as u64, deadline).await;
+        grant.map(|grant| Reserved { _grant: grant }).ok_or(NoMemory::Late)
     }
 }
 
@@ -155,13 +162,14 @@ mod tests {
     async fn the_largest_evidence_fits_the_shipped_limit_alone_and_others_wait_for_it() {
         let share = Share::of(32 << 20);
         let soon = || Instant::now() + Duration::from_secs(1);
-        let largest = share.piece(8 << 20, soon()).await.unwrap();
-        assert_eq!(share.piece(1 << 20, soon()).await.unwrap_err(), NoMemory::Late);
-        let (waited, ()) = tokio::join!(share.piece(1 << 20, soon()), async move { drop(largest) });
+        let (one, other) = (Payer::default(), Payer::default());
+        let largest = share.piece(&one, 8 << 20, soon()).await.unwrap();
+        assert_eq!(share.piece(&other, 1 << 20, soon()).await.unwrap_err(), NoMemory::Late);
+        let (waited, ()) = tokio::join!(share.piece(&other, 1 << 20, soon()), async move { drop(largest) });
         assert!(waited.is_ok());
-        let never = share.piece(9 << 20, soon()).await.unwrap_err();
+        let never = share.piece(&one, 9 << 20, soon()).await.unwrap_err();
         assert!(matches!(never, NoMemory::TooLarge { .. }), "{never}");
-        assert!(share.kept(64 << 10, soon()).await.is_ok(), "what is kept has a part of its own");
+        assert!(share.kept(&one, 64 << 10, soon()).await.is_ok(), "what is kept has a part of its own");
     }
 
     #[test]

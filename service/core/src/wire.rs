@@ -6,6 +6,7 @@
 mod connection;
 mod proxy;
 mod reach;
+mod silence;
 mod tls;
 mod x509;
 
@@ -27,6 +28,7 @@ use tokio::time::{Instant, timeout_at};
 use connection::{Http1, Http2, Way};
 pub use proxy::{Proxies, Proxy, ProxyError};
 pub use reach::{Reach, is_inside, is_inside_name};
+pub use silence::{Listening, Silence};
 pub use tls::{
     Identity, TlsError, Trust, certificates_from_pem, client_config, key_from_pem, pair, provider,
     revocation_lists_from_pem, verifies,
@@ -375,7 +377,9 @@ impl Client {
     async fn walk(&self, request: Request<Bytes>, deadline: Instant, take: Take<'_>) -> Walked {
         let work = async {
             let permit = Arc::clone(&self.open).acquire_owned().await.expect("the semaphore is never closed");
+            let listening = Silence::listen();
             let (response, link) = self.send(request, true).await?;
+            drop(listening);
             let (parts, mut body) = response.into_parts();
             while let Some(frame) = body.frame().await {
                 if let Ok(data) = frame?.into_data()

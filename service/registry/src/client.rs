@@ -28,7 +28,7 @@ use super::manifest::{self, ManifestError};
 use super::reference::Reference;
 use super::wanted::Wanted;
 use crate::verdicts::{Cache, Class, Failure};
-use service_core::wire;
+use service_core::wire::{self, Silence};
 
 /// Size of the token cache: some hundred scopes.
 const TOKEN_CACHE_BYTES: usize = 1 << 20;
@@ -110,7 +110,7 @@ impl Registry {
     /// Asks one place after the other. What the last one says counts: the others are there to answer before it.
     async fn digest(&self, reference: &Reference, keyring: &Keyring, deadline: Instant) -> Result<String, Failure> {
         // Whatever the tag says now, and whether or not its registry answers.
-        if let Some(locked) = self.hosts.locked(&reference.canonical()) {
+        if let Some(locked) = self.hosts.locked(&reference.full_name()) {
             return Ok(locked);
         }
         let mut stops = self.hosts.route(&reference.host, &reference.repository)?.into_iter();
@@ -179,6 +179,8 @@ impl Registry {
             if attempt == question.attempts || wait.saturating_add(RETRY_BASE) > left {
                 return answer;
             }
+            // The registry asked for this time.
+            let _listening = Silence::listen();
             tokio::time::sleep(wait).await;
             attempt += 1;
         }
@@ -195,17 +197,21 @@ impl Registry {
         let upstream = question.upstream;
         let shut = |shut: Shut| {
             let unasked = matches!(shut, Shut::Broken { .. });
-            Failure { unasked, ..Failure::new(Class::Unavailable, format!("{} {shut}", upstream.host())) }
+            let class = if unasked { Class::Unavailable } else { Class::Busy };
+            Failure { unasked, ..Failure::new(class, format!("{} {shut}", upstream.host())) }
         };
         let mut pass = upstream.limiter.enter(question.deadline).await.map_err(shut)?;
         if pass.is_in_doubt() {
             // What one image answers says nothing of the others: the registry speaks for itself.
             pass = pass.probed(health(upstream, question.deadline).await).map_err(shut)?;
         }
-        let answer = self.authenticated(question, method).await;
+        let silence = Silence::of_part();
+        pass.watched(&silence);
+        let answer = silence.watch(self.authenticated(question, method)).await;
         match &answer {
             Ok(response) if is_temporary(response.status()) => pass.sick(&format!("it answered {}", response.status())),
             Err(failure) if failure.class == Class::Unavailable => pass.sick(&shown(&failure.cause)),
+            Err(failure) if failure.class.is_own_limit() => pass.untold(),
             _ => pass.well(),
         }
         Ok(answer)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use service_core::authority::Authority;
+use service_core::authority::{Authority, OneName};
 use service_core::config::quantity::{Size, Span};
 use service_core::config::{Checker, Config, Error, Kind, Section, YamlError, kind, yaml};
 
@@ -52,8 +52,8 @@ pub struct Keychain {
 /// One registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registry {
-    /// Host and port as images write it.
-    pub host: Authority,
+    /// Its one name; images may write another.
+    pub host: OneName,
     /// Host and port that requests for it really go to, such as a mirror inside the cluster. Images keep their spelling.
     pub endpoint: Option<Authority>,
     /// Whether it speaks HTTP without TLS.
@@ -227,7 +227,7 @@ fn registry(check: &Checker<'_>, index: usize, raw: RawRegistry) -> Result<Regis
     let ca_file = raw.ca_file.map(|path| check.folder.join(path));
     let realm = |(at, text): (usize, &String)| authority(&format!("realms[{at}]"), text);
     let realms = raw.realms.iter().enumerate().map(realm).collect::<Result<_, _>>()?;
-    let host = canonical(host, raw.plain_http);
+    let host = if raw.plain_http { OneName::of_plain(&host) } else { OneName::of(&host) };
     let mirrors = mirrors(check, &host, &raw.mirrors, &key)?;
     let mut rewrite = Vec::with_capacity(raw.rewrite.len());
     for (from, to) in &raw.rewrite {
@@ -260,7 +260,7 @@ fn registry(check: &Checker<'_>, index: usize, raw: RawRegistry) -> Result<Regis
 
 fn mirrors(
     check: &Checker<'_>,
-    host: &Authority,
+    host: &OneName,
     raw: &[String],
     key: &dyn Fn(&str) -> String,
 ) -> Result<Vec<Place>, Error> {
@@ -270,8 +270,7 @@ fn mirrors(
     let mirror = |(at, text): (usize, &String)| {
         let key = || key(&format!("mirrors[{at}]"));
         let place = place(check, &key, text)?;
-        let itself =
-            place.path.is_empty() && [false, true].map(|plain| canonical(place.host.clone(), plain)).contains(host);
+        let itself = place.path.is_empty() && [OneName::of(&place.host), OneName::of_plain(&place.host)].contains(host);
         if itself { Err(check.value(key(), "is the registry itself: remove it")) } else { Ok(place) }
     };
     raw.iter().enumerate().map(mirror).collect()
@@ -293,13 +292,4 @@ fn path(text: &str) -> Option<String> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
     let part = |part: &str| part.starts_with(|char: char| char.is_ascii_alphanumeric()) && part.bytes().all(allowed);
     (text.is_empty() || text.split('/').all(part)).then(|| text.to_owned())
-}
-
-/// One spelling for a host: Docker Hub has three names, and the scheme's own port need not be written.
-pub fn canonical(mut host: Authority, plain_http: bool) -> Authority {
-    if matches!(host.host.as_str(), "index.docker.io" | "registry-1.docker.io") {
-        "docker.io".clone_into(&mut host.host);
-    }
-    host.port = host.port.filter(|&port| port != if plain_http { 80 } else { 443 });
-    host
 }

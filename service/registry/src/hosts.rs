@@ -21,17 +21,18 @@ use super::metrics::Metrics;
 use super::url::Url;
 use super::wanted::Wanted;
 use crate::config;
+use crate::reference::FullName;
 use crate::verdicts::{Class, Failure};
 use files::{Authorities, DockerConfig, LockFile, Look, Password};
 use limiters::Limiters;
 use pool::{Key, Pool};
 pub use route::Stop;
-use service_core::authority::Authority;
+use service_core::authority::{Authority, OneName};
 use service_core::share::Share;
 use service_core::wire::{self, Client, Origin, Proxies, Reach, Trust, is_inside};
 
-/// Where Docker Hub's images really are.
-const DOCKER_HUB: (&str, &str) = ("docker.io", "registry-1.docker.io");
+/// Docker Hub's one name, and where its images really are.
+const DOCKER_HUB: (&str, &str) = ("index.docker.io", "registry-1.docker.io");
 /// Registries whose token service is known to be somewhere else.
 const KNOWN_REALMS: [(&str, &str); 2] = [(DOCKER_HUB.0, "auth.docker.io"), ("registry.gitlab.com", "gitlab.com")];
 
@@ -53,7 +54,7 @@ struct Entry {
 
 /// Every registry that can be reached.
 pub struct Hosts {
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<OneName, Entry>,
     docker_config: Option<DockerConfig>,
     lock: Option<LockFile>,
     /// Made at first need: the system's authorities cost more than a megabyte.
@@ -106,7 +107,7 @@ impl Hosts {
                 |path: &PathBuf| Authorities::load(path).map_err(|what| HostsError { key, path: path.clone(), what });
             let authorities = settings.ca_file.as_ref().map(load).transpose()?;
             let entry = Entry { index, settings: settings.clone(), authorities, password: Password::default() };
-            entries.insert(settings.host.to_string(), entry);
+            entries.insert(settings.host.clone(), entry);
         }
         let load = |path: &PathBuf| {
             let key = "resolve.keychain.dockerConfig".to_owned();
@@ -180,8 +181,8 @@ impl Hosts {
         }
     }
 
-    /// The digest that an image is locked to, by the one name of its spellings.
-    pub fn locked(&self, name: &str) -> Option<String> {
+    /// The digest that an image is locked to.
+    pub fn locked(&self, name: &FullName) -> Option<String> {
         Some(self.lock.as_ref()?.value().get(name)?.digest.clone())
     }
 
@@ -202,16 +203,14 @@ impl Hosts {
         let entry = self.entry(&host);
         let (plain, place) = place(&host, entry);
         let client = self.client(plain, &place, Reach::Anywhere, entry);
-        let name = entry.map_or_else(|| config::canonical(host.clone(), false), |entry| entry.settings.host.clone());
-        let limiter = self.limiters.limiter(&name.to_string());
+        let name = entry.map_or_else(|| OneName::of(&host), |entry| entry.settings.host.clone());
+        let limiter = self.limiters.limiter(&name);
         Upstream { hosts: self, host, entry, client, limiter }
     }
 
     fn entry(&self, host: &Authority) -> Option<&Entry> {
-        [false, true].into_iter().find_map(|plain| {
-            let entry = self.entries.get(&config::canonical(host.clone(), plain).to_string())?;
-            (entry.settings.plain_http == plain).then_some(entry)
-        })
+        let plain = || self.entries.get(&OneName::of_plain(host)).filter(|entry| entry.settings.plain_http);
+        self.entries.get(&OneName::of(host)).or_else(plain)
     }
 
     fn client(&self, plain: bool, place: &Authority, reach: Reach, trust: Option<&Entry>) -> Arc<Client> {
@@ -340,8 +339,9 @@ impl Upstream<'_> {
         if named.iter().any(is_named) {
             return Relation::Named;
         }
-        let host = config::canonical(self.host.clone(), false).to_string();
-        let known = KNOWN_REALMS.iter().any(|(registry, realm)| *registry == host && *realm == url.authority.host);
+        let host = OneName::of(&self.host);
+        let known = |(registry, realm): &(&str, &str)| *registry == host.as_str() && *realm == url.authority.host;
+        let known = KNOWN_REALMS.iter().any(known);
         if known && url.port() == 443 { Relation::Known } else { Relation::Stranger }
     }
 }
@@ -354,7 +354,7 @@ fn parsed(host: &str) -> Result<Authority, Failure> {
 /// Whether requests for `host` go without TLS, and where.
 fn place(host: &Authority, entry: Option<&Entry>) -> (bool, Authority) {
     let mut place = entry.and_then(|entry| entry.settings.endpoint.clone()).unwrap_or_else(|| host.clone());
-    if place.host == DOCKER_HUB.0 {
+    if OneName::of(&place).as_str() == DOCKER_HUB.0 {
         DOCKER_HUB.1.clone_into(&mut place.host);
     }
     (entry.is_some_and(|entry| entry.settings.plain_http), place)

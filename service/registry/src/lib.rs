@@ -25,5 +25,5 @@ pub use keychain::{Brought, Credential, Keyring, KeyringError, Proof, PullSecret
 pub use manifest::{Kind, ManifestError, check};
 pub use metrics::Metrics;
 pub use pieces::{Pieces, Question};
-pub use reference::{Image, Reference, ReferenceError};
+pub use reference::{FullName, Image, Reference, ReferenceError};
 pub use wanted::Wanted;

@@ -3,6 +3,7 @@
 //! Owns the breaker. After failures in a row it is in doubt, and one caller asks the registry how it is: only what that says opens it. Then every
 //! question fails at once, until after a while somebody asks again. What counts as sick is the caller's knowledge.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -10,12 +11,13 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::metrics::Breaker;
+use service_core::wire::Silence;
 
 /// Failures in a row after which the registry itself is asked: three questions with all their attempts.
 pub const BREAK_AFTER: u32 = 10;
 /// How long it stays open: about as long as one question may take, and short beside a registry's restart.
 pub const BREAK_FOR: Duration = Duration::from_secs(5);
-/// A question that was given up after so long is a failure: its callers had less time than the registry took.
+/// A question that was given up is a failure when the registry has been silent for so long: its callers had less time than it took.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(1);
 
 /// How much one registry is asked.
@@ -82,6 +84,7 @@ pub struct Pass<'g> {
     probe: bool,
     said: bool,
     place: Option<SemaphorePermit<'g>>,
+    silence: Option<Arc<Silence>>,
 }
 
 impl Limiter {
@@ -127,7 +130,7 @@ impl Limiter {
             state.next = Some(next + gap);
         }
         state.probing |= probe;
-        Ok((Pass { limiter: self, begun: at, probe, said: false, place: None }, at))
+        Ok((Pass { limiter: self, begun: at, probe, said: false, place: None, silence: None }, at))
     }
 }
 
@@ -166,6 +169,17 @@ impl Pass<'_> {
         }
     }
 
+    /// The clock of the question. What is waited for elsewhere says nothing of the registry.
+    pub fn watched(&mut self, silence: &Arc<Silence>) {
+        self.silence = Some(Arc::clone(silence));
+    }
+
+    /// A limit of ours ended the question: it says nothing of the registry.
+    pub fn untold(mut self) {
+        self.said = true;
+        self.limiter.state.lock().probing &= !self.probe;
+    }
+
     /// The registry answered, whatever it said.
     pub fn well(mut self) {
         self.said = true;
@@ -200,7 +214,10 @@ impl Drop for Pass<'_> {
         }
         if self.probe {
             self.limiter.state.lock().probing = false;
-        } else if self.place.is_some() && self.begun.elapsed() >= GIVEN_UP_AFTER {
+            return;
+        }
+        let silent = self.silence.as_ref().map_or_else(|| self.begun.elapsed(), |silence| silence.total());
+        if self.place.is_some() && silent >= GIVEN_UP_AFTER {
             self.failed("no answer before the deadline of whoever asked");
         }
     }
@@ -344,6 +361,31 @@ mod tests {
         assert_eq!(open.open(), 1);
         drop(limiter);
         assert_eq!(open.open(), 0, "what is gone is not open");
+    }
+
+    /// A registry that answers at once opens nothing, however long we take to read and judge what it sends.
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_for_us_is_no_failure_of_the_registry() {
+        let limiter = limiter(64, None);
+        for _ in 0..2 * BREAK_AFTER {
+            let (mut pass, silence) = (limiter.enter(later()).await.unwrap(), Silence::new());
+            pass.watched(&silence);
+            silence.watch(sleep(2 * GIVEN_UP_AFTER)).await;
+            drop(pass);
+            limiter.enter(later()).await.unwrap().untold();
+        }
+        assert!(!limiter.enter(later()).await.unwrap().is_in_doubt());
+        for _ in 0..BREAK_AFTER {
+            let (mut pass, silence) = (limiter.enter(later()).await.unwrap(), Silence::new());
+            pass.watched(&silence);
+            let silent = async {
+                let _listening = Silence::listen();
+                sleep(GIVEN_UP_AFTER).await;
+            };
+            silence.watch(silent).await;
+            drop(pass);
+        }
+        assert!(limiter.enter(later()).await.unwrap().is_in_doubt(), "its silence is");
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::reference::{Reference, ReferenceError};
+use crate::reference::{FullName, Reference, ReferenceError};
 
 /// The version of the file that is written and read.
 pub const VERSION: u32 = 1;
@@ -20,7 +20,7 @@ const IMAGES_MAX: usize = 200_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lock {
     /// Each image under the one name of all its spellings, with the one that was written.
-    images: BTreeMap<String, (String, Locked)>,
+    images: BTreeMap<FullName, (String, Locked)>,
 }
 
 /// The locked facts of an image.
@@ -129,15 +129,15 @@ impl Lock {
         Ok(lock)
     }
 
-    /// The entry of an image, by the one name of its spellings ([`Reference::canonical`]).
-    pub fn get(&self, name: &str) -> Option<&Locked> {
+    /// The entry of an image.
+    pub fn get(&self, name: &FullName) -> Option<&Locked> {
         self.images.get(name).map(|(_, locked)| locked)
     }
 
     /// Locks an image as it is written; what it was locked to before is answered.
     pub fn insert(&mut self, image: &str, locked: Locked) -> Result<Option<Locked>, Error> {
         let reference = Reference::parse(image).map_err(|error| Error::Image { image: image.to_owned(), error })?;
-        let before = self.images.insert(reference.canonical(), (image.to_owned(), locked));
+        let before = self.images.insert(reference.full_name(), (image.to_owned(), locked));
         Ok(before.map(|(_, locked)| locked))
     }
 
@@ -197,8 +197,29 @@ mod tests {
         lock.insert("a", Locked { evidence: Vec::new(), ..locked('a') }).unwrap();
         assert_eq!(Lock::parse(&lock.text()), Ok(lock.clone()), "{}", lock.text());
         assert_eq!(lock.images().map(|(image, _)| image).collect::<Vec<_>>(), ["a", "r.example:5000/b:1"]);
-        assert_eq!(lock.get("docker.io/library/a:latest").unwrap().digest, locked('a').digest);
+        let digest = |image: &str| lock.get(&Reference::parse(image).unwrap().full_name()).map(|known| &*known.digest);
+        assert_eq!(digest("docker.io/library/a:latest"), Some(&*locked('a').digest));
+        assert_eq!(digest("b"), None);
         assert!(lock.insert("a@sha256:0", locked('a')).is_err());
+    }
+
+    /// An image is locked under every name of its registry, and has one digest under all of them.
+    #[test]
+    fn another_spelling_is_the_same_image() {
+        let mut lock = Lock::default();
+        lock.insert("registry.corp/app:1", locked('a')).unwrap();
+        lock.insert("nginx", locked('b')).unwrap();
+        for (image, digit) in [
+            ("REGISTRY.corp/app:1", 'a'),
+            ("registry.corp:443/app:1", 'a'),
+            ("registry-1.docker.io/library/nginx", 'b'),
+            ("registry-1.docker.io/nginx", 'b'),
+            ("Index.docker.io:443/nginx:latest", 'b'),
+        ] {
+            let known = lock.get(&Reference::parse(image).unwrap().full_name());
+            assert_eq!(known.map(|known| &*known.digest), Some(&*locked(digit).digest), "{image}");
+        }
+        assert_eq!(lock.insert("Registry.corp:443/app:1", locked('c')).unwrap(), Some(locked('a')));
     }
 
     #[test]

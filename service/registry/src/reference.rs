@@ -3,7 +3,9 @@
 //! Pure. The grammar is the one of the distribution project, which container runtimes use as well; what has no host belongs to
 //! Docker Hub. Only what this grammar takes has a digest: an `@` alone pins nothing.
 
-use service_core::authority::one_name;
+use std::fmt;
+
+use service_core::authority::OneName;
 
 /// Longest name, host included (distribution project).
 const NAME_BYTES_MAX: usize = 255;
@@ -115,10 +117,7 @@ impl Image {
     /// One text for all spellings of the same image, the host by its one name, Docker Hub's as the Go tools write it: what patterns of policies are
     /// matched against.
     pub fn full_name(&self) -> String {
-        let host = &self.host;
-        // A name without dot and port is told from a path at Docker Hub by its upper case alone.
-        let is_plain = !host.contains(['.', ':']) && !host.eq_ignore_ascii_case("localhost");
-        let mut name = if is_plain { host.to_owned() } else { one_name(host) };
+        let mut name = OneName::parse(&self.host).before_path();
         name.push('/');
         // Under another of its names as well: an image of one part is Docker Hub's own.
         if name == HUB && !self.repository.contains('/') {
@@ -151,9 +150,25 @@ impl Reference {
         Image::parse(text)?.into_reference()
     }
 
-    /// One text for all spellings of the same image.
-    pub fn canonical(&self) -> String {
+    /// The question to a registry as a text. Hosts are as they are written, because that is where they are asked.
+    pub fn as_asked(&self) -> String {
         format!("{}/{}:{}", self.host, self.repository, self.tag)
+    }
+
+    /// The one name of its image.
+    pub fn full_name(&self) -> FullName {
+        let Self { host, repository, tag } = self.clone();
+        FullName(Image { host, repository, tag: Some(tag), digest: None }.full_name())
+    }
+}
+
+/// The one name of an image, for all its spellings ([`Image::full_name`]). Whatever is known by image is known by this name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FullName(String);
+
+impl fmt::Display for FullName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
     }
 }
 

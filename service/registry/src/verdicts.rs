@@ -1,6 +1,6 @@
 //! Known facts about images, and how long they may be believed.
 //!
-//! Owns the error classes, the digest cache bounded in bytes, and the single flight. It imports no other room and does no I/O.
+//! Owns the error classes, the digest cache bounded in bytes, and the single flight. It does no I/O.
 
 mod cache;
 mod class;
@@ -8,4 +8,4 @@ mod flight;
 
 pub use cache::Cache;
 pub use class::{Class, Failure};
-pub use flight::Flights;
+pub use flight::{Flights, Joined};

@@ -1,6 +1,6 @@
 //! `pin` and `krm`: the webhook's function on files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -145,6 +145,13 @@ async fn pinned(arguments: &Arguments, files: &[PathBuf], review: &dyn Review) -
 async fn pin_files(arguments: &Arguments, files: &[PathBuf]) -> Result<(), Failure> {
     let review = arguments.common.reviewer(None)?;
     let (done, has_errors) = pinned(arguments, files, &*review).await?;
+    let writes = !arguments.diff && !arguments.check;
+    // Before anything is written, so that nothing is done by half.
+    for Done { name, .. } in
+        done.iter().filter(|done| writes && done.name != STANDARD && done.before != done.pinned.text)
+    {
+        no_link(Path::new(name)).map_err(usage)?;
+    }
     let mut changed = 0;
     for Done { name, before, pinned } in &done {
         let differs = *before != pinned.text;
@@ -179,8 +186,8 @@ async fn lock(arguments: &Arguments, files: &[PathBuf], path: &Path) -> Result<(
     for Pin { image, pinned, evidence } in done.iter().flat_map(|done| &done.pinned.pins) {
         let Some((_, digest)) = pinned.split_once('@') else { continue };
         let parsed = Image::parse(image).map_err(|error| usage(anyhow::anyhow!("{image}: {error}")))?;
-        let name = parsed.clone().into_reference().map(|reference| reference.canonical()).unwrap_or_default();
-        if now.get(&name).is_some_and(|known| known.digest == *digest) {
+        let name = parsed.clone().into_reference().map(|reference| reference.full_name()).ok();
+        if name.and_then(|name| now.get(&name)).is_some_and(|known| known.digest == *digest) {
             continue;
         }
         let (digest, evidence) = (digest.to_owned(), evidence.clone());
@@ -207,7 +214,7 @@ async fn check_lock(arguments: &Arguments, files: &[PathBuf], path: &Path) -> Re
     for Done { name, pinned, .. } in &done {
         for Pin { image, pinned, .. } in &pinned.pins {
             let reference = Image::parse(image).ok().and_then(|image| image.into_reference().ok());
-            let known = reference.and_then(|reference| lock.get(&reference.canonical()).cloned());
+            let known = reference.and_then(|reference| lock.get(&reference.full_name()).cloned());
             let now = pinned.split_once('@').map_or("", |(_, digest)| digest);
             let text = match known {
                 None => format!("{name}: {image} is not locked: lock it with `pin --lock`"),
@@ -248,13 +255,28 @@ fn read(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
+/// Refuses a symbolic link. Replaced, it would be a file, and what it leads to would stay as it is; written through, whoever can put a link into a folder
+/// would choose which file is written.
+fn no_link(path: &Path) -> anyhow::Result<()> {
+    if !path.is_symlink() {
+        return Ok(());
+    }
+    let target = std::fs::canonicalize(path).unwrap_or_default();
+    anyhow::bail!("{} is a symbolic link: name what it leads to ({})", path.display(), target.display())
+}
+
 /// Writes beside the file and puts it in its place, with its rights.
 fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
+    no_link(path)?;
     let failed = || format!("failed to write {}", path.display());
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let beside = path.with_file_name(name);
-    std::fs::write(&beside, text).with_context(failed)?;
+    // What lies there is of a run that ended in the middle, or a link that somebody has put there.
+    let _ = std::fs::remove_file(&beside);
+    let mut file = std::fs::File::create_new(&beside).with_context(failed)?;
+    file.write_all(text.as_bytes()).with_context(failed)?;
+    drop(file);
     if let Ok(known) = std::fs::metadata(path) {
         std::fs::set_permissions(&beside, known.permissions()).with_context(failed)?;
     }
@@ -264,7 +286,7 @@ fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
 /// Files, and the manifests below folders, sorted.
 fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
-    let mut folders = Vec::new();
+    let (mut folders, mut links) = (Vec::new(), Vec::new());
     for path in paths {
         if path.is_dir() { folders.push(path.clone()) } else { found.push(path.clone()) }
     }
@@ -278,13 +300,17 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             if path.is_dir() && !path.is_symlink() && !is_hidden {
                 folders.push(path);
             } else if matches!(kind, Some("yaml" | "yml" | "json")) && path.is_file() {
-                found.push(path);
+                let into = if path.is_symlink() { &mut links } else { &mut found };
+                into.push(path);
             }
         }
         if found.len() > FILES_MAX {
             return Err(usage(anyhow::anyhow!("more than {FILES_MAX} files: name the folders of the manifests")));
         }
     }
+    // A link to one of these is looked at with it.
+    let real: BTreeSet<PathBuf> = found.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    found.extend(links.into_iter().filter(|link| link.canonicalize().map_or(true, |file| !real.contains(&file))));
     Ok(found)
 }
 

@@ -309,7 +309,10 @@ fn the_policys_own_keys_reach_their_values() {
     for (text, what) in [
         ("policy: {namespaces: {ignore: [Kube]}}", "policy.namespaces.ignore: `Kube` is no name of a namespace"),
         ("resolve: {skipPrefixes: [registry.corp]}", "write `registry.corp/`"),
-        ("policy: {resources: podsOnly, automaticChildApproval: true}", "policy.automaticChildApproval: has no effect"),
+        (
+            "policy: {resources: podsOnly, automaticChildApproval: true}",
+            "policy.automaticChildApproval: goes around `resources: podsOnly`",
+        ),
         ("policy: {matcher: regex}", "use one of connaisseur, segments"),
         ("policy: {noMatch: refuse}", "use one of resolve, allow, warn, deny"),
         ("policy: {documents: [/nowhere/at/all]}", "failed to read the configuration /nowhere/at/all"),
@@ -359,9 +362,77 @@ mod signatures;
 
 fn overruled(values: &[(&str, &str)]) -> Result<super::Config, super::Error> {
     let text = "policy: {rules: [{pattern: a}, {pattern: b/c, mode: skip}]}";
-    let mut config = super::parse(text, Path::new("x.yaml")).unwrap();
+    laid_over(text, values)
+}
+
+fn laid_over(text: &str, values: &[(&str, &str)]) -> Result<super::Config, super::Error> {
     let find = |name: &str| values.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-    config.overrule(&Environment(&find)).map(|()| config)
+    super::Config::overruled(text, Path::new("x.yaml"), &super::KINDS, &Environment(&find))
+}
+
+/// Every key that the environment may say: its name and value there, section, and the same in a file.
+const BOTH_WAYS: [(&str, &str, &str, &str); 12] = [
+    ("LONGHAUL_AUTOMATIC_CHILD_APPROVAL", "true", "policy", "automaticChildApproval: true"),
+    ("LONGHAUL_AUTOMATIC_CHILD_APPROVAL", "false", "policy", "automaticChildApproval: false"),
+    ("LONGHAUL_AUTOMATIC_UNCHANGED_APPROVAL", "true", "policy", "recheck: changed"),
+    ("LONGHAUL_AUTOMATIC_UNCHANGED_APPROVAL", "false", "policy", "recheck: always"),
+    ("LONGHAUL_DETECTION_MODE", "true", "policy", "detection: true"),
+    ("LONGHAUL_DETECTION_MODE", "false", "policy", "detection: false"),
+    ("LONGHAUL_RESOURCE_VALIDATION_MODE", "all", "policy", "resources: all"),
+    ("LONGHAUL_RESOURCE_VALIDATION_MODE", "podsOnly", "policy", "resources: podsOnly"),
+    ("LONGHAUL_CACHE_EXPIRY_SECONDS", "0", "policy", "cache: {ttl: 0s}"),
+    ("LONGHAUL_CACHE_EXPIRY_SECONDS", "7", "policy", "cache: {ttl: 7s}"),
+    ("LONGHAUL_LOG_LEVEL", "debug", "log", "level: debug"),
+    ("LONGHAUL_LOG_FORMAT", "json", "log", "format: json"),
+];
+
+/// No check can be passed by with the environment: whatever two keys say, and whichever way each of them says it, the same is refused and the same means
+/// the same.
+#[test]
+fn the_environment_and_the_file_are_refused_alike() {
+    let config = |of_file: &[(&str, &str)], environment: &[(&str, &str)]| {
+        let section = |wanted: &str| -> String {
+            of_file.iter().filter(|(section, _)| *section == wanted).map(|(_, key)| format!("{key}, ")).collect()
+        };
+        let rules = "rules: [{pattern: a}, {pattern: b/c, mode: skip}, {pattern: d, mode: detect}]";
+        laid_over(&format!("policy: {{{}{rules}}}\nlog: {{{}}}\n", section("policy"), section("log")), environment)
+    };
+    let mut refused = 0;
+    for one in BOTH_WAYS {
+        for two in BOTH_WAYS.into_iter().filter(|two| two.0 != one.0) {
+            let of_file = |row: (_, _, &'static str, &'static str)| (row.2, row.3);
+            let of_environment = |row: (&'static str, &'static str, _, _)| (row.0, row.1);
+            let written = config(&[of_file(one), of_file(two)], &[]);
+            refused += usize::from(written.is_err());
+            for other in [
+                config(&[of_file(one)], &[of_environment(two)]),
+                config(&[of_file(two)], &[of_environment(one)]),
+                config(&[], &[of_environment(one), of_environment(two)]),
+            ] {
+                match (&written, other) {
+                    (Ok(written), Ok(other)) => {
+                        assert_eq!(written.differences(&other), <[&str; 0]>::default(), "{one:?} {two:?}")
+                    }
+                    (Err(written), Err(other)) => assert_eq!(written.to_string(), other.to_string()),
+                    (written, other) => panic!("{one:?} {two:?}: {written:?} in the file, else {other:?}"),
+                }
+            }
+        }
+    }
+    assert_eq!(refused, 2, "automaticChildApproval and podsOnly, in either order");
+}
+
+/// The table above is all that the environment is asked for.
+#[test]
+fn every_name_of_the_environment_is_in_the_table() {
+    let asked = std::cell::RefCell::new(std::collections::BTreeSet::new());
+    let find = |name: &str| {
+        asked.borrow_mut().insert(name.to_owned());
+        None
+    };
+    super::Config::overruled("", Path::new("x.yaml"), &super::KINDS, &Environment(&find)).unwrap();
+    let table: std::collections::BTreeSet<_> = BOTH_WAYS.iter().map(|row| row.0.to_owned()).collect();
+    assert_eq!(asked.into_inner(), table);
 }
 
 #[test]
@@ -370,7 +441,7 @@ fn the_environment_overrules_the_file() {
         ("LONGHAUL_AUTOMATIC_CHILD_APPROVAL", "true"),
         ("LONGHAUL_AUTOMATIC_UNCHANGED_APPROVAL", "false"),
         ("LONGHAUL_DETECTION_MODE", "1"),
-        ("LONGHAUL_RESOURCE_VALIDATION_MODE", "podsOnly"),
+        ("LONGHAUL_RESOURCE_VALIDATION_MODE", "all"),
         ("LONGHAUL_CACHE_EXPIRY_SECONDS", "7"),
         ("LONGHAUL_LOG_LEVEL", "debug"),
         ("LONGHAUL_LOG_FORMAT", "json"),
@@ -379,7 +450,9 @@ fn the_environment_overrules_the_file() {
     let policy = &config.of::<Images>().policy;
     assert!(policy.child_approval && policy.detection);
     assert_eq!((policy.rules[0].recheck, policy.rules[1].recheck), (Recheck::Always, Recheck::Changed));
-    assert_eq!((policy.resources, policy.verdicts.ttl.as_secs()), (Resources::PodsOnly, 7));
+    assert_eq!((policy.resources, policy.verdicts.ttl.as_secs()), (Resources::All, 7));
+    let pods_only = overruled(&[("LONGHAUL_RESOURCE_VALIDATION_MODE", "podsOnly")]).unwrap();
+    assert_eq!(pods_only.of::<Images>().policy.resources, Resources::PodsOnly);
     assert_eq!(config.of::<Log>(), &Log { level: Level::Debug, format: LogFormat::Json });
     let same = overruled(&[("LOG_LEVEL", "debug"), ("LONGHAUL_LOG_LEVEL", "")]).unwrap();
     assert_eq!(same.of::<Log>().level, Level::Info, "an empty variable is an unset one, and others' are not ours");

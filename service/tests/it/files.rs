@@ -74,6 +74,48 @@ async fn manifests_are_pinned_in_place_and_nothing_else_of_them_changes() {
     assert_eq!((code, read()), (Some(0), pinned.replace("good:2", &format!("good:2@{}", digest()))));
 }
 
+/// A link stays one, and nothing is written where it leads to, also not with the temporary file beside it.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_symbolic_link_is_refused_and_what_it_leads_to_stays() {
+    use std::os::unix::fs::symlink;
+    let registry = Registry::start().await;
+    let (folder, before) = folder(&registry);
+    let (path, elsewhere) = (folder.path(), tempfile::tempdir().unwrap());
+    let target = elsewhere.path().join("target.yaml");
+    std::fs::write(&target, &before).unwrap();
+    std::fs::create_dir(path.join("apps")).unwrap();
+    symlink(&target, path.join("apps/link.yaml")).unwrap();
+    std::fs::copy(path.join("web.yaml"), path.join("apps/a.yaml")).unwrap();
+    let read = |file: &Path| std::fs::read_to_string(file).unwrap();
+    for arguments in [["pin", "--config=config.yaml", "apps/link.yaml"], ["pin", "--config=config.yaml", "apps"]] {
+        let (code, _, said) = run(path, &arguments, "");
+        assert!(code != Some(0) && said.contains("apps/link.yaml is a symbolic link: name what it leads to"), "{said}");
+        assert!(path.join("apps/link.yaml").is_symlink());
+        assert_eq!(
+            (read(&target), read(&path.join("apps/a.yaml"))),
+            (before.clone(), before.clone()),
+            "nothing by half"
+        );
+    }
+    // One that leads to a file beside it is looked at with that.
+    std::fs::remove_file(path.join("apps/link.yaml")).unwrap();
+    symlink("a.yaml", path.join("apps/link.yaml")).unwrap();
+    // And the file that is written beside another one is nobody's link.
+    symlink(&target, path.join("apps/a.yaml.new")).unwrap();
+    let (code, said, wrong) = run(path, &["pin", "--config=config.yaml", "apps"], "");
+    assert_eq!(code, Some(0), "{said}{wrong}");
+    assert!(path.join("apps/link.yaml").is_symlink() && !path.join("apps/a.yaml").is_symlink());
+    assert!(read(&path.join("apps/a.yaml")).contains(&digest()));
+    assert_eq!(read(&target), before);
+    // The lock is written in the same way.
+    let nowhere = elsewhere.path().join("images.lock");
+    symlink(&nowhere, path.join("images.lock")).unwrap();
+    let (code, _, said) = run(path, &["pin", "--config=config.yaml", "--lock=images.lock", "--update", "web.yaml"], "");
+    assert!(code != Some(0) && said.contains("images.lock is a symbolic link"), "{said}");
+    assert!(!nowhere.exists() && path.join("images.lock").is_symlink());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_image_that_is_not_found_is_said_with_its_line_and_its_object_stays() {
     let registry = Registry::start().await;

@@ -22,6 +22,8 @@ mod lease;
 #[cfg(feature = "verify")]
 mod memory;
 mod operations;
+#[cfg(feature = "verify")]
+mod own_limits;
 mod proxy;
 mod reconcile;
 mod registration;

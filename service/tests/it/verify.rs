@@ -513,3 +513,26 @@ async fn one_image_can_be_verified_without_a_webhook() {
         );
     }
 }
+
+/// A validator that no rule asks verifies nothing: `config check`, the log and `/readyz?verbose` say so.
+#[tokio::test]
+async fn a_validator_that_nobody_asks_is_said() {
+    let (registry, key) = (Signed::start().await, Key::new());
+    let unasked = config(&registry, &[("default", &key)], "rules: [{pattern: \"*\", mode: resolve}]", "");
+    let (service, _) = start(&unasked).await;
+    let (status, said) = service.health("/readyz?verbose").await;
+    assert!(status == 200 && said.contains("[!]validators: no rule asks the validator `default`"), "{status} {said}");
+    service.app.stop().await;
+    let (service, _) = start(&config(&registry, &[("default", &key)], ALL, "")).await;
+    assert!(service.health("/readyz?verbose").await.1.contains("[+]validators: ok"));
+    service.app.stop().await;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.yaml");
+    std::fs::write(&path, unasked).unwrap();
+    let mut check = std::process::Command::new(env!("CARGO_BIN_EXE_longhaul-service"));
+    let output = check.args(["config", "check", "--config"]).arg(&path).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && said.contains("c.yaml: no rule asks the validator `default`"), "{said}");
+    assert!(said.ends_with("c.yaml: ok\n"), "{said}");
+}

@@ -2,20 +2,18 @@
 
 use std::time::Duration;
 
+use service_core::config::quantity::Span;
 use service_core::config::{Environment, Error};
 
-use super::policy::{Mode, Policy, Recheck, Resources};
+use super::policy::{RawPolicy, Recheck, Resources};
 
-/// Lays what `environment` says over `policy`.
-pub(super) fn overrule(policy: &mut Policy, environment: &Environment<'_>) -> Result<(), Error> {
+/// Lays what `environment` says over what is written of the policy.
+pub(super) fn overrule(policy: &mut RawPolicy, environment: &Environment<'_>) -> Result<(), Error> {
     if let Some(on) = environment.flag("AUTOMATIC_CHILD_APPROVAL")? {
-        policy.child_approval = on;
+        policy.automatic_child_approval = on;
     }
     if let Some(on) = environment.flag("AUTOMATIC_UNCHANGED_APPROVAL")? {
-        let recheck = if on { Recheck::Changed } else { Recheck::Always };
-        for rule in policy.rules.iter_mut().filter(|rule| rule.mode != Mode::Skip) {
-            rule.recheck = recheck;
-        }
+        policy.recheck_of_all = Some(if on { Recheck::Changed } else { Recheck::Always });
     }
     if let Some(on) = environment.flag("DETECTION_MODE")? {
         policy.detection = on;
@@ -29,7 +27,7 @@ pub(super) fn overrule(policy: &mut Policy, environment: &Environment<'_>) -> Re
     }
     if let Some(value) = environment.read("CACHE_EXPIRY_SECONDS") {
         let wrong = |_| Environment::wrong("CACHE_EXPIRY_SECONDS", &value, "whole seconds");
-        policy.verdicts.ttl = Duration::from_secs(value.parse::<u32>().map_err(wrong)?.into());
+        policy.cache.ttl = Some(Span(Duration::from_secs(value.parse::<u32>().map_err(wrong)?.into())));
     }
     Ok(())
 }

@@ -187,6 +187,9 @@ pub(super) struct RawPolicy {
     pub resources: Resources,
     pub automatic_child_approval: bool,
     pub recheck: Recheck,
+    /// Whatever file and rules say: the environment alone says this.
+    #[serde(skip)]
+    pub recheck_of_all: Option<Recheck>,
     pub namespaces: RawNamespaces,
     pub bootstrap: Option<RawBootstrap>,
     pub cache: RawCache,
@@ -198,6 +201,8 @@ pub(super) struct RawPolicy {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Defaults {
     pub recheck: Recheck,
+    /// What counts before what a rule says itself.
+    pub recheck_of_all: Option<Recheck>,
     pub matcher: Matcher,
 }
 
@@ -211,7 +216,7 @@ pub(super) struct RawCache {
 impl RawPolicy {
     /// Values of its rules and documents that do not say them themselves.
     pub(super) fn defaults(&self) -> Defaults {
-        Defaults { recheck: self.recheck, matcher: self.matcher }
+        Defaults { recheck: self.recheck, recheck_of_all: self.recheck_of_all, matcher: self.matcher }
     }
 }
 
@@ -236,7 +241,8 @@ impl Checker<'_> {
             }
         }
         if raw.automatic_child_approval && raw.resources == Resources::PodsOnly {
-            let what = "has no effect with `resources: podsOnly`, which judges the Pods themselves: remove one of them";
+            let what = "goes around `resources: podsOnly`, which judges nothing but the Pods themselves: remove one of them, here or \
+                        from the environment (LONGHAUL_AUTOMATIC_CHILD_APPROVAL, LONGHAUL_RESOURCE_VALIDATION_MODE)";
             return Err(self.value("policy.automaticChildApproval", what));
         }
         let bytes = raw.cache.max_bytes.map_or(VERDICTS_BYTES, |size| size.0);

@@ -41,7 +41,7 @@ impl Pipeline {
         let demands = inquiry.demands.as_ref().map_or("", |demands| demands.get());
         let validator = validation.validators.demanded(&inquiry.validator, demands)?;
         let keyring = ring(inquiry.credentials)?;
-        let _held = self.memory.image().ok_or_else(|| Failure::new(Class::Unavailable, CROWDED))?;
+        let _held = self.memory.image().ok_or_else(|| Failure::new(Class::Busy, CROWDED))?;
         let image = inquiry.image;
         let question = Question {
             keyring: validator.relevant(&image.host, &image.repository, &keyring),
@@ -66,7 +66,7 @@ impl Pipeline {
             Treatment::Resolve { .. } => nobody("the rule asks for no signature"),
             Treatment::Refuse { failure, .. } => Err(failure.clone()),
             Treatment::Verify { .. } => match self.memory.image() {
-                None => Err(Failure::new(Class::Unavailable, CROWDED)),
+                None => Err(Failure::new(Class::Busy, CROWDED)),
                 Some(_held) => match self.answered(&treatment, None, deadline).await {
                     None => nobody("nobody is asked"),
                     Some((Ok(found), ..)) => {

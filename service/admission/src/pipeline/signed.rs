@@ -36,7 +36,10 @@ impl Pipeline {
         let Some(owners) = owners.filter(|_| self.policy().approves_children()) else { return Vec::new() };
         let mut images: Vec<&str> = Vec::new();
         for image in sites.iter().map(|site| site.image.as_str()) {
-            if !images.contains(&image) && matches!(&*self.memo.treatment(image), Treatment::Verify { .. }) {
+            let inherited = |rule: RuleName| self.policy().is_inherited(rule);
+            if !images.contains(&image)
+                && matches!(&*self.memo.treatment(image), Treatment::Verify { rule, .. } if inherited(*rule))
+            {
                 images.push(image);
             }
         }

@@ -88,7 +88,9 @@ fn the_explanation_says_what_a_review_does_and_why() {
          failure:  auth: deny (policy.rules[0].onFailure)\n\
          failure:  unavailable: allow (policy.rules[0].onFailure)\n\
          failure:  misconfigured: deny (built in)\n\
-         failure:  internal: error (built in)\n"
+         failure:  internal: error (built in)\n\
+         failure:  too-much-evidence: deny (built in)\n\
+         failure:  busy: deny (built in)\n"
     );
     let outcomes = [
         ("ko://x", "left alone"),
@@ -170,7 +172,7 @@ fn the_explanation_tells_validators_and_namespaces() {
 #[test]
 fn an_open_breaker_lets_nothing_in_where_signatures_are_wanted() {
     let text = "{validators: [{name: default, type: cosign, trustRoots: [{name: default, keyFile: k}]}], policy: {onFailure: {unavailable: allow}, \
-                rules: [{pattern: a.io/*, with: {verifyInTransparencyLog: false}}, {pattern: b.io/*}]}}";
+                rules: [{pattern: a.io/*, with: {verifyInTransparencyLog: false}}, {pattern: b.io/*, mode: resolve}]}}";
     let policy = policy(text);
     let asked = Failure::new(Class::Unavailable, "503");
     let unasked = Failure { unasked: true, ..asked.clone() };
@@ -239,4 +241,46 @@ policy:
     for image in ["registry-1.docker.io/team/app", "Docker.io/team/app", "docker.io/team/app", "team/app"] {
         assert_eq!(rule_of(&policy, image), Some(RuleName::Rule(3)), "{image}");
     }
+}
+
+/// Whatever is let in, what our own limits kept from being looked at is not: whoever can reach a limit would choose what runs.
+#[test]
+fn limits_of_ours_always_deny() {
+    let all = "{not-found: allow, auth: allow, unavailable: allow, misconfigured: allow, internal: allow, unsigned: allow, \
+               invalid: allow, mismatch: allow}";
+    let policy = policy(&format!("policy: {{onFailure: {all}, rules: [{{pattern: a, onFailure: {all}}}]}}"));
+    for class in Class::ALL {
+        let let_in = !class.is_own_limit() && class != Class::Denied;
+        for rule in [RuleName::Rule(0), RuleName::BuiltIn] {
+            assert_eq!(policy.action(rule, class) == Action::Allow, let_in, "{class}");
+        }
+    }
+    for class in ["too-much-evidence", "busy"] {
+        let text = format!("policy: {{onFailure: {{{class}: allow}}}}");
+        let refused = Config::parse(&text, Path::new("c.yaml")).unwrap_err().to_string();
+        assert!(refused.contains(&format!("unknown key `{class}`")), "{refused}");
+    }
+}
+
+/// An owner that may have been let in unseen says nothing of its images.
+#[test]
+fn owners_approve_only_where_nothing_is_let_in() {
+    let inherited = |of_policy: &str, of_rule: &str| {
+        let policy = policy(&format!(
+            "validators: [{{name: v, type: remote, remote: {{instances: [{{url: \"https://v\"}}], caFile: ca, certificate: c, key: k}}}}]\n\
+             policy: {{automaticChildApproval: true, {of_policy} rules: [{{pattern: \"*\", validator: v, {of_rule}}}]}}"
+        ));
+        policy.is_inherited(RuleName::Rule(0))
+    };
+    assert!(inherited("", "") && inherited("onFailure: {unavailable: error}, ", "onFailure: {unavailable: deny}"));
+    for (of_policy, of_rule) in [
+        ("", "onFailure: {unavailable: allow}"),
+        ("onFailure: {unavailable: allow}, ", ""),
+        ("", "onFailure: {unsigned: allow}"),
+        ("", "mode: detect"),
+        ("detection: true, ", ""),
+    ] {
+        assert!(!inherited(of_policy, of_rule), "{of_policy} {of_rule}");
+    }
+    assert!(inherited("onFailure: {unavailable: allow}, ", "onFailure: {unavailable: deny}"), "the rule counts");
 }

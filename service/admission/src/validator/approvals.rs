@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{Answer, Approval, Question, Validator};
 use crate::config;
 use service_core::known::Knowledge;
-use service_registry::verdicts::{Cache, Class, Failure, Flights};
+use service_registry::verdicts::{Cache, Class, Failure, Flights, Joined};
 
 /// Longest time for one image, whatever the configuration says: no API server waits longer for a webhook.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -149,14 +149,15 @@ impl Approvals {
         if let Some(known) = self.remembered(&key) {
             return known;
         }
-        let (flight, started) = self.flights.join(&key, || self.flight(key.clone(), validator, question));
+        let Joined { flight, started, silence } =
+            self.flights.join(&key, || self.flight(key.clone(), validator, question));
         if started {
             self.metrics.cache_misses.inc()
         } else {
             self.metrics.joined.inc()
         };
         timeout_at(deadline, flight).await.unwrap_or_else(|_| {
-            Err(Failure::new(Class::Unavailable, "no verdict on its signatures before the deadline of this review"))
+            Err(Failure::late(&silence, "no verdict on its signatures before the deadline of this review"))
         })
     }
 
@@ -186,7 +187,7 @@ impl Approvals {
             let answer = match timeout_at(deadline, asked).await {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(_panic)) => Err(Failure::new(Class::Internal, DEFECT)),
-                Err(_elapsed) => Err(Failure::new(Class::Unavailable, "no verdict on its signatures in time")),
+                Err(_elapsed) => Err(Failure::late_here("no verdict on its signatures in time")),
             };
             metrics.duration.observe(started.elapsed().as_secs_f64());
             if let Some(life) = life_of(&answer, ttl) {

@@ -14,7 +14,7 @@ use http::{Request, header};
 use serde::Deserialize;
 use serde_json::Value;
 use service_contract::answer::{Breach, success};
-use service_contract::external::{ANSWER_BYTES_MAX, Item, item, question};
+use service_contract::external::{ANSWER_BYTES_MAX, Item, item, question, unambiguous};
 use service_contract::pool::Pool;
 use service_core::judge::{CONTRACT, Ruling, Signed, VERIFIED};
 use service_registry::verdicts::{Class, Failure};
@@ -92,7 +92,7 @@ impl Engine {
             Form::Longhaul => None,
             // Versions before 1.0 send the report as a text.
             Form::Ratify => match &value {
-                Value::String(text) => serde_json::from_str(text).ok().and_then(|value| is_success(&value)),
+                Value::String(text) => report(text).and_then(|value| is_success(&value)),
                 value => is_success(value),
             },
             Form::CosignGatekeeperProvider => value.as_str().map(|text| text == format!("{key}_valid")),
@@ -126,6 +126,14 @@ impl Engine {
             unasked,
         })
     }
+}
+
+/// The report in a text, when it is nothing else as well.
+fn report(text: &str) -> Option<Value> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let value = unambiguous(&mut reader).ok()?;
+    reader.end().ok()?;
+    Some(value)
 }
 
 fn is_success(value: &Value) -> Option<bool> {

@@ -122,12 +122,14 @@ impl Validator for Engine {
 pub fn unanswered(why: Unanswered) -> Failure {
     match why {
         Unanswered::Unavailable(what) => Failure::new(Class::Unavailable, what),
+        Unanswered::Busy(what) => Failure::new(Class::Busy, what),
         Unanswered::Refused(what) => Failure::new(Class::Misconfigured, what),
     }
 }
 
 /// What a ruling says.
 pub fn answered(ruling: Ruling) -> Answer {
+    answer::consistent(&ruling).map_err(|breach| Failure::new(Class::Unavailable, breach.to_string()))?;
     if ruling.verdict == VERIFIED {
         let signers = ruling.signers.into_iter().take(SIGNERS_MAX);
         let signers = signers.map(|signed| Signer { name: signed.name, evidence: signed.evidence }).collect();
@@ -153,6 +155,28 @@ fn logins(keyring: &Keyring) -> Vec<Login> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An approval that nobody has signed, or that says that nobody was asked, is none, in whichever form it came.
+    #[test]
+    fn an_approval_says_who_signed() {
+        let signer = service_core::judge::Signed { name: "n".into(), evidence: "e".into() };
+        let ruling = |signers: Vec<_>, unasked: bool| {
+            let (generation, digest, cause) = Default::default();
+            answered(Ruling {
+                contract: CONTRACT,
+                generation,
+                digest,
+                verdict: VERIFIED.into(),
+                signers,
+                cause,
+                unasked,
+            })
+        };
+        assert!(ruling(vec![signer.clone()], false).is_ok());
+        for wrong in [ruling(Vec::new(), false), ruling(vec![signer], true)] {
+            assert_eq!(wrong.unwrap_err().class, Class::Unavailable);
+        }
+    }
 
     /// The contract knows the classes of this program, and no other.
     #[test]

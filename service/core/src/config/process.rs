@@ -140,9 +140,9 @@ impl Section for Log {
         Ok(Some(raw.log))
     }
 
-    fn overrule(&mut self, environment: &Environment<'_>) -> Result<(), Error> {
+    fn overrule(raw: &mut RawFile, environment: &Environment<'_>) -> Result<(), Error> {
         if let Some(value) = environment.read("LOG_LEVEL") {
-            self.level = match value.as_str() {
+            raw.log.level = match value.as_str() {
                 "trace" => Level::Trace,
                 "debug" => Level::Debug,
                 "info" => Level::Info,
@@ -152,7 +152,7 @@ impl Section for Log {
             };
         }
         if let Some(value) = environment.read("LOG_FORMAT") {
-            self.format = match value.as_str() {
+            raw.log.format = match value.as_str() {
                 "text" | "plain" => LogFormat::Text,
                 "json" => LogFormat::Json,
                 other => return Err(Environment::wrong("LOG_FORMAT", other, "text, json")),

@@ -20,14 +20,14 @@ pub trait Section: Any + fmt::Debug + Clone + PartialEq + Send + Sync + Sized {
     /// lists sections, and the reader of YAML is large: a megabyte and twenty seconds of the program.
     fn read(text: &str) -> Result<Self::Raw, YamlError>;
 
-    /// The checked section; none without the key, when it has no defaults.
-    fn check(raw: Self::Raw, check: &Checker<'_>) -> Result<Option<Self>, Error>;
-
-    /// Lays what the environment says over it.
-    fn overrule(&mut self, environment: &Environment<'_>) -> Result<(), Error> {
-        let _ = environment;
+    /// Lays what the environment says over what is written, before anything of it is checked: no check can be passed by.
+    fn overrule(raw: &mut Self::Raw, environment: &Environment<'_>) -> Result<(), Error> {
+        let _ = (raw, environment);
         Ok(())
     }
+
+    /// The checked section; none without the key, when it has no defaults.
+    fn check(raw: Self::Raw, check: &Checker<'_>) -> Result<Option<Self>, Error>;
 
     /// Takes from `fresh` what may change while the process runs; answers what of it is new.
     fn take(&mut self, fresh: &Self) -> Vec<&'static str> {
@@ -48,7 +48,6 @@ pub trait Section: Any + fmt::Debug + Clone + PartialEq + Send + Sync + Sized {
 
 /// A section of any kind.
 pub(super) trait Value: Any + fmt::Debug + Send + Sync {
-    fn overrule(&mut self, environment: &Environment<'_>) -> Result<(), Error>;
     fn take(&mut self, fresh: &dyn Value) -> Vec<&'static str>;
     fn files(&self) -> Vec<PathBuf>;
     fn show(&self, shown: &mut Map<String, serde_json::Value>);
@@ -63,10 +62,6 @@ impl Clone for Box<dyn Value> {
 }
 
 impl<S: Section> Value for S {
-    fn overrule(&mut self, environment: &Environment<'_>) -> Result<(), Error> {
-        Section::overrule(self, environment)
-    }
-
     fn take(&mut self, fresh: &dyn Value) -> Vec<&'static str> {
         (fresh as &dyn Any).downcast_ref().map_or_else(Vec::new, |fresh| Section::take(self, fresh))
     }
@@ -95,7 +90,7 @@ pub struct Kind {
     pub(super) parse: Parse,
 }
 
-type Parse = fn(&str, &Checker<'_>) -> Result<Option<Box<dyn Value>>, Error>;
+type Parse = fn(&str, &Checker<'_>, &Environment<'_>) -> Result<Option<Box<dyn Value>>, Error>;
 
 impl fmt::Debug for Kind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -118,12 +113,17 @@ impl PartialEq for Kind {
 
 /// The kind of the section `S`.
 pub const fn kind<S: Section>() -> Kind {
-    fn parse<S: Section>(text: &str, check: &Checker<'_>) -> Result<Option<Box<dyn Value>>, Error> {
-        let raw = if is_empty(text) {
+    fn parse<S: Section>(
+        text: &str,
+        check: &Checker<'_>,
+        environment: &Environment<'_>,
+    ) -> Result<Option<Box<dyn Value>>, Error> {
+        let mut raw = if is_empty(text) {
             S::Raw::default()
         } else {
             S::read(text).map_err(|error| parse_error(&error, check.path))?
         };
+        S::overrule(&mut raw, environment)?;
         Ok(S::check(raw, check)?.map(|section| Box::new(section) as Box<dyn Value>))
     }
     Kind { keys: S::KEYS, parse: parse::<S> }

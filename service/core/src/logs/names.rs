@@ -56,6 +56,8 @@ events! {
     CALL_REFUSED = "api.refused" ["request_id", "peer", "address", "reason", "left_out"],
     /// A call panicked.
     CALL_PANICKED = "api.panicked" ["request_id"],
+    /// No rule of the policy asks a validator.
+    VALIDATOR_UNASKED = "policy.validator-unasked" ["reason"],
     /// Another configuration is in effect.
     CONFIG_REPLACED = "config.replaced" ["generation", "sections", "policy", "validators", "resolve", "replicas"],
     /// The file cannot be used.

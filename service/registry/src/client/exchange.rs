@@ -62,9 +62,10 @@ pub(super) async fn redirected(
         };
         let response = response.map_err(|error| match error {
             // Whoever can write there would else choose that nobody can tell.
-            wire::Error::TooLarge { cap_bytes } if !matches!(wanted, Wanted::Image(_) | Wanted::Part { .. }) => {
+            wire::Error::TooLarge { cap_bytes } if !matches!(wanted, Wanted::Part { .. }) => {
                 let what = format!("{host}/{} is larger than {cap_bytes} bytes", wanted.of(repository));
-                Failure::new(Class::Invalid, what)
+                let class = if matches!(wanted, Wanted::Image(_)) { Class::TooMuchEvidence } else { Class::Invalid };
+                Failure::new(class, what)
             }
             wire::Error::Inside { authority } => bad(&format!("to {authority}, which is at an internal address")),
             error => failure(upstream, &error),
@@ -107,7 +108,11 @@ pub(super) fn failure(upstream: &Upstream<'_>, error: &wire::Error) -> Failure {
         let what = format!("{authority} speaks no TLS, most likely plain HTTP; if that is meant, {remedy}");
         return Failure::new(Class::Misconfigured, what);
     }
-    Failure::new(Class::Unavailable, error.to_string())
+    match error {
+        wire::Error::Crowded => Failure::new(Class::Busy, error.to_string()),
+        wire::Error::Deadline { .. } => Failure::late_here(&error.to_string()),
+        _ => Failure::new(Class::Unavailable, error.to_string()),
+    }
 }
 
 fn is_redirect(status: StatusCode) -> bool {

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use crate::config;
 use crate::limiter::{Limiter, Limits};
 use crate::metrics::Metrics;
+use service_core::authority::OneName;
 
 /// Registries that no entry names with a limiter at one time.
 const OTHERS_MAX: usize = 64;
@@ -18,14 +19,14 @@ const OTHERS_MAX: usize = 64;
 const OTHER: &str = "other";
 
 pub(super) struct Limiters {
-    configured: BTreeMap<String, Arc<Limiter>>,
+    configured: BTreeMap<OneName, Arc<Limiter>>,
     others: Mutex<Others>,
     metrics: Arc<Metrics>,
 }
 
 #[derive(Default)]
 struct Others {
-    known: BTreeMap<String, (Arc<Limiter>, u64)>,
+    known: BTreeMap<OneName, (Arc<Limiter>, u64)>,
     /// Counts uses.
     uses: u64,
 }
@@ -35,8 +36,7 @@ impl Limiters {
         metrics.forget_breakers();
         let limiter = |registry: &config::Registry| {
             let limits = Limits { concurrent: registry.max_concurrent, per_second: registry.max_per_second };
-            let host = registry.host.to_string();
-            (host.clone(), Arc::new(Limiter::new(limits, metrics.breaker(&host))))
+            (registry.host.clone(), Arc::new(Limiter::new(limits, metrics.breaker(registry.host.as_str()))))
         };
         let configured = registries.iter().map(limiter).collect();
         // It exists from the start, as those of the others do.
@@ -44,8 +44,8 @@ impl Limiters {
         Self { configured, others: Mutex::default(), metrics }
     }
 
-    /// The limiter of `host` in its one spelling.
-    pub fn limiter(&self, host: &str) -> Arc<Limiter> {
+    /// The limiter of `host`.
+    pub fn limiter(&self, host: &OneName) -> Arc<Limiter> {
         if let Some(limiter) = self.configured.get(host) {
             return Arc::clone(limiter);
         }
@@ -62,7 +62,7 @@ impl Limiters {
         }
         let limits = Limits { concurrent: config::MAX_CONCURRENT, per_second: None };
         let limiter = Arc::new(Limiter::new(limits, self.metrics.breaker(OTHER)));
-        others.known.insert(host.to_owned(), (Arc::clone(&limiter), uses));
+        others.known.insert(host.clone(), (Arc::clone(&limiter), uses));
         limiter
     }
 }

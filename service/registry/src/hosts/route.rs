@@ -45,7 +45,8 @@ mod tests {
     fn ways(more: &str, repository: &str) -> Vec<String> {
         let text = format!("resolve: {{registries: [{{host: reg.corp{more}}}]}}\n");
         let registry = &config::Resolve::of(&text).registries[0];
-        let stops = route(&registry.host, repository, Some(registry));
+        let host = Authority::parse("reg.corp").unwrap();
+        let stops = route(&host, repository, Some(registry));
         stops.into_iter().map(|stop| format!("{} {}", stop.host, stop.repository)).collect()
     }
 

@@ -4,7 +4,8 @@ use super::*;
 
 fn registry(host: &str, plain_http: bool, realms: &[&str]) -> config::Registry {
     let realms = realms.iter().map(|realm| Authority::parse(realm).unwrap()).collect();
-    let host = config::canonical(Authority::parse(host).unwrap(), plain_http);
+    let host = Authority::parse(host).unwrap();
+    let host = if plain_http { OneName::of_plain(&host) } else { OneName::of(&host) };
     let (mirrors, rewrite) = (Vec::new(), Vec::new());
     let (max_concurrent, max_per_second) = (config::MAX_CONCURRENT, None);
     config::Registry {
@@ -21,9 +22,43 @@ fn registry(host: &str, plain_http: bool, realms: &[&str]) -> config::Registry {
     }
 }
 
+fn named(image: &str) -> FullName {
+    crate::Reference::parse(image).unwrap().full_name()
+}
+
 fn hosts(registries: &[config::Registry]) -> Hosts {
     let resolve = config::Resolve { registries: registries.to_vec(), ..config::Resolve::of("resolve: {}") };
     Hosts::new(&resolve, Proxies::none(), Arc::default()).unwrap()
+}
+
+/// Whatever is said of a registry counts under all of its names, also where the scheme's own port is another one.
+#[test]
+fn an_entry_is_found_in_every_spelling() {
+    let configured = [
+        registry("registry.corp", false, &[]),
+        registry("Docker.io", false, &[]),
+        registry("plain.corp", true, &[]),
+        registry("ported.corp:443", true, &[]),
+    ];
+    let hosts = hosts(&configured);
+    for (index, spellings) in [
+        &["registry.corp", "REGISTRY.corp", "registry.corp:443", "Registry.Corp:0443"][..],
+        &["docker.io", "index.docker.io", "registry-1.docker.io", "Registry-1.docker.io:443", "DOCKER.io:443"],
+        &["plain.corp", "plain.corp:80", "plain.corp:443", "PLAIN.corp"],
+        &["ported.corp", "ported.corp:443"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for spelled in spellings {
+            let upstream = hosts.upstream(spelled).unwrap();
+            assert_eq!(upstream.entry.map(|entry| entry.index), Some(index), "{spelled}");
+        }
+    }
+    assert!(hosts.upstream("registry.corp:80").unwrap().entry.is_none(), "another port is another registry");
+    let place = |host: &str| place(&Authority::parse(host).unwrap(), None).1.to_string();
+    assert_eq!(place("Registry-1.docker.io:443"), "registry-1.docker.io:443");
+    assert_eq!(place("INDEX.docker.io"), "registry-1.docker.io");
 }
 
 #[test]
@@ -132,7 +167,7 @@ fn a_lock_of_a_config_map_is_followed_and_what_is_none_is_said_and_changes_nothi
     std::os::unix::fs::symlink("..data/images.lock", at("images.lock")).unwrap();
     let resolve = config::Resolve { lock: Some(at("images.lock")), ..config::Resolve::of("{}") };
     let hosts = Hosts::new(&resolve, Proxies::none(), Arc::default()).unwrap();
-    let locked = || hosts.locked("docker.io/library/nginx:1");
+    let locked = || hosts.locked(&named("nginx:1"));
     let bad = [
         (
             format!("version: 1\nimages:\n{}{}", entry(&digest("2")), entry(&digest("3"))),
@@ -170,9 +205,9 @@ fn a_lock_is_followed_and_a_bad_one_changes_nothing() {
     write("1");
     let resolve = config::Resolve { lock: Some(path.clone()), ..config::Resolve::of("{}") };
     let hosts = Hosts::new(&resolve, Proxies::none(), Arc::default()).unwrap();
-    let locked = || hosts.locked("docker.io/library/nginx:1").map(|digest| digest[7..10].to_owned());
+    let locked = || hosts.locked(&named("nginx:1")).map(|digest| digest[7..10].to_owned());
     assert_eq!(locked().as_deref(), Some("111"));
-    assert_eq!(hosts.locked("docker.io/library/nginx:2"), None);
+    assert_eq!(hosts.locked(&named("nginx:2")), None);
     std::fs::write(&path, "version: 2\n").unwrap();
     hosts.look_at_files();
     assert_eq!(locked().as_deref(), Some("111"));

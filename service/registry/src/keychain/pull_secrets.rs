@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::keyring::{Keyring, KeyringError, TEXT_BYTES_MAX};
 use crate::metrics::Metrics;
-use crate::verdicts::{Cache, Class, Failure, Flights};
+use crate::verdicts::{Cache, Class, Failure, Flights, Joined};
 use service_core::kube::{self, Client};
 use service_core::wire;
 
@@ -82,6 +82,8 @@ enum Why {
     TooLarge,
     #[error("could not be read: the API server did not answer as it should")]
     Unreadable,
+    #[error("could not be read: too many are read at one time")]
+    Busy,
 }
 
 #[derive(Deserialize)]
@@ -169,17 +171,21 @@ impl PullSecrets {
             return known;
         }
         let shown = kind.shown(namespace, name);
-        let (flight, _) = self.flights.join(&path, || {
+        let Joined { flight, silence, .. } = self.flights.join(&path, || {
             let (client, cache, reads) = (Arc::clone(&self.client), Arc::clone(&self.known), Arc::clone(&self.reads));
             let (metrics, path) = (Arc::clone(&self.metrics), path.clone());
             let until = Instant::now() + READ_TIMEOUT;
             async move {
-                let work = async {
-                    let _permit = reads.acquire().await.expect("the semaphore is never closed");
-                    client.read_at_most(&path, OBJECT_BYTES_MAX, until).await
+                let answer = match timeout_at(until, reads.acquire()).await {
+                    Ok(_permit) => {
+                        // One that has waited for the others is not to find its time over.
+                        let until = Instant::now() + READ_TIMEOUT;
+                        let read = timeout_at(until, client.read_at_most(&path, OBJECT_BYTES_MAX, until)).await;
+                        let read = read.map_err(|_elapsed| Why::Unreadable);
+                        read.and_then(|read| read.map_err(|error| Why::of(&error)))
+                    }
+                    Err(_elapsed) => Err(Why::Busy),
                 };
-                let answer = timeout_at(until, work).await.map_err(|_elapsed| Why::Unreadable);
-                let answer = answer.and_then(|answer| answer.map_err(|error| Why::of(&error)));
                 let (known, bytes) = match answer.and_then(|object| kind.read(&object, &shown.into())) {
                     Ok(known) => known,
                     Err(why) => (Known::Missing(why), 0),
@@ -192,7 +198,9 @@ impl PullSecrets {
             }
             .boxed()
         });
-        timeout_at(deadline, flight).await.unwrap_or(Known::Missing(Why::Unreadable))
+        timeout_at(deadline, flight)
+            .await
+            .unwrap_or_else(|_elapsed| Known::Missing(if silence.is_most() { Why::Unreadable } else { Why::Busy }))
     }
 }
 
@@ -205,7 +213,9 @@ impl Brought {
         if !matches!(failure.class, Class::Auth | Class::NotFound) {
             return failure;
         }
-        let unreadable = self.missing.iter().any(|(_, why)| *why == Why::Unreadable);
+        let is = |wanted: Why| self.missing.iter().any(|(_, why)| *why == wanted);
+        let busy = is(Why::Busy);
+        let unreadable = busy || is(Why::Unreadable);
         if failure.class == Class::NotFound && !unreadable {
             return failure;
         }
@@ -222,7 +232,7 @@ impl Brought {
         }
         failure.cause += &said;
         if unreadable {
-            failure.class = Class::Unavailable;
+            failure.class = if busy { Class::Busy } else { Class::Unavailable };
         }
         failure
     }
@@ -281,7 +291,7 @@ impl Known {
     fn ttl(&self) -> Option<Duration> {
         match self {
             Self::Account(_) | Self::Ring(_) => Some(READ_TTL),
-            Self::Missing(Why::Unreadable) => None,
+            Self::Missing(Why::Unreadable | Why::Busy) => None,
             Self::Missing(_) => Some(MISSING_TTL),
         }
     }
@@ -291,7 +301,7 @@ impl Known {
             Self::Account(_) | Self::Ring(_) => "read",
             Self::Missing(Why::Absent) => "absent",
             Self::Missing(Why::Forbidden) => "forbidden",
-            Self::Missing(Why::Unreadable) => "failed",
+            Self::Missing(Why::Unreadable | Why::Busy) => "failed",
             Self::Missing(_) => "unusable",
         }
     }
@@ -376,6 +386,10 @@ mod tests {
         let said = brought.explain(refusal(), &Keyring::default());
         assert!(said.class == Class::Unavailable && said.cause.contains("n/b could not be read"), "{said}");
         assert_eq!(brought.explain(absent, &Keyring::default()).class, Class::Unavailable);
+        // A pod may name as many secrets as it likes.
+        let missing = vec![("a".to_owned(), Why::Unreadable), ("b".to_owned(), Why::Busy)];
+        let crowded = Brought { missing, ..Brought::default() };
+        assert_eq!(crowded.explain(refusal(), &Keyring::default()).class, Class::Busy);
         let said = Brought::default().explain(refusal(), &Keyring::default());
         assert_eq!(said.to_string(), "auth: h answered 401; the pod has no pull secret for it");
     }

@@ -3,8 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use service_core::wire::Silence;
+
 /// How long a definite failure may be reused: a user who pushes the missing tag does not wait long.
 const DEFINITE_TTL: Duration = Duration::from_secs(10);
+
+/// Said beside what was not ready in time, where that was not for want of a peer's answer.
+const OWN_TIME: &str = "most of the time went by here, waiting for a turn or looking at what there is";
 
 /// Why an image has no digest, or may not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,11 +32,15 @@ pub enum Class {
     Mismatch,
     /// The policy lets no such image in, whoever signed it.
     Denied,
+    /// There is more to look at than one review may look at.
+    TooMuchEvidence,
+    /// A limit of this program, which others reached: there was no turn in time.
+    Busy,
 }
 
 impl Class {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::NotFound,
         Self::Auth,
         Self::Unavailable,
@@ -41,10 +50,19 @@ impl Class {
         Self::Invalid,
         Self::Mismatch,
         Self::Denied,
+        Self::TooMuchEvidence,
+        Self::Busy,
     ];
     /// The classes of an image whose digest alone is asked for.
-    pub const OF_DIGESTS: &[Self] =
-        &[Self::NotFound, Self::Auth, Self::Unavailable, Self::Misconfigured, Self::Internal];
+    pub const OF_DIGESTS: &[Self] = &[
+        Self::NotFound,
+        Self::Auth,
+        Self::Unavailable,
+        Self::Misconfigured,
+        Self::Internal,
+        Self::TooMuchEvidence,
+        Self::Busy,
+    ];
     /// The classes of an image whose signatures are verified.
     pub const OF_SIGNATURES: &[Self] = &[
         Self::Unsigned,
@@ -55,6 +73,8 @@ impl Class {
         Self::Unavailable,
         Self::Misconfigured,
         Self::Internal,
+        Self::TooMuchEvidence,
+        Self::Busy,
     ];
 
     /// The name in messages and metric labels.
@@ -69,6 +89,8 @@ impl Class {
             Self::Invalid => "invalid",
             Self::Mismatch => "mismatch",
             Self::Denied => "denied",
+            Self::TooMuchEvidence => "too-much-evidence",
+            Self::Busy => "busy",
         }
     }
 
@@ -82,9 +104,17 @@ impl Class {
         matches!(self, Self::Unsigned | Self::Invalid | Self::Mismatch | Self::Denied)
     }
 
+    /// Whether a limit of this program is the reason. It says nothing about registry and image, and always denies: whoever can reach a
+    /// limit would else choose what runs.
+    pub fn is_own_limit(self) -> bool {
+        matches!(self, Self::TooMuchEvidence | Self::Busy)
+    }
+
     /// How long a failure of this class may be reused; only a definite one may.
     pub fn cache_ttl(self) -> Option<Duration> {
-        matches!(self, Self::NotFound | Self::Unsigned | Self::Invalid | Self::Mismatch).then_some(DEFINITE_TTL)
+        let definite =
+            matches!(self, Self::NotFound | Self::Unsigned | Self::Invalid | Self::Mismatch | Self::TooMuchEvidence);
+        definite.then_some(DEFINITE_TTL)
     }
 }
 
@@ -110,6 +140,20 @@ impl Failure {
     /// A failure of `class`.
     pub fn new(class: Class, cause: impl Into<String>) -> Self {
         Self { class, cause: cause.into(), unasked: false }
+    }
+
+    /// What was not ready in time: the peer's failure when that was waited for most of the time, else ours.
+    pub fn late(silence: &Silence, cause: &str) -> Self {
+        Self::late_when(silence.is_most(), cause)
+    }
+
+    /// The same of the work in which this is called.
+    pub fn late_here(cause: &str) -> Self {
+        Self::late_when(Silence::is_most_here(), cause)
+    }
+
+    fn late_when(peer: bool, cause: &str) -> Self {
+        if peer { Self::new(Class::Unavailable, cause) } else { Self::new(Class::Busy, format!("{cause}: {OWN_TIME}")) }
     }
 
     /// The same failure in other words.

@@ -9,9 +9,27 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared, WeakShared};
 use parking_lot::Mutex;
+use service_core::wire::Silence;
 
 type Flight<V> = WeakShared<BoxFuture<'static, V>>;
-type Board<V> = Arc<Mutex<HashMap<String, (u64, Flight<V>)>>>;
+type Board<V> = Arc<Mutex<HashMap<String, Place<V>>>>;
+
+/// A question under way.
+struct Place<V: Clone> {
+    serial: u64,
+    flight: Flight<V>,
+    silence: Arc<Silence>,
+}
+
+/// A question that somebody waits for.
+pub struct Joined<V: Clone> {
+    /// The answer.
+    pub flight: Shared<BoxFuture<'static, V>>,
+    /// Whether this caller started it.
+    pub started: bool,
+    /// How long it has waited for its peers.
+    pub silence: Arc<Silence>,
+}
 
 /// The questions under way.
 pub struct Flights<V: Clone> {
@@ -24,28 +42,27 @@ impl<V: Clone + Send + Sync + 'static> Flights<V> {
         Self { board: Arc::default() }
     }
 
-    /// Joins the flight of `key`, or starts one with `work`. The flag says whether this caller started it.
-    pub fn join(
-        &self,
-        key: &str,
-        work: impl FnOnce() -> BoxFuture<'static, V>,
-    ) -> (Shared<BoxFuture<'static, V>>, bool) {
+    /// Joins the flight of `key`, or starts one with `work`, which has a clock of its own.
+    pub fn join(&self, key: &str, work: impl FnOnce() -> BoxFuture<'static, V>) -> Joined<V> {
         let mut board = self.board.lock();
-        if let Some(flight) = board.get(key).and_then(|(_, flight)| flight.upgrade()) {
-            return (flight, false);
+        if let Some(place) = board.get(key)
+            && let Some(flight) = place.flight.upgrade()
+        {
+            return Joined { flight, started: false, silence: Arc::clone(&place.silence) };
         }
-        let serial = board.get(key).map_or(0, |(serial, _)| serial + 1);
+        let serial = board.get(key).map_or(0, |place| place.serial + 1);
         let landing = Landing { board: Arc::clone(&self.board), key: key.to_owned(), serial };
-        let work = work();
+        let (work, silence) = (work(), Silence::new());
+        let clock = Arc::clone(&silence);
         let flight = async move {
-            let value = work.await;
+            let value = clock.watch(work).await;
             drop(landing);
             value
         };
         let flight = flight.boxed().shared();
         let weak = flight.downgrade().expect("a future that was never polled has not ended");
-        board.insert(key.to_owned(), (serial, weak));
-        (flight, true)
+        board.insert(key.to_owned(), Place { serial, flight: weak, silence: Arc::clone(&silence) });
+        Joined { flight, started: true, silence }
     }
 
     /// Questions under way.
@@ -75,7 +92,7 @@ struct Landing<V: Clone> {
 impl<V: Clone> Drop for Landing<V> {
     fn drop(&mut self) {
         let mut board = self.board.lock();
-        if board.get(&self.key).is_some_and(|(serial, _)| *serial == self.serial) {
+        if board.get(&self.key).is_some_and(|place| place.serial == self.serial) {
             board.remove(&self.key);
         }
     }
@@ -96,7 +113,7 @@ mod tests {
         for _ in 0..500 {
             let (flights, asked) = (Arc::clone(&flights), Arc::clone(&asked));
             callers.spawn(async move {
-                let (flight, _) = flights.join("a", || {
+                let Joined { flight, .. } = flights.join("a", || {
                     async move {
                         let n = asked.fetch_add(1, Ordering::Relaxed);
                         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -118,12 +135,12 @@ mod tests {
     async fn the_starter_may_leave_and_the_others_still_get_the_answer() {
         let flights = Flights::<u8>::new();
         let work = || tokio::time::sleep(Duration::from_secs(1)).map(|()| 7).boxed();
-        let (starter, started) = flights.join("a", work);
-        let (joined, again) = flights.join("a", work);
+        let Joined { flight: starter, started, .. } = flights.join("a", work);
+        let Joined { flight: joined, started: again, .. } = flights.join("a", work);
         assert!(started && !again);
         assert!(tokio::time::timeout(Duration::from_millis(10), starter).await.is_err());
         assert_eq!(joined.await, 7);
-        let (alone, started) = flights.join("a", work);
+        let Joined { flight: alone, started, .. } = flights.join("a", work);
         assert!(started);
         drop(alone);
         assert!(flights.is_empty(), "an abandoned flight leaves the board");

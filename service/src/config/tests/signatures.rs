@@ -51,7 +51,37 @@ fn with_means_what_it_means_to_connaisseur() {
     let with = with.with.unwrap();
     assert!(!with.transparency_log && !with.certificate_timestamp && with.same_repository);
     assert_eq!(with.annotations["env"], "prod");
-    assert!(rule("mode: resolve").with.is_none() && rule("recheck: always").validator.is_none());
+    assert!(rule("mode: resolve").with.is_none() && rule("mode: resolve, recheck: always").validator.is_none());
+}
+
+/// A rule beside the validator `default` says whether it asks it; whoever leaves it out may mean either.
+#[test]
+fn a_rule_beside_the_default_validator_says_whether_it_asks() {
+    let root = format!("{{name: default, key: {PEM}}}");
+    for rule in ["pattern: '*'", "pattern: '*', recheck: always", "pattern: '*', onFailure: {unsigned: deny}"] {
+        let said = refused(&text(&root, "", &format!("{{{rule}}}")));
+        let wanted = "policy.rules[0]: does not say whether the validator `default` is asked: write `validator: default` to ask it, or \
+                      `mode: resolve` to pin its images and ask nobody";
+        assert!(said.contains(wanted), "{said}");
+    }
+    for rule in ["mode: resolve", "mode: skip", "validator: default", "with: {}"] {
+        Config::parse(&text(&root, "", &format!("{{pattern: '*', {rule}}}")), Path::new("x.yaml")).unwrap();
+    }
+}
+
+/// A validator of signatures that no rule asks verifies nothing, and that is said.
+#[test]
+fn validators_that_no_rule_asks_are_named() {
+    let parse = service_admission::config::Config::parse;
+    let unasked = |text: &str| parse(text, Path::new("x.yaml")).unwrap().unasked();
+    let root = format!("{{name: default, key: {PEM}}}");
+    let said = unasked(&text(&root, "", "{pattern: '*', mode: resolve}"));
+    assert_eq!(
+        said,
+        ["no rule asks the validator `default`, so it verifies no image: write `validator: default` in a rule"]
+    );
+    assert_eq!(unasked(&text(&root, "", "{pattern: '*', with: {}}")), <[String; 0]>::default());
+    assert_eq!(unasked("validators: [{name: no, type: static, approve: false}]"), <[String; 0]>::default());
 }
 
 #[test]

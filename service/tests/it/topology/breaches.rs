@@ -27,6 +27,11 @@ fn says(repository: &str, digest: &str) -> Response<crate::support::Body> {
         "endless" => ruling["signers"] = vec![json!({"name": "n", "evidence": "e"}); 100].into(),
         "fields" => drop(ruling.as_object_mut().unwrap().remove("verdict")),
         "refuses" => return status(400, r#"{"error": "what is that"}"#),
+        "full" => return status(429, r#"{"error": "later"}"#),
+        "unasked" => {
+            ruling["signers"] = vec![json!({"name": "n", "evidence": "e"})].into();
+            ruling["unasked"] = true.into();
+        }
         "breaks" => return status(503, r#"{"error": "later"}"#),
         "unended" => {
             let begun = futures_util::stream::iter([Ok(hyper::body::Frame::data(ruling.to_string().into()))]);
@@ -90,6 +95,9 @@ async fn each_breach_of_the_contract_is_a_sentence_and_no_verdict() {
             "cannot be understood: it speaks version 2 of the contract, and this program version 1",
         ),
         ("endless", "unavailable", "cannot be understood: it names more than 64 signers"),
+        ("nobody", "unavailable", "cannot be understood: it answers `verified` and names no signer"),
+        ("unasked", "unavailable", "cannot be understood: it answers `verified` and that nobody was asked"),
+        ("full", "busy", "does not answer: it answered 429 Too Many Requests: later"),
         ("fields", "unavailable", "cannot be understood: its answer is not the fields of the contract at line 1"),
         ("refuses", "misconfigured", "refuses the question: it answered 400 Bad Request: what is that"),
         ("breaks", "unavailable", "does not answer: it answered 503 Service Unavailable: later"),
@@ -107,10 +115,10 @@ async fn each_breach_of_the_contract_is_a_sentence_and_no_verdict() {
         let late = message.contains("before the deadline of this review");
         let expected = format!(": {class}: {at} {said}");
         assert!(
-            message.contains(&expected) || late && class == "unavailable",
+            message.contains(&expected) || late && message.contains(&format!(": {class}: ")),
             "{repository}: {message}\nexpected {expected}"
         );
-        if !["breaks", "late", "unended"].contains(&repository) {
+        if !["breaks", "late", "unended", "full"].contains(&repository) {
             assert!(!late, "{repository}: {message}");
         }
     }

@@ -111,6 +111,12 @@ fn answers(repository: &str, key: &str) -> Response<Body> {
             answer["response"]["items"].as_array_mut().unwrap().push(again);
             answer
         }
+        "doubled" | "doubled-text" => {
+            let text = r#"{"isSuccess": false, "isSuccess": true}"#;
+            let value = if repository == "doubled" { text.to_owned() } else { json!(text).to_string() };
+            let answer = item(json!({"key": key, "value": "VALUE"})).to_string();
+            return status(200, &answer.replace("\"VALUE\"", &value));
+        }
         "form" => item(json!({"key": key, "value": {"ok": true}})),
         "ours" => item(json!({"key": key, "value": {"verdict": "verified"}})),
         "kind" => json!({"kind": "List", "items": []}),
@@ -155,6 +161,8 @@ async fn a_provider_that_is_slow_wrong_or_enormous_approves_nothing() {
         ("system", "unavailable", "the provider says: down"),
         ("other-key", "unavailable", "it answers other keys than asked: 1 items, 0 of them for this image"),
         ("twice", "unavailable", "it answers other keys than asked: 2 items, 2 of them for this image"),
+        ("doubled", "unavailable", "its answer is not the fields of the contract at line 1"),
+        ("doubled-text", "unavailable", "answers in another form than the configuration says (remote.answers)"),
         ("form", "unavailable", "answers in another form than the configuration says (remote.answers)"),
         ("ours", "unavailable", "answers in another form than the configuration says (remote.answers)"),
         ("kind", "unavailable", "its answer is no ProviderResponse of externaldata.gatekeeper.sh/v1beta1"),

@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 
 use serde::Deserialize;
 
-use service_core::authority::one_name;
+use service_core::authority::OneName;
 
 /// Longest pattern: the longest reference there is.
 const PATTERN_BYTES_MAX: usize = 520;
@@ -166,16 +166,23 @@ fn fold_host(text: &str) -> String {
     match text.split_once('/') {
         Some((host, rest)) if is_host(host) => {
             let lower = host.to_ascii_lowercase();
-            let host = if lower.contains(['*', '?']) || lower == "docker.io" { lower } else { one_name(host) };
+            let stays = lower.contains(['*', '?']) || lower == "docker.io";
+            let host = if !stays {
+                OneName::parse(host).before_path()
+            } else if host.contains(['.', ':']) {
+                lower
+            } else {
+                host.to_ascii_uppercase()
+            };
             format!("{host}/{rest}")
         }
         _ => text.to_owned(),
     }
 }
 
-/// Whether the first part is a host: it has `.` or `:` or is `localhost`.
+/// Whether the first part is a host: it has `.`, `:` or upper case, or is `localhost`.
 fn is_host(first: &str) -> bool {
-    first.contains(['.', ':']) || first.eq_ignore_ascii_case("localhost")
+    first.contains(|char: char| char == '.' || char == ':' || char.is_ascii_uppercase()) || first == "localhost"
 }
 
 /// Host and path of a folded pattern of Connaisseur's. None: it begins with a star that somebody wrote and has no path, so any host is meant.

@@ -55,6 +55,11 @@ impl Checker<'_> {
         let asks = raw.validator.is_some()
             || raw.with.is_some()
             || matches!(raw.mode, Some(Mode::Verify | Mode::VerifyAndPin));
+        if !asks && raw.mode.is_none() && validators.iter().any(|validator| validator.name == validators::DEFAULT) {
+            let what = "does not say whether the validator `default` is asked: write `validator: default` to ask it, or `mode: resolve` \
+                        to pin its images and ask nobody";
+            return Err(self.value(name, what));
+        }
         if !asks {
             let mode = raw.mode.unwrap_or_default();
             let idle =
@@ -63,7 +68,10 @@ impl Checker<'_> {
                 let what = "neither recheck nor onFailure has an effect with `mode: skip`: remove them";
                 return Err(self.value(key("mode"), what));
             }
-            let (recheck, on_failure) = (raw.recheck.unwrap_or(defaults.recheck), raw.on_failure);
+            // Nothing is looked at under `skip`, whatever the others do.
+            let of_others = || defaults.recheck_of_all.or(raw.recheck).unwrap_or(defaults.recheck);
+            let recheck = if mode == Mode::Skip { Recheck::Changed } else { of_others() };
+            let on_failure = raw.on_failure;
             return Ok(Rule { name, pattern, mode, recheck, on_failure, validator: None, with: None, passed: None });
         }
         let wanted = raw.validator.as_deref().unwrap_or(validators::DEFAULT);
@@ -109,7 +117,7 @@ impl Checker<'_> {
                 (self.verifying(&key, raw.mode, None)?, None)
             }
         };
-        let recheck = raw.recheck.unwrap_or(defaults.recheck);
+        let recheck = defaults.recheck_of_all.or(raw.recheck).unwrap_or(defaults.recheck);
         Ok(Rule { name, pattern, mode, recheck, on_failure: raw.on_failure, validator: Some(index), with, passed })
     }
 

@@ -85,7 +85,8 @@ async fn asked_twice(answer: Answer) -> usize {
 async fn good_and_definitely_bad_verdicts_are_remembered_and_doubts_never() {
     assert_eq!(asked_twice(Ok(approval())).await, 1);
     for class in Class::ALL {
-        let definite = [Class::NotFound, Class::Unsigned, Class::Invalid, Class::Mismatch].contains(&class);
+        let definite = [Class::NotFound, Class::Unsigned, Class::Invalid, Class::Mismatch, Class::TooMuchEvidence];
+        let definite = definite.contains(&class);
         assert_eq!(asked_twice(Err(failure(class))).await, if definite { 1 } else { 2 }, "{class}");
     }
 }
@@ -129,10 +130,10 @@ async fn who_hangs_or_panics_is_a_doubt_of_every_caller_and_of_no_later_one() {
     Arc::get_mut(&mut script).unwrap().takes = Duration::from_hours(1);
     let validator: Arc<dyn Validator> = script.clone();
     let answer = approvals.ask(&validator, question("d")).await;
-    assert_eq!(answer.unwrap_err().class, Class::Unavailable);
+    assert_eq!(answer.unwrap_err().class, Class::Busy);
     let hasty = Question { deadline: Instant::now() + Duration::from_millis(50), ..question("d") };
     let started = Instant::now();
-    assert_eq!(approvals.ask(&validator, hasty).await.unwrap_err().class, Class::Unavailable);
+    assert_eq!(approvals.ask(&validator, hasty).await.unwrap_err().class, Class::Busy);
     assert!(started.elapsed() < Duration::from_millis(60), "the deadline of the review counts");
     let validator: Arc<dyn Validator> = Script::new("panics", Ok(approval()));
     assert_eq!(approvals.ask(&validator, question("d")).await.unwrap_err().class, Class::Internal);
@@ -198,4 +199,41 @@ async fn a_shared_value_that_is_none_is_asked_for() {
     board.keep(&key, b"{\"verified\": 1}".to_vec(), Duration::from_mins(1));
     assert_eq!(approvals.ask(&validator, question("d")).await, Ok(approval()));
     assert_eq!(script.asked(), 1);
+}
+
+/// Takes the time of a question in one of two ways: it waits for a peer, or for itself.
+struct Late {
+    for_a_peer: bool,
+}
+
+impl Validator for Late {
+    fn validate(self: Arc<Self>, _: Question) -> BoxFuture<'static, Answer> {
+        async move {
+            let _listening = if self.for_a_peer { service_core::wire::Silence::listen() } else { None };
+            std::future::pending().await
+        }
+        .boxed()
+    }
+
+    fn generation(&self) -> std::borrow::Cow<'_, str> {
+        "late".into()
+    }
+
+    fn relevant(&self, _: &str, _: &str, keyring: &Keyring) -> Keyring {
+        keyring.clone()
+    }
+}
+
+/// Time that runs out here is no failure of a registry, whichever ends first: the review or the question.
+#[tokio::test(start_paused = true)]
+async fn who_was_waited_for_says_whose_failure_it_is() {
+    for (for_a_peer, class) in [(true, Class::Unavailable), (false, Class::Busy)] {
+        for seconds in [1, 20] {
+            let mut question = question("d");
+            question.deadline = Instant::now() + Duration::from_secs(seconds);
+            let validator: Arc<dyn Validator> = Arc::new(Late { for_a_peer });
+            let failure = approvals("").ask(&validator, question).await.unwrap_err();
+            assert_eq!(failure.class, class, "{seconds} s: {failure}");
+        }
+    }
 }

@@ -43,7 +43,7 @@ pub fn write(answer: &Answer) -> Option<Vec<u8>> {
 /// What another process was told.
 pub fn read(text: &[u8]) -> Option<Answer> {
     Some(match serde_json::from_slice(text).ok()? {
-        Written::Verified(by) if by.len() <= SIGNERS_MAX => {
+        Written::Verified(by) if (1..=SIGNERS_MAX).contains(&by.len()) => {
             let signer = |By { name, evidence }| Signer { name, evidence };
             Ok(Arc::new(Approval { signers: by.into_iter().map(signer).collect() }))
         }
@@ -69,7 +69,8 @@ mod tests {
         for answer in [verified, unsigned] {
             assert_eq!(read(&write(&answer).unwrap()), Some(answer));
         }
-        for class in [Class::Unavailable, Class::Internal, Class::Auth] {
+        assert_eq!(read(br#"{"verified": []}"#), None, "nobody signed it");
+        for class in [Class::Unavailable, Class::Internal, Class::Auth, Class::Busy] {
             assert_eq!(write(&Err(Failure::new(class, "x"))), None);
             let text = format!("{{\"failed\": {{\"class\": \"{class}\", \"cause\": \"\"}}}}");
             assert_eq!(read(text.as_bytes()), None);

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use service_verify::oci::{self, ENVELOPE_BYTES_MAX, Layer, Referrer};
 use service_verify::{Evidence, Judged, Subject, Trial, UnixTime, Verdict};
 
@@ -17,7 +18,7 @@ use super::knowledge::Form;
 use super::words::Searched;
 use super::{Engine, words};
 use crate::validator::{Answer, Question};
-use service_core::share::{NoMemory, Reserved};
+use service_core::share::{NoMemory, Payer, Reserved};
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Piece, Wanted};
 
@@ -25,6 +26,8 @@ use service_registry::{Piece, Wanted};
 const BATCH: usize = 4;
 /// Most pieces fetched for one image. More than any honest image has; whoever hides a signature behind more denies it.
 const PIECES_MAX: usize = 40;
+/// Most bytes of them: four of the largest. At a hundred megabytes a second they come within a third of a second.
+const PIECES_BYTES_MAX: u64 = 4 * ENVELOPE_BYTES_MAX;
 
 /// Bytes that every image may keep of a manifest: some keyless signatures.
 const KEPT_FREE_BYTES: usize = 16 << 10;
@@ -42,6 +45,9 @@ pub(super) struct Search<'s> {
     trial: Trial<'s>,
     searched: Searched,
     pieces: usize,
+    bytes: Mutex<u64>,
+    /// This image alone waits for the memory of its evidence.
+    payer: Payer,
 }
 
 /// Where signatures may lie.
@@ -88,6 +94,8 @@ impl<'s> Search<'s> {
             trial: Trial::new(subject, &engine.requirement, &engine.trust, now),
             searched: Searched::default(),
             pieces: 0,
+            bytes: Mutex::default(),
+            payer: Payer::default(),
         }
     }
 
@@ -293,8 +301,11 @@ impl<'s> Search<'s> {
 
     /// The bytes of a layer, with the memory that they and their verdict need.
     async fn blob(&self, layer: &Layer) -> Result<Fetched, Failure> {
-        let bytes_max = usize::try_from(layer.descriptor.size.min(ENVELOPE_BYTES_MAX)).unwrap_or(usize::MAX);
-        let memory = self.engine.share.piece(bytes_max, self.question.deadline).await.map_err(no_memory)?;
+        let size = layer.descriptor.size.min(ENVELOPE_BYTES_MAX);
+        self.may_read(size)?;
+        let bytes_max = usize::try_from(size).unwrap_or(usize::MAX);
+        let memory = self.engine.share.piece(&self.payer, bytes_max, self.question.deadline).await;
+        let memory = memory.map_err(no_memory)?;
         if let Some(data) = &layer.data {
             return Ok(Fetched { bytes: Some(data.clone().into()), _memory: memory });
         }
@@ -311,7 +322,7 @@ impl<'s> Search<'s> {
         if bytes <= KEPT_FREE_BYTES {
             return Ok(None);
         }
-        self.engine.share.kept(bytes, self.question.deadline).await.map(Some).map_err(no_memory)
+        self.engine.share.kept(&self.payer, bytes, self.question.deadline).await.map(Some).map_err(no_memory)
     }
 
     async fn piece(&self, wanted: Wanted<'_>) -> Result<Piece, Failure> {
@@ -322,11 +333,23 @@ impl<'s> Search<'s> {
         self.pieces += pieces;
         let may = self.pieces <= PIECES_MAX;
         if !may {
-            self.searched
-                .broken
-                .push(format!("there are more than {PIECES_MAX} pieces of signatures; the others were not looked at"));
+            let what = format!("there are more than {PIECES_MAX} pieces of signatures; the others were not looked at");
+            self.doubts(Failure::new(Class::TooMuchEvidence, what));
         }
         may
+    }
+
+    /// Counts `size` bytes that are to be read. A small piece may still fit when a large one did not.
+    fn may_read(&self, size: u64) -> Result<(), Failure> {
+        let mut read = self.bytes.lock();
+        let all = read.saturating_add(size);
+        if all > PIECES_BYTES_MAX {
+            let most = PIECES_BYTES_MAX >> 20;
+            let what = format!("its signatures have more than {most} MiB; the others were not looked at");
+            return Err(Failure::new(Class::TooMuchEvidence, what));
+        }
+        *read = all;
+        Ok(())
     }
 
     /// Judges a piece, which may be dropped then.
@@ -363,15 +386,25 @@ impl<'s> Search<'s> {
             return;
         }
         self.searched.looked.push(format!("{said} ({})", failure.class));
-        self.searched.doubt.get_or_insert(failure);
+        self.doubts(failure);
+    }
+
+    /// The first doubt is said, but a limit of ours outweighs what a registry did not answer: that may be let in.
+    fn doubts(&mut self, failure: Failure) {
+        let doubt = &mut self.searched.doubt;
+        if doubt.as_ref().is_none_or(|known| failure.class.is_own_limit() && !known.class.is_own_limit()) {
+            *doubt = Some(failure);
+        }
     }
 }
 
-/// Evidence that is too large for the memory here is a matter of the configuration; what others held it for, of the moment.
 fn no_memory(error: NoMemory) -> Failure {
     let class = match error {
-        NoMemory::TooLarge { .. } => Class::Misconfigured,
-        NoMemory::Late => Class::Unavailable,
+        NoMemory::TooLarge { .. } => Class::TooMuchEvidence,
+        NoMemory::Late => Class::Busy,
     };
     Failure::new(class, error.to_string())
 }
+
+#[cfg(test)]
+mod tests;

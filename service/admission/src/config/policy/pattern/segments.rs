@@ -14,7 +14,12 @@ pub fn full(written: &str) -> String {
         // A star in the tag says nothing of the host.
         None if written.split([':', '@']).next().is_some_and(|name| name.contains('*')) => written,
         None => format!("{HUB}{OFFICIAL}{written}"),
-        Some((host, _)) if host.contains(['.', ':', '*', '?']) || host == "localhost" => written,
+        Some((host, _))
+            if host.contains(|char: char| ".:*?".contains(char) || char.is_ascii_uppercase())
+                || host == "localhost" =>
+        {
+            written
+        }
         Some(_) => format!("{HUB}{written}"),
     }
 }

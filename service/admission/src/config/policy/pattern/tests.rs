@@ -83,6 +83,8 @@ fn hosts_are_compared_by_their_one_name() {
         ("registry.corp:443/*", "registry.corp/app:1"),
         ("registry-1.docker.io/team/*", "index.docker.io/team/app:1"),
         ("Docker.io/team/*", "index.docker.io/team/app:1"),
+        ("Registry/*", "REGISTRY/app:1"),
+        ("Registry:443/*", "REGISTRY/app:1"),
     ] {
         assert!(pattern(text).matches(image) && pattern(text).matches_at_its_host(image), "{text}");
     }

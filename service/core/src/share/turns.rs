@@ -1,0 +1,185 @@
+//! Memory that is given in turn: whoever wants much of it waits for its own sake, and not the others for theirs.
+//!
+//! Owns the queue (fair queueing). Each payer has a clock, which moves by what it wishes. The wish whose end on that clock is earliest
+//! is granted next, and no other passes it. The clock of the queue moves by what is granted, divided among those that wait; a payer that comes
+//! anew begins there. So a small wish waits for no large one, and small ones pass a large one only until they have had as much.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+
+/// What has been given to one payer; read and written under the lock of the queue alone.
+#[derive(Debug, Default)]
+pub struct Account(AtomicU64);
+
+/// Some memory, in units, and who waits for it.
+#[derive(Debug)]
+pub struct Turns {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    free: u64,
+    /// The clock of the queue.
+    now: u64,
+    serial: u64,
+    /// By the end on the payer's clock, then in order.
+    waiting: BTreeMap<(u64, u64), Wish>,
+}
+
+#[derive(Debug)]
+struct Wish {
+    units: u64,
+    granted: oneshot::Sender<Grant>,
+}
+
+/// Units; given back when dropped.
+#[derive(Debug)]
+pub struct Grant {
+    turns: Option<Arc<Turns>>,
+    units: u64,
+}
+
+/// A wish in the queue, which leaves it when dropped.
+struct Waiting<'t> {
+    turns: &'t Arc<Turns>,
+    key: (u64, u64),
+}
+
+impl Turns {
+    /// `units` of memory, all of them free.
+    pub fn new(units: u64) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(State { free: units, now: 0, serial: 0, waiting: BTreeMap::new() }) })
+    }
+
+    /// `units` for `payer` when it is its turn; `None` when that is not before `deadline`.
+    pub async fn take(self: &Arc<Self>, payer: &Account, units: u64, deadline: Instant) -> Option<Grant> {
+        let (key, wait) = {
+            let mut state = self.state.lock();
+            let end = state.now.max(payer.0.load(Ordering::Relaxed)).saturating_add(units);
+            payer.0.store(end, Ordering::Relaxed);
+            let (granted, wait) = oneshot::channel();
+            state.serial += 1;
+            let key = (end, state.serial);
+            state.waiting.insert(key, Wish { units, granted });
+            self.grant(&mut state);
+            (key, wait)
+        };
+        let _waiting = Waiting { turns: self, key };
+        timeout_at(deadline, wait).await.ok()?.ok()
+    }
+
+    /// Grants what is next for as long as it fits.
+    fn grant(self: &Arc<Self>, state: &mut State) {
+        while let Some(next) = state.waiting.first_entry().filter(|next| next.get().units <= state.free) {
+            let Wish { units, granted } = next.remove();
+            let grant = Grant { turns: Some(Arc::clone(self)), units };
+            match granted.send(grant) {
+                Ok(()) => {
+                    state.free -= units;
+                    state.now = state.now.saturating_add(units.div_ceil(state.waiting.len() as u64 + 1));
+                }
+                // Nobody waits any more. Nothing was taken, so nothing is given back.
+                Err(mut grant) => grant.turns = None,
+            }
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut state = self.turns.state.lock();
+        // What comes after it may fit.
+        if state.waiting.remove(&self.key).is_some() {
+            self.turns.grant(&mut state);
+        }
+    }
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        let Some(turns) = self.turns.take() else { return };
+        let mut state = turns.state.lock();
+        state.free += self.units;
+        turns.grant(&mut state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn later() -> Instant {
+        Instant::now() + Duration::from_mins(1)
+    }
+
+    /// The order in which wishes of `(payer, units)` that come while all is taken are granted, one after the other.
+    async fn order(turns: &Arc<Turns>, all: u64, wishes: &[(usize, u64)]) -> Vec<(usize, u64)> {
+        let payers: Vec<Account> = (0..8).map(|_| Account::default()).collect();
+        let taken = turns.take(&Account::default(), all, later()).await.unwrap();
+        let order = Mutex::new(Vec::new());
+        let wait = futures_util::future::join_all(wishes.iter().map(async |wish| {
+            let grant = turns.take(&payers[wish.0], wish.1, later()).await.unwrap();
+            order.lock().push(*wish);
+            tokio::task::yield_now().await;
+            drop(grant);
+        }));
+        tokio::join!(wait, async {
+            tokio::task::yield_now().await;
+            drop(taken);
+        });
+        order.into_inner()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_payer_has_its_turn_and_a_small_wish_waits_for_no_large_one() {
+        let turns = Turns::new(9);
+        // Payer 0 came first, with all that it has; 1 and 2 come later.
+        let wishes = [(0, 9), (0, 9), (0, 9), (1, 9), (1, 9), (2, 1)];
+        assert_eq!(order(&turns, 9, &wishes).await, [(2, 1), (0, 9), (1, 9), (0, 9), (1, 9), (0, 9)]);
+        assert_eq!(turns.state.lock().free, 9);
+    }
+
+    /// A large wish is passed until those who pass it have had as much.
+    #[tokio::test(start_paused = true)]
+    async fn small_wishes_do_not_pass_a_large_one_for_ever() {
+        let turns = Turns::new(10);
+        let large = Account::default();
+        let mut held = turns.take(&Account::default(), 5, later()).await;
+        let mut wait = Box::pin(turns.take(&large, 10, later()));
+        assert!((&mut wait).now_or_never().is_none());
+        let mut passed = 0;
+        while turns.state.lock().waiting.len() == 1 {
+            let next = turns.take(&Account::default(), 1, later()).now_or_never();
+            let Some(next) = next else { break };
+            held = next;
+            passed += 1;
+            assert!(passed < 100);
+        }
+        drop(held);
+        assert!(wait.now_or_never().flatten().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_leaves_gives_its_place_and_what_it_was_given_back() {
+        let (turns, leaving) = (Turns::new(10), Account::default());
+        let held = turns.take(&Account::default(), 6, later()).await.unwrap();
+        let soon = Instant::now() + Duration::from_secs(1);
+        assert!(turns.take(&Account::default(), 5, soon).await.is_none());
+        let mut left = Box::pin(turns.take(&leaving, 5, later()));
+        assert!((&mut left).now_or_never().is_none());
+        drop(held);
+        drop(left);
+        let state = turns.state.lock();
+        assert_eq!((state.free, state.waiting.len()), (10, 0));
+    }
+}
