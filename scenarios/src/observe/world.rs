@@ -109,8 +109,8 @@ impl World {
     pub(super) async fn give(&mut self, kind: &str, name: &str) -> Result<Value> {
         self.take().await;
         let resource = format!("{}s", kind.to_ascii_lowercase());
-        let looked = self.asks.iter().rev().filter(|ask| ask.resource == resource);
-        let namespace = looked.filter_map(|ask| ask.namespace.clone()).next().unwrap_or_else(|| "default".to_owned());
+        let mut looked = self.asks.iter().rev().filter(|ask| ask.resource == resource);
+        let namespace = looked.find_map(|ask| ask.namespace.clone()).unwrap_or_else(|| "default".to_owned());
         if namespace != "default" && !self.namespaces.contains(&namespace) && self.namespaces.len() < NAMESPACES_MAX {
             let _ = self.api.create(&named("Namespace", &namespace), None, false).await?;
             self.namespaces.push(namespace.clone());

@@ -327,7 +327,7 @@ fn waited_too_long(failure: &mut Failure) {
     if failure.class == Class::Unavailable && !failure.unasked {
         failure.class = Class::Busy;
         let most = IMAGES_AT_ONCE;
-        failure.cause +=
-            &format!("; it had waited, because {most} images of its namespace are asked about at one time");
+        let waited = format!("; it had waited, because {most} images of its namespace are asked about at one time");
+        failure.cause.push_str(&waited);
     }
 }

@@ -16,7 +16,7 @@ const AFTER: Duration = Duration::from_millis(50);
 
 async fn world() -> (World, Client) {
     let world = World::with(|config| {
-        config.workloads = Some(Workloads { ready_after: AFTER, nodes: 2, ..Workloads::default() })
+        config.workloads = Some(Workloads { ready_after: AFTER, nodes: 2, ..Workloads::default() });
     })
     .await;
     let client = world.client(Protocol::Http1, "harness").await;

@@ -253,7 +253,7 @@ where
     let mut connection = std::pin::pin!(connection);
     let mut timer = None;
     let end = tokio::select! {
-        result = attend(connection.as_mut(), &standing, &mut timer) => return log(result),
+        result = attend(connection.as_mut(), &standing, &mut timer) => return log(&result),
         // An idle connection stays open while draining: closing it could cut a call that is on its way.
         _ = phase.wait_for(|phase| *phase >= Phase::Stopping) => End::Phase,
         () = slot.given_up() => End::GivenUp,
@@ -288,7 +288,7 @@ where
     let mut connection = std::pin::pin!(connection);
     let mut timer = None;
     let end = tokio::select! {
-        result = attend(connection.as_mut(), &standing, &mut timer) => return log(result),
+        result = attend(connection.as_mut(), &standing, &mut timer) => return log(&result),
         // GOAWAY tells the client to take another connection for the next call and loses none.
         () = goaway(phase, slot) => End::Phase,
         () = slot.given_up() => End::GivenUp,
@@ -314,15 +314,15 @@ where
 {
     loop {
         match timeout(GOODBYE_MAX, attend(connection.as_mut(), standing, timer)).await {
-            Ok(result) => return log(result),
+            Ok(result) => return log(&result),
             Err(_) if matches!(end, End::GivenUp) && !slot.is_busy() => return,
             Err(_) => {}
         }
     }
 }
 
-fn log(result: Result<Result<(), hyper::Error>, Unread>) {
-    let error: &dyn std::fmt::Display = match &result {
+fn log(result: &Result<Result<(), hyper::Error>, Unread>) {
+    let error: &dyn std::fmt::Display = match result {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error,
         Err(unread) => unread,
