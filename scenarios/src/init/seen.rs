@@ -17,6 +17,9 @@ pub(crate) use reaction::Child;
 pub(crate) use reaction::{By, Change, Reaction, Step, made};
 pub(crate) use requests::{Followed, Refused, follows, lease, refusals};
 
+/// How a variable of the certificate of a run begins.
+const CERTIFICATE: &str = "${LONGHAUL_TLS_";
+
 /// One request of the program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Ask {
@@ -164,14 +167,20 @@ impl Seen {
         }
         if !self.serves_reviews() {
             // Certificates of a run go with a webhook.
-            let is_certificate = |text: &str| text.contains("${LONGHAUL_TLS_");
+            let is_certificate = |text: &str| text.contains(CERTIFICATE);
             self.run.retain(|word| !is_certificate(word));
             self.variables.retain(|(_, value)| !is_certificate(value));
         }
-        if !self.serves_reviews() || !has_hooks {
+        // A program that was given the certificate of a run is asked at the port of a run.
+        if !self.serves_reviews() || !has_hooks && !self.is_given_certificate() {
             names.push((WEBHOOK_PORT, FREE_PORTS[7]));
         }
         self.rename(&names);
+    }
+
+    /// Whether its words or variables name the certificate of a run.
+    pub(crate) fn is_given_certificate(&self) -> bool {
+        self.run.iter().chain(self.variables.iter().map(|(_, value)| value)).any(|text| text.contains(CERTIFICATE))
     }
 
     /// Where it did not run, and its source names no page of metrics, the port of that page is any free one.
@@ -240,6 +249,11 @@ mod tests {
         let mut none = Seen { ports: Vec::new(), run: vec!["--w=${LONGHAUL_WEBHOOK_PORT}".to_owned()], ..seen };
         none.settle(false);
         assert_eq!(none.run, ["--w=${LONGHAUL_PORT_8}"]);
+        let tls = Open { is_tls: true, ..open(9, WEBHOOK_PORT, "/") };
+        none.run = vec!["--w=${LONGHAUL_WEBHOOK_PORT}".to_owned(), "--c=${LONGHAUL_TLS_DIR}".to_owned()];
+        none.ports = vec![tls];
+        none.settle(false);
+        assert_eq!(none.run, ["--w=${LONGHAUL_WEBHOOK_PORT}", "--c=${LONGHAUL_TLS_DIR}"]);
         none.run = vec!["--x=${LONGHAUL_METRICS_PORT}".to_owned()];
         none.settle_unseen();
         assert_eq!(none.run, ["--x=${LONGHAUL_PORT_9}"]);

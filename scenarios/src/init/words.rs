@@ -1,5 +1,9 @@
 //! The words and variables with which a program is started: what the run says, what its help knows, what its manifests give it. Pure.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 use super::seen::Open;
 use crate::init::Found;
 use crate::init::deployed::Deployed;
@@ -59,6 +63,10 @@ pub(crate) fn commands<'h>(found: &Found, program: &str, help: &'h Help) -> Vec<
     all
 }
 
+/// `${NAME:=default}`, as tools that install manifests put it (envsubst, clusterctl): where nobody sets the name, the default.
+static DEFAULTED: LazyLock<Regex> =
+    LazyLock::new(|| crate::init::pattern(r"\$\{[A-Za-z_][A-Za-z0-9_]*:?[=-]([^{}]*)\}"));
+
 /// The name of a flag, without dashes and value.
 fn flag_of(word: &str) -> &str {
     word.trim_start_matches('-').split('=').next().unwrap_or_default()
@@ -90,7 +98,7 @@ fn put(word: &str, variables: &[(String, String)]) -> Option<String> {
         }
         text = text.replace(&format!("$({name})"), value);
     }
-    (!text.contains("$(")).then(|| escaped(&text))
+    (!text.contains("$(")).then(|| escaped(&DEFAULTED.replace_all(&text, "$1")))
 }
 
 /// A text of which nothing is a variable of the run.
@@ -102,9 +110,15 @@ fn variables(found: &Found, deployed: &Deployed) -> Vec<(String, String)> {
     let value = |(name, given): &(String, crate::init::deployed::Given)| {
         let value = found.workloads.value(deployed, given)?;
         let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.is_empty();
-        (is_plain && !OWN.contains(&name.as_str())).then(|| (name.clone(), escaped(&value)))
+        (is_plain && !OWN.contains(&name.as_str())).then(|| (name.clone(), value))
     };
-    deployed.variables.iter().take(WORDS_MAX).filter_map(value).collect()
+    let mut all: Vec<(String, String)> = Vec::new();
+    for (name, value) in deployed.variables.iter().take(WORDS_MAX).filter_map(value) {
+        // One that names another before it, as Kubernetes puts it.
+        let value = put(&value, &all).unwrap_or_else(|| escaped(&value));
+        all.push((name, value));
+    }
+    all
 }
 
 /// The words of a command, and its variables.
@@ -194,6 +208,8 @@ mod tests {
         let words = ["controller", "--a", "--b", "x", "--c=$(POD_NAMESPACE)", "--d=$(OTHER)", "--e=/etc/x", "--f=${x}"];
         let deployed = Deployed { arguments: words.map(str::to_owned).to_vec(), ..Deployed::default() };
         let variables = [("POD_NAMESPACE".to_owned(), "shop".to_owned())];
+        let template = "--gates=Pool=${EXP_POOL:=true},Topology=${TOPOLOGY:-false},Other=${OTHER}";
+        assert_eq!(put(template, &[]).as_deref(), Some("--gates=Pool=true,Topology=false,Other=$${OTHER}"));
         assert_eq!(given(&deployed, &variables), ["--a", "--b=x", "--c=shop", "--f=$${x}"]);
         let each = |at: usize| (format!("V{at:02}"), format!("$(V{0:02})$(V{0:02})", at + 1));
         let endless: Vec<(String, String)> = (0..WORDS_MAX).map(each).collect();

@@ -7,7 +7,7 @@ use crate::init::Found;
 use crate::init::seen::{By, Open, Seen};
 use crate::init::witness::Proposal;
 use crate::init::yaml::{printable, quoted};
-use crate::scenario::{METRICS_PORT_NAME, TLS_DIR, WEBHOOK_PORT};
+use crate::scenario::{METRICS_PORT_NAME, WEBHOOK_PORT};
 
 /// Where Linux begins with the ports that it gives for port 0.
 const EPHEMERAL: u16 = 32_768;
@@ -50,7 +50,7 @@ fn role(text: &mut String, found: &Found, seen: &Seen) {
             seen.followed.len()
         );
         line!(text, "    role: webhook");
-    } else if !found.hooks.is_empty() || is_given_certificate(seen) {
+    } else if !found.hooks.is_empty() || seen.is_given_certificate() {
         line!(
             text,
             "    # check: it watches and answers reviews, by a policy that nobody here knows: every answer that an API server takes is right."
@@ -101,17 +101,9 @@ fn ports(text: &mut String, seen: &Seen) {
     }
 }
 
-/// Whether its words or variables name the run's certificate or the port of its webhook.
-fn is_given_certificate(seen: &Seen) -> bool {
-    let words = seen.run.iter().chain(seen.variables.iter().map(|(_, value)| value));
-    words
-        .into_iter()
-        .any(|word| word.contains("${LONGHAUL_TLS_") || word.contains(WEBHOOK_PORT) || word.contains(TLS_DIR))
-}
-
 fn serves(text: &mut String, found: &Found, seen: &Seen) {
     let hook = found.hooks.iter().find(|hook| hook.is_mutating).or(found.hooks.first());
-    if hook.is_none() && !is_given_certificate(seen) {
+    if hook.is_none() && !seen.is_given_certificate() {
         return;
     }
     let is_own = found.own_hooks().next().is_some();
