@@ -65,7 +65,7 @@ pub(crate) fn commands<'h>(found: &Found, program: &str, help: &'h Help) -> Vec<
 
 /// `${NAME:=default}`, as tools that install manifests put it (envsubst, clusterctl): where nobody sets the name, the default.
 static DEFAULTED: LazyLock<Regex> =
-    LazyLock::new(|| crate::init::pattern(r"\$\{[A-Za-z_][A-Za-z0-9_]*:?[=-]([^{}]*)\}"));
+    LazyLock::new(|| crate::init::pattern(r"\$\{[A-Za-z_][A-Za-z0-9_]*:?[=-]((?u:[^{}]*))\}"));
 
 /// The name of a flag, without dashes and value.
 fn flag_of(word: &str) -> &str {

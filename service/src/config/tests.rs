@@ -394,7 +394,7 @@ fn the_environment_and_the_file_are_refused_alike() {
         let section = |wanted: &str| -> String {
             of_file.iter().filter(|(section, _)| *section == wanted).map(|(_, key)| format!("{key}, ")).collect()
         };
-        let rules = "rules: [{pattern: a}, {pattern: b/c, mode: skip}, {pattern: d, mode: detect}]";
+        let rules = "rules: [{pattern: a}, {pattern: b/c, mode: skip}, {pattern: d/e/f, mode: detect}]";
         laid_over(&format!("policy: {{{}{rules}}}\nlog: {{{}}}\n", section("policy"), section("log")), environment)
     };
     let mut refused = 0;

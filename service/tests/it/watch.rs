@@ -38,15 +38,25 @@ async fn agrees(api: &Api, service: &Service) {
         // Both checksums go over every object, on the thread that the service works on.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    until("the witness learns of every object", || {
-        let world = api.world.lock();
-        // Asked every few milliseconds on the thread that the service works on: looked at only where it can be true, and not copied.
-        world.witnessed.len() >= world.packages.len() && {
-            let told: HashSet<_> = world.witnessed.iter().map(version).collect();
-            world.packages.values().all(|object| told.contains(&version(&object["metadata"])))
+    let (mut moved, mut lines) = (Instant::now(), 0);
+    while !is_witnessed(api) {
+        let known = api.world.lock().witnessed.len();
+        if known != lines {
+            (moved, lines) = (Instant::now(), known);
         }
-    })
-    .await;
+        assert!(moved.elapsed() < crate::support::PATIENCE, "the witness learns of every object: {lines} lines");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Whether the witness was told of everything that exists, as it is.
+fn is_witnessed(api: &Api) -> bool {
+    let world = api.world.lock();
+    // Asked on the thread that the service works on: looked at only where it can be true, and not copied.
+    world.witnessed.len() >= world.packages.len() && {
+        let told: HashSet<_> = world.witnessed.iter().map(version).collect();
+        world.packages.values().all(|object| told.contains(&version(&object["metadata"])))
+    }
 }
 
 fn version(from: &Value) -> (Option<&str>, Option<&str>) {

@@ -64,7 +64,12 @@ fn a_rule_beside_the_default_validator_says_whether_it_asks() {
                       `mode: resolve` to pin its images and ask nobody";
         assert!(said.contains(wanted), "{said}");
     }
-    for rule in ["mode: resolve", "mode: skip", "validator: default", "with: {}"] {
+    for rule in [
+        "mode: resolve",
+        "mode: skip",
+        "validator: default, with: {verifyInTransparencyLog: false}",
+        "with: {verifyInTransparencyLog: false}",
+    ] {
         Config::parse(&text(&root, "", &format!("{{pattern: '*', {rule}}}")), Path::new("x.yaml")).unwrap();
     }
 }
@@ -80,7 +85,7 @@ fn validators_that_no_rule_asks_are_named() {
         said,
         ["no rule asks the validator `default`, so it verifies no image: write `validator: default` in a rule"]
     );
-    assert_eq!(unasked(&text(&root, "", "{pattern: '*', with: {}}")), <[String; 0]>::default());
+    assert_eq!(unasked(&text(&root, "", "{pattern: '*', with: {verifyInTransparencyLog: false}}")), <[String; 0]>::default());
     assert_eq!(unasked("validators: [{name: no, type: static, approve: false}]"), <[String; 0]>::default());
 }
 

@@ -113,9 +113,11 @@ async fn each_breach_of_the_contract_is_a_sentence_and_no_verdict() {
         assert_eq!(answer["response"]["allowed"], false, "{repository}: {answer}");
         // Who does not answer is asked again while there is time, and the review may end first.
         let late = message.contains("before the deadline of this review");
+        // Bytes that come are no silence: that the rest of them took all of the time is no failure of a peer, and is always denied.
+        let class_of_late = if repository == "unended" { "busy" } else { class };
         let expected = format!(": {class}: {at} {said}");
         assert!(
-            message.contains(&expected) || late && message.contains(&format!(": {class}: ")),
+            message.contains(&expected) || late && message.contains(&format!(": {class_of_late}: ")),
             "{repository}: {message}\nexpected {expected}"
         );
         if !["breaks", "late", "unended", "full"].contains(&repository) {
