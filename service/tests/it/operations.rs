@@ -130,7 +130,8 @@ async fn health_says_what_it_looked_at() {
     let (code, text) = service.health("/readyz?verbose").await;
     assert_eq!(code, 200);
     let lines: Vec<_> = text.lines().collect();
-    let checks = ["runtime", "config", "certificate", "listener", "reviews", "validators"].map(|name| format!("[+]{name}: ok"));
+    let checks =
+        ["runtime", "config", "certificate", "listener", "reviews", "validators"].map(|name| format!("[+]{name}: ok"));
     assert_eq!(lines, checks);
     service.app.stop().await;
 }

@@ -85,7 +85,10 @@ fn validators_that_no_rule_asks_are_named() {
         said,
         ["no rule asks the validator `default`, so it verifies no image: write `validator: default` in a rule"]
     );
-    assert_eq!(unasked(&text(&root, "", "{pattern: '*', with: {verifyInTransparencyLog: false}}")), <[String; 0]>::default());
+    assert_eq!(
+        unasked(&text(&root, "", "{pattern: '*', with: {verifyInTransparencyLog: false}}")),
+        <[String; 0]>::default()
+    );
     assert_eq!(unasked("validators: [{name: no, type: static, approve: false}]"), <[String; 0]>::default());
 }
 

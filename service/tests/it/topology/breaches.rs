@@ -17,21 +17,21 @@ use crate::support::{Service, full, status};
 
 /// What a validator says to a question: by the repository of the image.
 fn says(repository: &str, digest: &str) -> Response<crate::support::Body> {
-    let mut ruling = json!({"contract": 1, "generation": "g", "digest": digest, "verdict": "verified"});
+    let signer = json!({"name": "n", "evidence": "e"});
+    let mut ruling =
+        json!({"contract": 1, "generation": "g", "digest": digest, "verdict": "verified", "signers": [signer]});
     match repository {
+        "nobody" => ruling["signers"] = json!([]),
         "html" => return status(200, "<html>"),
         "large" => return status(200, &"x".repeat(100 << 10)),
         "other" => ruling["digest"] = format!("sha256:{}", "1".repeat(64)).into(),
         "unknown" => ruling["verdict"] = "probably".into(),
         "newer" => ruling["contract"] = 2.into(),
-        "endless" => ruling["signers"] = vec![json!({"name": "n", "evidence": "e"}); 100].into(),
+        "endless" => ruling["signers"] = vec![signer; 100].into(),
         "fields" => drop(ruling.as_object_mut().unwrap().remove("verdict")),
         "refuses" => return status(400, r#"{"error": "what is that"}"#),
         "full" => return status(429, r#"{"error": "later"}"#),
-        "unasked" => {
-            ruling["signers"] = vec![json!({"name": "n", "evidence": "e"})].into();
-            ruling["unasked"] = true.into();
-        }
+        "unasked" => ruling["unasked"] = true.into(),
         "breaks" => return status(503, r#"{"error": "later"}"#),
         "unended" => {
             let begun = futures_util::stream::iter([Ok(hyper::body::Frame::data(ruling.to_string().into()))]);
