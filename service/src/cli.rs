@@ -299,8 +299,9 @@ fn answer(question: &Question) -> anyhow::Result<String> {
             let loaded = config::load(config)?;
             ROLES.iter().try_for_each(|role| role.check(&loaded))?;
             let notes = ROLES.iter().flat_map(|role| role.notes(&loaded));
-            let said: String = notes.map(|note| format!("{}: {note}\n", config.display())).collect();
-            Ok(format!("{said}{}: ok\n", config.display()))
+            let mut lines: Vec<String> = notes.map(|note| format!("{}: {note}\n", config.display())).collect();
+            lines.push(format!("{}: ok\n", config.display()));
+            Ok(lines.concat())
         }
         #[cfg(feature = "manager")]
         Question::Explain { image, namespace, config } => {

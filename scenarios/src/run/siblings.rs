@@ -23,7 +23,8 @@ use crate::scenario::Scenario;
 /// Changes that are taken from a watch at a time, and batches that wait to be counted.
 const BATCH_MAX: usize = 1024;
 const BATCHES_MAX: usize = 64;
-/// Where an object says that it is going, whose it is, and by which label.
+/// Where an object says that it is going, what keeps it then, whose it is, and by which label.
+const FINALIZERS: &str = "/metadata/finalizers";
 const GOING: &str = "/metadata/deletionTimestamp";
 const OWNERS: &str = "/metadata/ownerReferences";
 const LABELS: &str = "/metadata/labels";
@@ -49,6 +50,7 @@ impl Siblings {
         let mut config = audit::Config::new(api.clone(), &spelled);
         config.fields = vec![GOING.to_owned()];
         config.fields.extend(entries.into_iter().map(|pointer| pointer.unwrap_or_else(|| GOING.to_owned())));
+        config.fields.push(FINALIZERS.to_owned());
         listening.push(watch(None, config, sender.clone()).await?);
         for (at, kind) in kinds.iter().enumerate() {
             let mut config = audit::Config::new(api.clone(), &kind.resource);

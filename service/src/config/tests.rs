@@ -392,7 +392,8 @@ const BOTH_WAYS: [(&str, &str, &str, &str); 12] = [
 fn the_environment_and_the_file_are_refused_alike() {
     let config = |of_file: &[(&str, &str)], environment: &[(&str, &str)]| {
         let section = |wanted: &str| -> String {
-            of_file.iter().filter(|(section, _)| *section == wanted).map(|(_, key)| format!("{key}, ")).collect()
+            let keys = of_file.iter().filter(|(section, _)| *section == wanted);
+            keys.flat_map(|(_, key)| [*key, ", "]).collect()
         };
         let rules = "rules: [{pattern: a}, {pattern: b/c, mode: skip}, {pattern: d/e/f, mode: detect}]";
         laid_over(&format!("policy: {{{}{rules}}}\nlog: {{{}}}\n", section("policy"), section("log")), environment)
@@ -411,7 +412,7 @@ fn the_environment_and_the_file_are_refused_alike() {
             ] {
                 match (&written, other) {
                     (Ok(written), Ok(other)) => {
-                        assert_eq!(written.differences(&other), <[&str; 0]>::default(), "{one:?} {two:?}")
+                        assert_eq!(written.differences(&other), <[&str; 0]>::default(), "{one:?} {two:?}");
                     }
                     (Err(written), Err(other)) => assert_eq!(written.to_string(), other.to_string()),
                     (written, other) => panic!("{one:?} {two:?}: {written:?} in the file, else {other:?}"),

@@ -88,7 +88,9 @@ fn tell(worst: Option<Busiest>, name: Name, limit: Rate, cause: &str, findings: 
     findings.push(name, verdict, format!("{}/s", three_digits(rate)), limit.to_string(), text);
 }
 
-fn busiest((what, times_ms): (String, Vec<u64>)) -> Busiest {
+fn busiest((what, mut times_ms): (String, Vec<u64>)) -> Busiest {
+    // Requests from before the run all have the time 0 and tell no rate.
+    times_ms.retain(|at_ms| *at_ms > 0);
     let (requests, from_ms) = most_in_window(&times_ms);
     Busiest { requests, from: std::cmp::Reverse(from_ms), what }
 }

@@ -147,6 +147,15 @@ fn who_backs_off_by_a_faster_clock_may_ask_more_often() {
     assert_eq!(words(serde_json::json!({"rate": "2/s"}), 60, 400), ["too-many-requests"]);
 }
 
+/// A program that has polled for half a minute before the run began has not sent all of that at once.
+#[test]
+fn requests_from_before_the_run_tell_no_rate() {
+    let at = |t_ms: fn(u64) -> u64| (1..=30).map(|id| list(id, t_ms(id), 1000)).collect::<Vec<_>>();
+    let budget = || serde_json::json!({"hotLoop": "2/s"});
+    assert_eq!(says(budget(), at(|_| 0)).0, [""; 0]);
+    assert_eq!(says(budget(), at(|id| 10 * id)).0, ["hot-loop"]);
+}
+
 #[test]
 fn a_hot_loop_is_told_with_its_time() {
     let mut rows = good();

@@ -106,12 +106,12 @@ impl Census {
         self.unread.get_or_insert(why);
     }
 
-    /// A change of a parent. Its fields: whether it is going, then the list of entries of each kind.
+    /// A change of a parent. Its fields: whether it is going, then the list of entries of each kind, then its finalizers.
     pub(super) fn parent(&mut self, t_ms: u64, entry: &audit::Entry) {
         let (uid, place) = (&entry.commit.uid, (entry.commit.namespace.clone(), entry.commit.name.clone()));
         if entry.commit.change == Change::Deleted {
-            let going_ms = self.parents.remove(uid, &place).and_then(|parent| parent.going_ms);
-            self.orphans.parent_gone(uid, t_ms, going_ms);
+            let orphaning_ms = self.parents.remove(uid, &place).and_then(|parent| parent.orphaning_ms);
+            self.orphans.parent_gone(uid, t_ms, orphaning_ms);
             for kind in &mut self.kinds {
                 for of in [Of::Uid(uid.clone()), Of::Name(place.0.clone(), place.1.clone())] {
                     let example = kind.excess.remove(&of).flatten().and_then(|at| kind.examples.get_mut(at));
@@ -139,6 +139,10 @@ impl Census {
         known.wanted.iter_mut().zip(wanted).for_each(|(most, wanted)| *most = wanted.max(*most));
         let going_ms = known.going_ms.unwrap_or(t_ms);
         known.going_ms = is_set(entry.fields.first()).then_some(going_ms);
+        let finalizers = entry.fields.get(self.kinds.len() + 1).and_then(Value::as_array);
+        if finalizers.is_some_and(|list| list.iter().any(|one| one == "orphan")) {
+            known.orphaning_ms = known.going_ms;
+        }
         self.parents.names.insert(place.clone(), uid.clone());
         for kind in 0..self.kinds.len() {
             for of in [Of::Uid(uid.clone()), Of::Name(place.0.clone(), place.1.clone())] {

@@ -120,13 +120,13 @@ impl Orphans {
         }
     }
 
-    /// A parent is gone; `going_ms` is when its deletion was asked for, if it went in two steps.
-    pub(super) fn parent_gone(&mut self, uid: &Uid, t_ms: u64, going_ms: Option<u64>) {
+    /// A parent is gone; `orphaning_ms` is when its deletion was asked for, if its children were to stay.
+    pub(super) fn parent_gone(&mut self, uid: &Uid, t_ms: u64, orphaning_ms: Option<u64>) {
         for child in self.of.remove(uid).unwrap_or_default() {
             let Some(child) = self.children.get_mut(&child) else { continue };
             // The garbage collector takes the owner away while the parent is going.
-            let times = child.lost_ms.zip(going_ms);
-            let is_let_go = times.is_some_and(|(lost_ms, going_ms)| lost_ms + APART_MS >= going_ms);
+            let times = child.lost_ms.zip(orphaning_ms);
+            let is_let_go = times.is_some_and(|(lost_ms, orphaning_ms)| lost_ms + APART_MS >= orphaning_ms);
             child.since_ms = (!is_let_go).then_some(t_ms);
         }
     }

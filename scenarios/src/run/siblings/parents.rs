@@ -36,6 +36,8 @@ pub(super) struct Parent {
     pub(super) had: Vec<bool>,
     /// Since when it is going.
     pub(super) going_ms: Option<u64>,
+    /// Since when it is going and its children are to stay (`propagationPolicy: Orphan`), so that the garbage collector takes their owner away.
+    pub(super) orphaning_ms: Option<u64>,
 }
 
 impl Parents {

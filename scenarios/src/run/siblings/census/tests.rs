@@ -285,17 +285,18 @@ fn who_has_an_owner_or_is_taken_in_time_is_no_orphan() {
 /// A deletion with the policy `Orphan` takes the owner away while the parent is going. An update that forgets the owner is the subject's mistake.
 #[test]
 fn a_child_that_a_deletion_lets_go_is_no_orphan() {
-    let found = |lost_ms: u64| {
+    let found = |lost_ms: u64, finalizer: &str| {
         orphans(OWNED, |census| {
             census.child(0, 1010, &made("p-config", "p"));
             census.child(0, lost_ms, &unowned("p-config", json!({}), Change::Modified));
-            census.parent(19_000, &entry("p", Change::Modified, 1, json!(["2026-11-27T10:00:00Z", null])));
+            census.parent(19_000, &entry("p", Change::Modified, 1, json!(["2026-11-27T10:00:00Z", null, [finalizer]])));
             census.child(0, 19_200, &unowned("p-config", json!({}), Change::Modified));
             parent_gone(census, 20_000);
         })
     };
-    assert!(found(18_900).is_empty(), "the watch of the parents is a little behind");
-    assert_eq!(found(5000).len(), 1, "its owner was taken away long before");
+    assert!(found(18_900, "orphan").is_empty(), "the watch of the parents is a little behind");
+    assert_eq!(found(5000, "orphan").len(), 1, "its owner was taken away long before");
+    assert_eq!(found(18_900, "example.com/hold").len(), 1, "nobody asked that its children stay");
 }
 
 /// Two watches have no order between them.
