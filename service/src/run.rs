@@ -35,6 +35,8 @@ use reload::{Metrics as ConfigMetrics, Reloader, Trouble};
 const FEATURES: &str = if cfg!(feature = "planted-bugs") { "planted-bugs" } else { "none" };
 /// As the command line calls a process with every role.
 pub const ALL: &str = "all";
+/// Memory of open calls of the health listener, its own: no client of a webhook may keep the kubelet's probes from being answered.
+const HEALTH_ROOM_BYTES: usize = 1 << 20;
 /// After the drain, connections that were just made get so long to bring their call.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
 /// After that, answers under way get so long before their connections are cut.
@@ -116,7 +118,7 @@ impl App {
         // Bound before a watch starts, so that a port in use is found before any request was sent.
         let health = match config.find::<HealthSection>().map(|health| health.listen) {
             Some(address) => {
-                let listener = Listener::bind(address, Protocols::Plain, edge.of("health")).await;
+                let listener = Listener::bind(address, Protocols::Plain, edge.apart("health", HEALTH_ROOM_BYTES)).await;
                 let listener = listener.with_context(|| format!("failed to listen on {address} (health.listen)"))?;
                 Some(listener.through_the_drain())
             }

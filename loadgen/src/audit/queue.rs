@@ -1,6 +1,6 @@
 //! The bounded queue between the watch and whoever reads the commits.
 //!
-//! Owns the overrun: when the reader is too slow the oldest commits go, and the reader is told how many before it reads on. A reader that asks for
+//! Owns the overrun: when the reader is too slow the oldest commits are dropped, and the reader gets their number first. A reader that asks for
 //! holes gets them the same way.
 
 use std::collections::VecDeque;

@@ -74,7 +74,7 @@ mod tests {
         assert!(sections.check().unwrap_err().to_string().starts_with("churn.population: "));
     }
 
-    /// What one section writes by the clock would be taken for what the subject does not sustain of the other.
+    /// Writes of a section with a fixed rate would count as backlog of the section with `auto`.
     #[test]
     fn one_rate_is_found_out_for_all_sections() {
         let auto = ONE.replace("1/s", "auto");

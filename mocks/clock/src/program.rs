@@ -82,7 +82,7 @@ pub fn is_set_user(file: &std::fs::Metadata) -> bool {
     file.mode() & SET_USER != 0 || file.mode() & SET_GROUP == SET_GROUP
 }
 
-/// Whether a file gives capabilities to whoever starts it. Under a filter of system calls the kernel leaves them out without a word.
+/// Whether a program file has capabilities. Under a filter of system calls the kernel ignores them without an error.
 fn is_capable(path: &Path) -> bool {
     // As large as the largest form of it (`struct vfs_ns_cap_data`).
     let mut value = [0_u8; 24];

@@ -80,7 +80,7 @@ pub(crate) async fn run(app: Arc<App>, mut machine: Machine) {
 struct Reader {
     kinds: BTreeMap<ResourceId, Kind>,
     next: u64,
-    /// That of the last restore; none before the first.
+    /// The timeline of the last restore; none before the first.
     timeline: Option<u32>,
 }
 

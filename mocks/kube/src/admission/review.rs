@@ -1,4 +1,4 @@
-//! The `AdmissionReview` of a request (admission.k8s.io/v1 and v1beta1). What the answers say is told by `go_rules::admission`.
+//! The `AdmissionReview` of a request (admission.k8s.io/v1 and v1beta1). `go_rules::admission` reads the answers.
 
 use bytes::Bytes;
 use go_rules::admission::Version;

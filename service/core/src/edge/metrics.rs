@@ -88,6 +88,11 @@ impl Metrics {
         let open = self.open.get_or_create(&ByListener { listener }).clone();
         ListenerMetrics { listener, all: self.clone(), open }
     }
+
+    /// The counts of a listener with room of its own: calls of the others, however many, leave it free.
+    pub fn apart(&self, listener: &'static str, room_bytes: usize) -> ListenerMetrics {
+        Self { room: Room::of(room_bytes), ..self.clone() }.of(listener)
+    }
 }
 
 impl ListenerMetrics {
@@ -133,5 +138,29 @@ impl ListenerMetrics {
 
     fn by(&self, reason: &'static str) -> ByReason {
         ByReason { listener: self.listener, reason }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::edge::Accounts;
+
+    /// Probes of the kubelet are answered while clients of the webhook hold all of the room.
+    #[test]
+    fn a_listener_apart_has_room_when_the_others_have_none() {
+        let (metrics, accounts) = (Metrics::default(), Accounts::default());
+        let (webhook, health) = (metrics.of("webhook"), metrics.apart("health", 1 << 20));
+        let peer = |last: u8| accounts.peer(Ipv4Addr::new(10, 0, 0, last).into(), None);
+        let mut held = Vec::new();
+        for last in 1..=3 {
+            while let Ok(hold) = webhook.room().hold(&peer(last), 0) {
+                held.push(hold);
+            }
+        }
+        assert!(webhook.room().hold(&peer(4), 0).is_err());
+        assert!(health.room().hold(&peer(4), 0).is_ok());
     }
 }
