@@ -38,7 +38,7 @@ pub use answers::{Answers, Covers};
 pub use api::Api;
 pub use config::{Config, End, HIGHEST_POPULATION, HIGHEST_RATE, Mix};
 pub use engine::{Canaries, Churn};
-pub use generate::{NoTemplate, fill, generate, variants};
+pub use generate::{NoTemplate, alternatives, fill, generate, variants};
 pub use interval::Interval;
 pub use lifecycle::{Also, By, Changes, Finalizers, Propagation, Tree};
 pub use pace::Pace;

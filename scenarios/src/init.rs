@@ -188,11 +188,14 @@ impl Found {
         self.samples.extend(missed);
         let controlled = self.project.as_ref().map(|project| project.controlled.clone()).unwrap_or_default();
         let reconciled = &self.go.reconciled;
+        let main = self.main.clone();
+        let is_near = |file: &Path| near(main.as_deref(), file);
         self.crds.sort_by_key(|crd| {
             let place = controlled.iter().position(|(group, kind)| *group == crd.group && *kind == crd.kind);
             let shown =
                 self.samples.iter().filter(|sample| sample.kind == crd.kind && sample.group == crd.group).count();
             (
+                !is_near(&crd.file),
                 place.unwrap_or(usize::MAX),
                 !reconciled.contains(&crd.kind),
                 !self.name.contains(&crd.kind.to_lowercase()),
@@ -206,7 +209,8 @@ impl Found {
         let mut names = std::collections::BTreeSet::new();
         // Charts and bundles have copies of what is in `config/`.
         self.crds.retain(|crd| names.insert(crd.name()));
-        self.hooks.sort_by_key(|hook| (!hook.file.starts_with("config"), hook.file.clone()));
+        self.hooks.sort_by_key(|hook| (!is_near(&hook.file), !hook.file.starts_with("config"), hook.file.clone()));
+        self.workloads.prefer(&is_near);
         let first = self.hooks.first().map(|hook| hook.file.clone());
         self.hooks.retain(|hook| first.as_ref().is_some_and(|first| hook.file.parent() == first.parent()));
         self.languages.sort_by_key(|language| {
@@ -227,6 +231,10 @@ impl Found {
     /// What its manifests are once they are built. Plain ones are named in the scenario where they mean the same: they are what is
     /// written anew when the sources change.
     pub(crate) fn kustomized(&mut self, kustomized: Kustomized) {
+        if self.crds.iter().map(|crd| &crd.file).chain(self.hooks.iter().map(|hook| &hook.file)).any(|file| self.is_near(file)) {
+            // The program that was chosen has manifests of its own.
+            return;
+        }
         let (folder, built) = match kustomized {
             Kustomized::None => return,
             Kustomized::Left(why) => return self.doubts.push(why),
@@ -254,7 +262,12 @@ impl Found {
                 }
             }
             self.made.push((name, kustomize::file(&built, folder)));
-            if is_crds { self.crds = defined.crds } else { self.hooks = defined.hooks }
+            if is_crds {
+                self.crds = defined.crds;
+            } else {
+                self.hooks = defined.hooks;
+                self.objects.extend(built.into_iter().map(|object| (PathBuf::from(name), object)));
+            }
         }
         self.sort();
     }
@@ -318,6 +331,43 @@ impl Found {
             self.doubts.push(told.to_owned());
             self.hooks.clear();
         }
+        self.leave_out(&seen.unserved);
+    }
+
+    /// Whether a file lies beside the main package that somebody chose: of several programs of one project each has manifests of its own.
+    fn is_near(&self, file: &Path) -> bool {
+        near(self.main.as_deref(), file)
+    }
+
+    /// Leaves out webhooks at paths that the program does not serve. If its file registers others as well, those get a file of their own.
+    fn leave_out(&mut self, unserved: &[String]) {
+        if !self.hooks.iter().any(|hook| unserved.contains(&hook.path)) {
+            return;
+        }
+        self.doubts.push(format!(
+            "seen: it does not serve {} with the certificate of the run, so these webhooks are left out",
+            unserved.join(", ")
+        ));
+        let kept = self.registrations(|path| !unserved.iter().any(|one| one == path));
+        self.hooks.retain(|hook| !unserved.contains(&hook.path));
+        self.made.retain(|(name, _)| *name != BUILT_HOOKS);
+        if !self.hooks.is_empty() {
+            self.keep(BUILT_HOOKS, &kept);
+            self.hooks.iter_mut().for_each(|hook| hook.file = PathBuf::from(BUILT_HOOKS));
+        }
+    }
+
+    /// The configurations of the project's webhooks with those webhooks alone whose path is wanted.
+    pub(crate) fn registrations(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<Value> {
+        let is_own = |file: &PathBuf| self.hooks.iter().any(|hook| hook.file == *file);
+        let own = self.objects.iter().filter(|(file, object)| object["webhooks"].is_array() && is_own(file));
+        let wanted = own.filter_map(|(_, object)| {
+            let mut object = object.clone();
+            let hooks = object["webhooks"].as_array_mut()?;
+            hooks.retain(|hook| hook["clientConfig"]["service"]["path"].as_str().is_some_and(&is_wanted));
+            (!hooks.is_empty()).then_some(object)
+        });
+        wanted.collect()
     }
 
     /// Keeps objects for a file beside the scenario.
@@ -374,6 +424,12 @@ fn named(text: &str) -> String {
         "" => "mine".to_owned(),
         name => name.chars().take(40).collect::<String>().trim_matches('-').to_owned(),
     }
+}
+
+/// Whether a file lies in the folder of a main package, or in one around it below the project's own.
+fn near(main: Option<&Path>, file: &Path) -> bool {
+    let around = main.into_iter().flat_map(Path::ancestors).filter(|folder| !folder.as_os_str().is_empty());
+    around.into_iter().any(|folder| file.starts_with(folder))
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ mod itself;
 mod live;
 mod load;
 pub mod matrix;
+mod mounted;
 mod observe;
 mod observer;
 mod placed;

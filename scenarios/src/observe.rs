@@ -3,21 +3,24 @@
 //! Owns the order of an observation, and that all of it is bounded and cleaned up. What follows from the facts is decided in `init::seen`.
 //! The project's build and its program are the project's code: nobody but `cli::init` calls this, and only with a yes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
 mod api;
 mod build;
+mod hooks;
 mod kinds;
 mod ports;
 mod program;
 mod world;
 
+use crate::init::deployed::Deployed;
 use crate::init::help::Help;
 use crate::init::seen::{self, Came, Mend, Seen};
 use crate::init::{Found, Way, words};
+use crate::scenario::Mount;
 use program::Program;
 use world::World;
 
@@ -27,6 +30,8 @@ const FIRST_ASK: Duration = Duration::from_secs(20);
 const START_MAX: Duration = Duration::from_secs(15);
 /// Without a request for so long it has come to rest.
 const REST: Duration = Duration::from_millis(1500);
+/// Where a Pod finds its service account.
+const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// How often it is started again with other words.
 const STARTS_MAX: usize = 8;
 
@@ -73,7 +78,8 @@ async fn watched(found: &Found, folder: &Path, way: &Way, world: &mut World, say
     let mut seen = Seen { built: way.build.clone(), run, variables, ..Seen::nothing(Came::Ran) };
     seen.objects = found.beside(&way.program);
     world.furnish(found, &seen.objects, &way.program).await?;
-    let program = Box::pin(started(&place, &help, world, &mut seen, say)).await?;
+    let deployed = found.deployed(&way.program);
+    let program = Box::pin(started(&deployed, &place, &help, world, &mut seen, say)).await?;
     let Some(mut program) = program else {
         if !found.serves_metrics() {
             seen.settle_unseen();
@@ -83,6 +89,7 @@ async fn watched(found: &Found, folder: &Path, way: &Way, world: &mut World, say
     (seen.followed, seen.absent) = seen::follows(&world.asks);
     if seen.came == Came::Ran {
         say(format!("it follows {}", listed(seen.followed.iter().map(|one| one.resource.as_str()))));
+        seen.unserved = hooks::register(found, world, &seen).await?;
         let steps = Box::pin(kinds::steps(found, world, &mut program, &seen.followed, say)).await?;
         world.take().await;
         seen.reactions = steps.iter().map(|step| seen::Reaction::of(step, &world.asks)).collect();
@@ -114,13 +121,14 @@ async fn helped(found: &Found, place: &Path, way: &Way, world: &World) -> (Optio
 
 /// Starts it, mends its words while it ends for want of other ones, and moves its ports. None where it does not run.
 async fn started(
+    deployed: &Deployed,
     place: &Path,
     help: &Help,
     world: &mut World,
     seen: &mut Seen,
     say: &dyn Fn(String),
 ) -> Result<Option<Program>> {
-    let mut is_moved = false;
+    let (mut is_moved, mut is_given) = (false, false);
     for _ in 0..STARTS_MAX {
         say(format!("running {}", seen.run.join(" ")));
         world.forget();
@@ -133,7 +141,7 @@ async fn started(
         };
         let rested = program.rest(world, FIRST_ASK, START_MAX, REST).await;
         if let Some(words) = program.ended().await {
-            let Some(mend) = seen::mend(&words, &seen.run, help) else {
+            let Some(mend) = seen::mend(&words, &seen.run, help, has_account(seen)) else {
                 seen.came = Came::Ended(words);
                 return Ok(None);
             };
@@ -146,9 +154,30 @@ async fn started(
                 }
                 seen.objects.push(object);
             }
+            if mend == Mend::Account {
+                account(deployed, world, seen)?;
+                continue;
+            }
             seen.mended.push(mend.told());
             apply(&mend, seen);
             continue;
+        }
+        if !rested && let Some(Mend::Account) = seen::mend(&program.words().await, &seen.run, help, has_account(seen)) {
+            account(deployed, world, seen)?;
+            program.stop().await;
+            continue;
+        }
+        if !is_given && !seen.is_given_certificate() {
+            let mounts = filled(deployed, world);
+            is_given = !mounts.is_empty();
+            if is_given {
+                let paths = listed(mounts.iter().map(|(path, _)| path.as_str()));
+                seen.mended.push(format!("it finds the Secret that it fills at {paths}, where its manifests mount it"));
+                seen.mounts.extend(mounts.into_iter().map(|(path, mount)| (PathBuf::from(path), mount)));
+                world.mount(&seen.mounts)?;
+                program.stop().await;
+                continue;
+            }
         }
         seen.ports = ports::open(&program, world).await;
         let moved = words::ports_moved(&seen.run, &seen.variables, help, &seen.ports).filter(|_| !is_moved);
@@ -167,6 +196,32 @@ async fn started(
     Ok(None)
 }
 
+fn has_account(seen: &Seen) -> bool {
+    seen.mounts.values().any(|mount| matches!(mount, Mount::ServiceAccount(_)))
+}
+
+/// Gives it the service account of its Pods, where a Pod finds it.
+fn account(deployed: &Deployed, world: &mut World, seen: &mut Seen) -> Result<()> {
+    let namespace = deployed.namespace.clone().unwrap_or_else(|| "default".to_owned());
+    seen.mounts.insert(PathBuf::from(ACCOUNT), Mount::ServiceAccount(namespace));
+    seen.mended.push(Mend::Account.told());
+    world.mount(&seen.mounts)
+}
+
+/// The Secrets that its manifests mount and that it writes itself: programs that rotate their own certificates wait for those files.
+fn filled(deployed: &Deployed, world: &World) -> Vec<(String, Mount)> {
+    let namespace = deployed.namespace.as_deref().unwrap_or("default");
+    let writes = |name: &str| {
+        world.asks.iter().any(|ask| {
+            matches!(ask.verb, "update" | "patch") && ask.resource == "secrets" && ask.name.as_deref() == Some(name)
+                || ask.verb == "create" && ask.resource == "secrets" && ask.status < 300
+                    && world.wrote.iter().any(|wrote| wrote.resource == "secrets" && wrote.name == name)
+        })
+    };
+    let written = deployed.secrets.iter().filter(|(_, name)| writes(name));
+    written.map(|(path, name)| (path.clone(), Mount::Secret(format!("{namespace}/{name}")))).collect()
+}
+
 fn apply(mend: &Mend, seen: &mut Seen) {
     match mend {
         Mend::Without(flag) => {
@@ -175,7 +230,7 @@ fn apply(mend: &Mend, seen: &mut Seen) {
             seen.run.retain(|word| !is_it(word));
         }
         Mend::Word(word) => seen.run.push(word.clone()),
-        Mend::Object(..) => {}
+        Mend::Object(..) | Mend::Account => {}
         Mend::Variable(name, value) => {
             seen.variables.retain(|(known, _)| known != name);
             seen.variables.push(((*name).to_owned(), (*value).to_owned()));

@@ -78,6 +78,53 @@ pub fn variants(crd: &Value, version: &str) -> Vec<Value> {
     all
 }
 
+/// Templates that differ from a refused one at `field`, a path of an API server's error such as `spec.sources[0]`: the object there has its
+/// required fields and one optional field, each template another one. An absent field is added. Empty if the schema has no such field.
+pub fn alternatives(crd: &Value, version: &str, template: &Value, field: &str) -> Vec<Value> {
+    let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+    let found = versions.into_iter().find(|one| one["name"] == version);
+    let Some(mut schema) = found.and_then(|version| version.pointer(SCHEMA)) else { return Vec::new() };
+    let mut pointer = String::new();
+    for part in field.split(['.', '[']).map(|part| part.trim_end_matches(']')).filter(|part| !part.is_empty()) {
+        let is_item = part.bytes().all(|byte| byte.is_ascii_digit());
+        schema = if is_item { &schema["items"] } else { &schema["properties"][part] };
+        pointer = format!("{pointer}/{}", part.replace('~', "~0").replace('/', "~1"));
+    }
+    if schema.is_null() {
+        return Vec::new();
+    }
+    let mut parts = vec![];
+    if schema["type"] == "object" {
+        let required = names(&schema["required"]);
+        let least = required.iter().map(|name| Some((*name, value(&schema["properties"][*name], name, 1).ok()?)));
+        let Some(least) = least.collect::<Option<Vec<_>>>() else { return Vec::new() };
+        let least: Map<String, Value> = least.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let optional = schema["properties"].as_object().into_iter().flatten();
+        let optional = optional.filter(|(name, _)| !required.contains(&name.as_str())).take(VARIANTS);
+        parts.extend(optional.filter_map(|(name, property)| {
+            let mut one = least.clone();
+            one.insert(name.clone(), value(property, name, 1).ok()?);
+            Some(Value::Object(one))
+        }));
+    } else {
+        parts.extend(value(schema, field, 1).ok());
+    }
+    parts.into_iter().filter_map(|part| put(template, &pointer, part)).collect()
+}
+
+/// The template with another value at a pointer, whose last part may be absent.
+fn put(template: &Value, pointer: &str, value: Value) -> Option<Value> {
+    let mut whole = template.clone();
+    if let Some(place) = whole.pointer_mut(pointer) {
+        *place = value;
+    } else {
+        let (parent, name) = pointer.rsplit_once('/')?;
+        let name = name.replace("~1", "/").replace("~0", "~");
+        whole.pointer_mut(parent)?.as_object_mut()?.insert(name, value);
+    }
+    Some(whole)
+}
+
 /// Writes the defaults of a schema into an object, as the API server does before anybody else sees it.
 pub fn fill(schema: &Value, object: &mut Value) {
     fill_in(schema, object, 0);
@@ -316,6 +363,28 @@ mod tests {
             ]
         );
         assert_eq!(variants(&crd(&spec), "v9"), Vec::<Value>::new());
+    }
+
+    #[test]
+    fn alternatives_differ_where_an_object_was_refused() {
+        let source = json!({"type": "object", "properties": {
+            "inLine": {"type": "string", "maxLength": 1},
+            "usesDefaults": {"type": "boolean"},
+            "secret": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "maxLength": 2}}},
+        }});
+        let spec = json!({"type": "object", "required": ["sources"], "properties": {
+            "sources": {"type": "array", "minItems": 1, "items": source},
+            "note": {"type": "string", "maxLength": 1},
+        }});
+        let crd = crd(&spec);
+        let refused = json!({"kind": "Cache", "spec": {"sources": [{}]}});
+        let made = alternatives(&crd, "v1", &refused, "spec.sources[0]");
+        let sources: Vec<Value> = made.into_iter().map(|one| one["spec"]["sources"][0].clone()).collect();
+        assert_eq!(sources, [json!({"inLine": "${text 1}"}), json!({"secret": {"name": "${text 2}"}}), json!({"usesDefaults": true})]);
+        let with = alternatives(&crd, "v1", &refused, "spec.note");
+        assert_eq!(with, [json!({"kind": "Cache", "spec": {"sources": [{}], "note": "${text 1}"}})]);
+        assert_eq!(alternatives(&crd, "v1", &refused, "spec.other"), Vec::<Value>::new());
+        assert_eq!(alternatives(&crd, "v1", &refused, "spec.sources[7]"), Vec::<Value>::new());
     }
 
     #[test]

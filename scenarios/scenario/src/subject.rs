@@ -15,6 +15,7 @@ mod attached;
 mod clock_line;
 mod clock_rate;
 mod log;
+mod mounts;
 mod pods;
 mod processes;
 mod tail;
@@ -23,6 +24,7 @@ pub use attached::Attached;
 pub use clock_line::ClockLine;
 pub use clock_rate::{COMMAND as CLOCK_COMMAND, OwnClock, make_faster};
 pub use log::{Line, Log};
+pub use mounts::Mounts;
 pub use pods::{Crash, Pods};
 pub use processes::{Exit, Processes};
 use tail::Tail;
@@ -61,6 +63,8 @@ pub struct Launch {
     pub awaited: Option<Arc<Line>>,
     /// Its own clock, if it has one that runs faster.
     pub clock: Option<OwnClock>,
+    /// Folders that it alone finds.
+    pub mounts: Option<Mounts>,
 }
 
 /// Why a subject did not start.
@@ -84,6 +88,12 @@ pub enum Error {
         /// What to do about it.
         remedy: &'static str,
     },
+    /// This machine gives a program no mounts of its own.
+    #[error(
+        "`mounts` of the subject needs a mount namespace, and this machine makes none: {0}; run as root, allow unprivileged user namespaces, \
+         or leave `mounts` out"
+    )]
+    Mounts(String),
     /// There is no place for its output.
     #[error("the subject's log {path} could not be written: {source}")]
     Log {
@@ -140,26 +150,42 @@ impl Launch {
         Ok(Running { child, pid, tail, readers, exited: None, asked: false, buried: false })
     }
 
-    /// Its program with what it reads, under a clock of its own if it has one.
+    /// Its program with what it reads, under a clock and with mounts of its own if it has them.
     fn command(&self) -> std::io::Result<Command> {
-        let Some(clock) = &self.clock else {
-            let mut command = Command::new(&self.program);
-            command.stdin(Stdio::null());
-            return Ok(command);
-        };
-        let (longhaul, words) = clock.words()?;
-        let mut command = Command::new(longhaul);
-        let (more, input) = match &clock.line {
-            Some(line) => line.connect().map(|(more, input)| (more, Stdio::from(input)))?,
-            None => (Vec::new(), Stdio::null()),
-        };
-        let (hidden, rest) = words.split_at(1);
-        command.args(hidden).args(more).args(rest).arg(&self.program).stdin(input);
+        let mut before: Vec<std::ffi::OsString> = Vec::new();
+        if let Some(mounts) = &self.mounts {
+            let (program, words) = mounts.words();
+            before.push(program.into());
+            before.extend(words);
+        }
+        let mut input = Stdio::null();
+        if let Some(clock) = &self.clock {
+            let (longhaul, words) = clock.words()?;
+            let (more, line) = match &clock.line {
+                Some(line) => line.connect().map(|(more, line)| (more, Stdio::from(line)))?,
+                None => (Vec::new(), Stdio::null()),
+            };
+            let (hidden, rest) = words.split_at(1);
+            before.push(longhaul.into());
+            before.extend(hidden.iter().cloned().chain(more).chain(rest.iter().cloned()));
+            input = line;
+        }
+        let program = self.program.clone().into_os_string();
+        let mut all = before.into_iter().chain([program]);
+        let mut command = Command::new(all.next().unwrap_or_default());
+        command.args(all).stdin(input);
+        if self.mounts.is_some() {
+            let (name, script) = Mounts::variable();
+            command.env(name, script);
+        }
         Ok(command)
     }
 
     /// Whether its program is there, so that nothing else is started for nothing.
     pub fn check(&self) -> Result<(), Error> {
+        if self.mounts.is_some() {
+            Mounts::check().map_err(Error::Mounts)?;
+        }
         match self.found() {
             Some(_) => Ok(()),
             None => Err(Error::Missing { program: self.program.display().to_string() }),

@@ -28,6 +28,8 @@ pub(crate) struct Deployed {
     pub(crate) command: Vec<String>,
     pub(crate) arguments: Vec<String>,
     pub(crate) variables: Vec<(String, Given)>,
+    /// Where it finds a Secret: path and name.
+    pub(crate) secrets: Vec<(String, String)>,
     pub(super) container: String,
     /// The whole of its Pods, in which it names what it reads.
     pub(super) spec: String,
@@ -86,6 +88,13 @@ impl Workloads {
     pub(super) fn replace(&mut self, built: Self) {
         if !built.all.is_empty() {
             *self = built;
+        }
+    }
+
+    /// Leaves those alone whose file is wanted, if there are such.
+    pub(super) fn prefer(&mut self, is_wanted: &dyn Fn(&Path) -> bool) {
+        if self.all.iter().any(|one| is_wanted(&one.file)) {
+            self.all.retain(|one| is_wanted(&one.file));
         }
     }
 
@@ -159,9 +168,21 @@ fn deployed(file: &Path, object: &Value, spec: &Value, container: &Value) -> Dep
         command: words("command"),
         arguments: words("args"),
         variables: variables.filter_map(|one| Some((text(&one["name"])?, given(one)))).collect(),
+        secrets: secrets(spec, container),
         container: text(&container["name"]).unwrap_or_default(),
         spec: spec.to_string(),
     }
+}
+
+/// The Secrets that a container mounts as folders.
+fn secrets(spec: &Value, container: &Value) -> Vec<(String, String)> {
+    let volumes = spec["volumes"].as_array();
+    let secret = |volume: &str| {
+        let volume = volumes?.iter().find(|one| one["name"] == volume)?;
+        volume["secret"]["secretName"].as_str().map(str::to_owned)
+    };
+    let mounts = container["volumeMounts"].as_array().into_iter().flatten().filter(|mount| mount["subPath"].is_null());
+    mounts.filter_map(|mount| Some((mount["mountPath"].as_str()?.to_owned(), secret(mount["name"].as_str()?)?))).collect()
 }
 
 fn given(variable: &Value) -> Given {
@@ -191,6 +212,14 @@ mod tests {
     fn deployment(name: &str, containers: &Value) -> Value {
         json!({"kind": "Deployment", "metadata": {"name": name, "namespace": "shop-system"}, "spec": {"template": {"spec": {
             "serviceAccountName": "shop", "containers": containers}}}})
+    }
+
+    #[test]
+    fn mounted_secrets_have_a_path() {
+        let spec = json!({"volumes": [{"name": "cert", "secret": {"secretName": "hook-cert"}}, {"name": "tmp", "emptyDir": {}}]});
+        let container = json!({"volumeMounts": [{"name": "cert", "mountPath": "/certs"}, {"name": "tmp", "mountPath": "/tmp"},
+            {"name": "cert", "mountPath": "/a", "subPath": "tls.crt"}]});
+        assert_eq!(secrets(&spec, &container), [("/certs".to_owned(), "hook-cert".to_owned())]);
     }
 
     #[test]

@@ -3,9 +3,12 @@
 //! Owns the facts that an observation keeps ([`Ask`], [`Wrote`], [`Open`]) and what follows from them. Nothing here runs or asks anything;
 //! `crate::observe` does.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
-use crate::scenario::{FREE_PORTS, METRICS_PORT_NAME, WEBHOOK_PORT};
+use crate::scenario::{FREE_PORTS, METRICS_PORT_NAME, Mount, WEBHOOK_PORT};
 
 mod ending;
 mod reaction;
@@ -15,7 +18,7 @@ pub(crate) use ending::{Mend, mend, next_step, telling};
 #[cfg(test)]
 pub(crate) use reaction::Child;
 pub(crate) use reaction::{By, Change, Reaction, Step, made};
-pub(crate) use requests::{Followed, Refused, follows, lease, refusals};
+pub(crate) use requests::{Followed, Refused, follows, lease, refusals, refused_fields};
 
 /// How a variable of the certificate of a run begins.
 const CERTIFICATE: &str = "${LONGHAUL_TLS_";
@@ -97,6 +100,10 @@ pub(crate) struct Seen {
     pub(crate) namespaces: Vec<String>,
     /// Objects that it reads where it runs.
     pub(crate) objects: Vec<Value>,
+    /// Folders that it finds where a kubelet mounts them.
+    pub(crate) mounts: BTreeMap<PathBuf, Mount>,
+    /// Paths of the project's webhooks that it does not serve.
+    pub(crate) unserved: Vec<String>,
     /// What it did with each kind, the one that it reacts to most first.
     pub(crate) reactions: Vec<Reaction>,
 }
@@ -117,6 +124,8 @@ impl Seen {
             lease: None,
             namespaces: Vec::new(),
             objects: Vec::new(),
+            mounts: BTreeMap::new(),
+            unserved: Vec::new(),
             reactions: Vec::new(),
         }
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::Found;
+use super::deployed::Deployed;
 
 /// One way to build and to start the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +37,11 @@ impl Found {
     pub(crate) fn beside(&self, program: &[String]) -> Vec<Value> {
         let deployed = self.workloads.own(named(program));
         deployed.map(|deployed| self.workloads.objects(deployed).into_iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// The container that runs it in a cluster; an empty one if no manifest has it.
+    pub(crate) fn deployed(&self, program: &[String]) -> Deployed {
+        self.workloads.own(named(program)).cloned().unwrap_or_default()
     }
 
     /// Namespace and account of its workload.

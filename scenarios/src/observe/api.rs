@@ -46,6 +46,24 @@ impl Api {
         self.ask(Method::POST, &format!("{path}{dry}"), object.to_string(), JSON).await
     }
 
+    /// The same client for whoever follows objects.
+    pub(super) fn churn(&self) -> loadgen::churn::Api {
+        let (url, ca_pem, token) = (self.url.clone(), self.ca_pem.clone(), self.token.clone());
+        loadgen::churn::Api { url, ca_pem, token, mark: None }
+    }
+
+    /// The authority of every certificate of the observation.
+    pub(super) fn ca_pem(&self) -> &str {
+        &self.ca_pem
+    }
+
+    /// The status with which a webhook answers a review; none if no answer comes over a connection that the authority vouches for.
+    pub(super) async fn review(&self, url: &str, path: &str, review: &Value) -> Option<u16> {
+        let plain = Plain { url, ca_pem: &self.ca_pem, token: "", mark: None };
+        let answer = plain.ask_as(Method::POST, path, review.to_string(), JSON, JSON).await;
+        answer.ok().map(|(status, _)| status.as_u16())
+    }
+
     pub(super) async fn get(&self, path: &str) -> Result<Answer> {
         self.ask(Method::GET, path, String::new(), JSON).await
     }

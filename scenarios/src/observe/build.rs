@@ -52,6 +52,7 @@ fn launch(program: &str, arguments: &[String], place: &Path) -> Launch {
         directory: Some(place.to_owned()),
         awaited: None,
         clock: None,
+        mounts: None,
     }
 }
 

@@ -1,11 +1,12 @@
 //! What a program does with each kind of the project: an object is made, changed and deleted, one kind after the other.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::program::Program;
 use super::world::{World, named};
 use super::{is_over, listed};
-use crate::init::seen::{Change, Followed, Reaction, Step, made};
+use crate::init::seen::{Change, Followed, Reaction, Step, made, refused_fields};
 use crate::init::{Found, Trial, changes, varying};
 use anyhow::Result;
 
@@ -14,7 +15,7 @@ const NAMESPACE: &str = "observed";
 /// Kinds that are tried.
 const KINDS_MAX: usize = 12;
 /// Templates of a kind that are rehearsed.
-const TEMPLATES_MAX: usize = 40;
+const TEMPLATES_MAX: usize = 80;
 /// Children that are looked at.
 const MADE_MAX: usize = 60;
 /// Fields that are really changed.
@@ -97,8 +98,13 @@ async fn made_of(found: &Found, world: &World, trial: &Trial, number: usize) -> 
         refused: Some("nothing can be made from its definition".to_owned()),
         ..Step::default()
     };
-    for (from, template) in trial.templates.iter().take(TEMPLATES_MAX) {
-        let object = loadgen::churn::example(template, &crd.api_version(), &step.namespace, &step.name);
+    let mut templates: VecDeque<_> = trial.templates.iter().cloned().collect();
+    let (mut tried, mut last) = (BTreeSet::new(), String::new());
+    while let Some((from, template)) = templates.pop_front().filter(|_| tried.len() < TEMPLATES_MAX) {
+        if !tried.insert(template.to_string()) {
+            continue;
+        }
+        let object = loadgen::churn::example(&template, &crd.api_version(), &step.namespace, &step.name);
         let answer = match &object {
             Ok(object) => world.api.create(object, Some(NAMESPACE), false).await?,
             Err(why) => Err(why.clone()),
@@ -108,20 +114,29 @@ async fn made_of(found: &Found, world: &World, trial: &Trial, number: usize) -> 
                 step.uid = object["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
                 step.with = found.named_by(&object);
                 // Only what was seen to be taken varies.
-                step.template = varying(template, None, &object);
-                step.original.clone_from(template);
-                step.from.clone_from(from);
+                step.template = varying(&template, None, &object);
+                step.original = template;
+                step.from = from;
                 step.refused = None;
                 step.after = object;
                 return Ok(step);
             }
-            // The words about the first template are those about what its author wrote.
-            Err(why) if step.template.is_null() => {
-                step.refused = Some(why);
-                step.template = template.clone();
-                step.from.clone_from(from);
+            Err(why) => {
+                // The words about the first template are those about what its author wrote.
+                if step.template.is_null() {
+                    step.refused = Some(why.clone());
+                    step.template = template.clone();
+                    step.from.clone_from(&from);
+                }
+                // Of what somebody wrote no field is replaced by a guess.
+                let fields = if from.is_none() && why != last { refused_fields(&why) } else { Vec::new() };
+                let others = |field: &String| loadgen::churn::alternatives(&crd.definition, &crd.version, &template, field);
+                let others: Vec<_> = fields.iter().flat_map(others).map(|template| (None, template)).collect();
+                for other in others.into_iter().rev() {
+                    templates.push_front(other);
+                }
+                last = why;
             }
-            Err(_) => {}
         }
     }
     Ok(step)

@@ -8,6 +8,7 @@ use anyhow::Result;
 use tokio::io::AsyncReadExt as _;
 
 use super::world::World;
+use crate::mounted::Mounted;
 use crate::subject::{Launch, Log, Running};
 
 /// How often facts are taken. A thousand requests come between two at the most.
@@ -33,14 +34,16 @@ impl Program {
             given.give(name, value);
         }
         let (program, arguments) = run.split_first().ok_or_else(|| anyhow::anyhow!("there is no program to start"))?;
+        let cluster = world.mounted().into_iter().flat_map(|mounted| mounted.environment().to_vec());
         let launch = Launch {
             name: None,
             program: PathBuf::from(program),
             arguments: arguments.iter().map(|word| given.put(word)).collect(),
-            environment: world.given().variables().chain(own).collect(),
+            environment: world.given().variables().chain(cluster).chain(own).collect(),
             directory: Some(place.to_owned()),
             awaited: None,
             clock: None,
+            mounts: world.mounted().map(Mounted::mounts),
         };
         Ok(Self { running: launch.start(Log::create(world.folder(), None)?)? })
     }

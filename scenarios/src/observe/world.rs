@@ -1,6 +1,6 @@
 //! The pretend API server of an observation, what lies there, and what was asked of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,9 @@ use super::api::Api;
 use crate::init::Found;
 use crate::init::seen::{Ask, Wrote};
 use crate::keeper::Folder;
+use crate::mounted::Mounted;
 use crate::run::free_port;
-use crate::scenario::{self, Given};
+use crate::scenario::{self, Given, Mount};
 
 /// The user of the program.
 const SUBJECT: &str = "subject";
@@ -41,6 +42,9 @@ pub(super) struct World {
     /// What was read before.
     read: BTreeSet<(&'static str, String)>,
     namespaces: Vec<String>,
+    mounted: Option<Mounted>,
+    /// How often folders were mounted.
+    mountings: u32,
 }
 
 impl World {
@@ -84,6 +88,8 @@ impl World {
             wrote: Vec::new(),
             read: BTreeSet::new(),
             namespaces: Vec::new(),
+            mounted: None,
+            mountings: 0,
         })
     }
 
@@ -119,6 +125,20 @@ impl World {
         object["metadata"]["namespace"] = namespace.clone().into();
         let _ = self.api.create(&object, Some(&namespace), false).await?;
         Ok(object)
+    }
+
+    /// Gives the program, from its next start on, folders where a kubelet mounts them.
+    pub(super) fn mount(&mut self, wanted: &BTreeMap<PathBuf, Mount>) -> Result<()> {
+        let kubeconfig = self.server.kubeconfig(SUBJECT).context("the server does not know the program's user")?;
+        self.mountings += 1;
+        let folder = self.folder.path().join(format!("mounts-{}", self.mountings));
+        self.mounted = Some(Mounted::open(wanted, &folder, self.api.churn(), &kubeconfig)?);
+        Ok(())
+    }
+
+    /// Those folders, and the variables that go with them.
+    pub(super) fn mounted(&self) -> Option<&Mounted> {
+        self.mounted.as_ref()
     }
 
     /// What the program finds in its environment.

@@ -27,6 +27,7 @@ use super::validators::Validators;
 use super::world::World;
 use super::{Options, manifest, payloads};
 use crate::clock::Clock;
+use crate::mounted::Mounted;
 use crate::private;
 use crate::scenario::{self, METRICS_PORT, Scenario};
 use crate::witness::{self, Reported, Reporter, Scene};
@@ -91,6 +92,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let cache = Redis::open(scenario.shared_cache).await?;
     let redis = cache.as_ref().map(Redis::address);
     let validators = Validators::open(scenario).await?;
+    let mounted = mounted(scenario, &world)?;
     let (first, health) = (None, None);
     let mut again = Again {
         options,
@@ -102,6 +104,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
         receiver: receiver.clone(),
         redis,
         validators: validators.others().to_vec(),
+        mounted,
     };
     let (mut start, mut ready, mut webhook) = again.launch(&world)?;
     start.launches().iter().try_for_each(crate::subject::Launch::check)?;
@@ -171,6 +174,13 @@ fn metrics(scenario: &Scenario, health: Option<SocketAddr>, port: Option<u16>) -
     let heap = told.and_then(|metrics| metrics.heap.clone());
     let every_ms = crate::clock::millis(crate::metrics::every(scenario.phases.steady.0));
     Some(MetricsPlan { url, every_ms, heap, series: scenario::series(scenario) })
+}
+
+/// The folders in the place of a kubelet's mounts, where the subject has such.
+fn mounted(scenario: &Scenario, world: &World) -> Result<Option<Mounted>> {
+    let Some(wanted) = scenario.subject.kind().mounts() else { return Ok(None) };
+    let kubeconfig = std::fs::read_to_string(world.kubeconfig()?).context("the kubeconfig could not be read again")?;
+    Mounted::open(wanted, &world.folder("mounts"), world.api(), &kubeconfig).map(Some)
 }
 
 /// A port for the metrics, where the scenario names the variable instead.

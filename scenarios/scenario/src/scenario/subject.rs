@@ -144,6 +144,11 @@ pub trait Kind {
         "`serves: {path: /mutate}`"
     }
 
+    /// The folders that a kubelet would mount for its processes.
+    fn mounts(&self) -> Option<&std::collections::BTreeMap<PathBuf, super::Mount>> {
+        None
+    }
+
     /// Whether a run starts it, and may give it another clock.
     fn is_started(&self) -> bool {
         false

@@ -97,6 +97,7 @@ mod tests {
             directory: None,
             awaited: None,
             clock: None,
+            mounts: None,
         }
     }
 

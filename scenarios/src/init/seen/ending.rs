@@ -27,6 +27,9 @@ static IN_USE: LazyLock<Regex> =
 static ABSENT: LazyLock<Regex> =
     LazyLock::new(|| crate::init::pattern(r#"(?i)\b(secret|configmap)s? \\?"([a-z0-9.-]+)\\?" not found"#));
 
+/// Words of a program that reads the API server's address and its token where a Pod finds them.
+const IN_CLUSTER: [&str; 3] = ["in-cluster config", "KUBERNETES_SERVICE_HOST", "serviceaccount/token"];
+
 /// Lines that are told.
 const TOLD: usize = 6;
 
@@ -39,6 +42,8 @@ pub(crate) enum Mend {
     Word(String),
     /// One more variable.
     Variable(&'static str, &'static str),
+    /// The service account of a Pod.
+    Account,
     /// An object without content: its kind and name. Programs that rotate their own certificates fill such a Secret.
     Object(&'static str, String),
 }
@@ -50,13 +55,14 @@ impl Mend {
             Self::Without(flag) => format!("--{flag} was left out: it does not know it, or not this value of it"),
             Self::Word(word) => format!("{word} was added: without it it ends"),
             Self::Variable(name, _) => format!("{name} was added: without it it ends"),
+            Self::Account => "it got a service account where a Pod has one: without it it ends".to_owned(),
             Self::Object(kind, name) => format!("{kind} {name} was made, empty: without it it ends"),
         }
     }
 }
 
 /// What its last words ask for, where that can be given.
-pub(crate) fn mend(words: &str, run: &[String], help: &Help) -> Option<Mend> {
+pub(crate) fn mend(words: &str, run: &[String], help: &Help, has_account: bool) -> Option<Mend> {
     let has = |flag: &str| run.iter().any(|word| word.trim_start_matches('-').split('=').next() == Some(flag));
     for pattern in [&UNKNOWN, &INVALID] {
         if let Some(found) = pattern.captures(words).filter(|found| has(&found[1])) {
@@ -66,6 +72,9 @@ pub(crate) fn mend(words: &str, run: &[String], help: &Help) -> Option<Mend> {
     if let Some(found) = ABSENT.captures(words) {
         let kind = if found[1].eq_ignore_ascii_case("secret") { "Secret" } else { "ConfigMap" };
         return Some(Mend::Object(kind, found[2].to_owned()));
+    }
+    if IN_CLUSTER.iter().any(|sign| words.contains(sign)) && !has_account {
+        return Some(Mend::Account);
     }
     if words.contains("leader election namespace") {
         let flag = ["leader-election-namespace", "leader-elect-resource-namespace", "leader-election-ns"];
@@ -121,8 +130,8 @@ fn not_built(command: &str, words: &str) -> String {
 
 fn ended(words: &str) -> String {
     let says = |texts: &[&str]| texts.iter().any(|text| words.contains(text));
-    if says(&["in-cluster", "KUBERNETES_SERVICE_HOST", "serviceaccount/token"]) {
-        return "it wants a cluster around it and reads no $KUBECONFIG: look for a flag that names one, or run it in a Pod (`subject: {deployment: …}`, docs/deploy.md)"
+    if says(&IN_CLUSTER) {
+        return "it needs a cluster around it, and a service account was not enough: run it in a Pod (`subject: {deployment: …}`, docs/deploy.md)"
             .to_owned();
     }
     if let Some(found) = IN_USE.captures(words) {
@@ -164,7 +173,7 @@ mod tests {
     #[test]
     fn an_unknown_flag_is_left_out() {
         let run = run(&["bin/a", "--leader-elect=false", "--x"]);
-        let of = |words: &str| mend(words, &run, &Help::default());
+        let of = |words: &str| mend(words, &run, &Help::default(), true);
         let without = |flag: &str| Some(Mend::Without(flag.to_owned()));
         assert_eq!(of("flag provided but not defined: -leader-elect\nUsage of a"), without("leader-elect"));
         assert_eq!(of("Error: unknown flag: --x"), without("x"));
@@ -176,13 +185,16 @@ mod tests {
     fn what_it_misses_is_given() {
         let help = Help::read("  --leader-election-namespace string   where\n");
         let words = "unable to find leader election namespace: not running in-cluster";
-        assert_eq!(mend(words, &[], &help), Some(Mend::Word("--leader-election-namespace=default".to_owned())));
+        assert_eq!(mend(words, &[], &help, true), Some(Mend::Word("--leader-election-namespace=default".to_owned())));
         let words = "open /tmp/k8s-webhook-server/serving-certs/tls.crt: no such file or directory";
-        assert_eq!(mend(words, &[], &help), Some(Mend::Variable("TMPDIR", "${LONGHAUL_TLS_DIR}")));
+        assert_eq!(mend(words, &[], &help, true), Some(Mend::Variable("TMPDIR", "${LONGHAUL_TLS_DIR}")));
         let words = r#"{"error": "acquiring secret to update certificates: Secret \"hook-cert\" not found"}"#;
-        assert_eq!(mend(words, &[], &help), Some(Mend::Object("Secret", "hook-cert".to_owned())));
+        assert_eq!(mend(words, &[], &help, true), Some(Mend::Object("Secret", "hook-cert".to_owned())));
+        let words = "panic: unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined";
+        assert_eq!(mend(words, &[], &help, false), Some(Mend::Account));
+        assert_eq!(mend(words, &[], &help, true), None, "once");
         let words = "configmaps \"settings\" not found";
-        assert_eq!(mend(words, &[], &help), Some(Mend::Object("ConfigMap", "settings".to_owned())));
+        assert_eq!(mend(words, &[], &help, true), Some(Mend::Object("ConfigMap", "settings".to_owned())));
     }
 
     #[test]
@@ -195,7 +207,7 @@ mod tests {
     #[test]
     fn the_next_step_follows_from_the_last_words() {
         let of = |words: &str| next_step(&Came::Ended(words.to_owned())).unwrap();
-        assert!(of("unable to load in-cluster configuration").contains("wants a cluster around it"));
+        assert!(of("unable to load in-cluster configuration").contains("needs a cluster around it"));
         assert!(of("listen tcp :8080: bind: address already in use").contains("port 8080 is taken"));
         assert!(of("no matches for kind \"Certificate\" in version").contains("definitions of the other project"));
         assert!(of("FOO environment variable must be set").contains("`env`"));

@@ -1,8 +1,20 @@
 //! What a program follows, which of its requests were refused, and where its Lease is. Pure.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::Ask;
+
+/// A field of `spec` at the beginning of a cause, as k8s.io/apimachinery words it: `spec.sources[0]: Invalid value: …`.
+static CAUSE: LazyLock<Regex> = LazyLock::new(|| {
+    crate::init::pattern(
+        r"(?:^|[ \[])(spec(?:\.\w+|\[\d+\])*): (?:Invalid value|Required value|Forbidden|Unsupported value|Duplicate value|Too few)",
+    )
+});
+/// Fields of one refusal that are looked at.
+const FIELDS_MAX: usize = 4;
 
 /// Different refusals that are told.
 const REFUSALS: usize = 20;
@@ -24,6 +36,14 @@ pub(crate) struct Refused {
     pub(crate) status: u16,
     pub(crate) why: String,
     pub(crate) times: u32,
+}
+
+/// The fields of `spec` that a refusal names.
+pub(crate) fn refused_fields(why: &str) -> Vec<String> {
+    let mut fields: Vec<String> = CAUSE.captures_iter(why).map(|found| found[1].to_owned()).collect();
+    fields.dedup();
+    fields.truncate(FIELDS_MAX);
+    fields
 }
 
 /// Whether a request is about the program's own life, and not about its work.
@@ -139,6 +159,16 @@ mod tests {
         let refused = refusals(&asks);
         assert_eq!(refused.len(), 1, "{refused:?}");
         assert_eq!((refused[0].times, refused[0].why.as_str()), (2, "pods \"…\" is invalid"));
+    }
+
+    #[test]
+    fn a_refusal_names_its_fields() {
+        let one = "Bundle.trust.example.com \"a\" is invalid: spec.sources[0]: Invalid value: \"object\": exactly one of the fields";
+        assert_eq!(refused_fields(one), ["spec.sources[0]"]);
+        let two = "admission webhook \"v.example.com\" denied the request: Shop \"a\" is invalid: [spec: Forbidden: one of spec.x must be set, \
+                   spec.template.size: Required value]";
+        assert_eq!(refused_fields(two), ["spec", "spec.template.size"]);
+        assert_eq!(refused_fields("namespaces \"a\" not found"), Vec::<String>::new());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::init::Found;
 use crate::init::seen::{By, Open, Seen};
 use crate::init::witness::Proposal;
 use crate::init::yaml::{printable, quoted};
-use crate::scenario::{METRICS_PORT_NAME, WEBHOOK_PORT};
+use crate::scenario::{METRICS_PORT_NAME, Mount, WEBHOOK_PORT};
 
 /// Where Linux begins with the ports that it gives for port 0.
 const EPHEMERAL: u16 = 32_768;
@@ -31,6 +31,7 @@ pub(super) fn subject(text: &mut String, found: &Found, seen: &Seen, proposal: O
     line!(text, "    # seen: it was started here.");
     line!(text, "    cwd: {}", quoted(if folder.is_empty() { "." } else { &folder }));
     variables(text, seen, proposal);
+    mounts(text, seen);
     ports(text, seen);
     serves(text, found, seen);
     super::start::install(text, found);
@@ -73,6 +74,23 @@ fn variables(text: &mut String, seen: &Seen, proposal: Option<&Proposal>) {
     if let Some((name, value)) = of_witness {
         line!(text, "      # check: its witness needs this.");
         line!(text, "      {name}: {}", quoted(value));
+    }
+}
+
+/// The folders that a kubelet would mount for it.
+fn mounts(text: &mut String, seen: &Seen) {
+    if seen.mounts.is_empty() {
+        return;
+    }
+    line!(text, "    # seen: it ran with these folders, which it alone finds.");
+    line!(text, "    mounts:");
+    for (path, mount) in &seen.mounts {
+        let (key, value) = match mount {
+            Mount::ServiceAccount(namespace) => ("serviceAccount", namespace),
+            Mount::Secret(object) => ("secret", object),
+            Mount::ConfigMap(object) => ("configMap", object),
+        };
+        line!(text, "      {}: {{{key}: {}}}", quoted(&path.display().to_string()), quoted(value));
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
+use crate::mounted::Mounted;
 use crate::run::alerts::{self, Receiver};
 use crate::run::attach::{Handed, Who};
 use crate::run::calls::Door;
@@ -46,6 +47,8 @@ pub(in crate::run) struct Again<'a> {
     pub(super) redis: Option<SocketAddr>,
     /// Where its validators are: those that follow a process find them where it did.
     pub(super) validators: Vec<Other>,
+    /// Folders that its processes find where a kubelet mounts them.
+    pub(super) mounted: Option<Mounted>,
 }
 
 /// Where reviews are sent.
@@ -127,6 +130,7 @@ impl Again<'_> {
                 let given = self.given(world, webhook.filter(|_| !kind.is_service()))?;
                 for launch in launches {
                     fill(launch, &given);
+                    launch.mounts = self.mounted.as_ref().map(Mounted::mounts);
                     let line = Clocks::are_needed(&scenario.faults).then(|| world.clocks.line(launch.name.as_deref()));
                     let rate = scenario.clock_rate();
                     if rate > 1 || line.is_some() {
@@ -243,6 +247,9 @@ impl Again<'_> {
         let watches: Vec<&str> = judged.iter().map(|(_, watch)| watch.as_str()).collect();
         set(scenario::WATCH, watches.join(","));
         set(scenario::NAMESPACE, String::new());
+        for (name, value) in self.mounted.iter().flat_map(Mounted::environment) {
+            set(name, value.clone());
+        }
         Ok(environment)
     }
 }

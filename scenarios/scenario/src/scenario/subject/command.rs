@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use units::Span;
 
 use super::{Kind, Role, Scene, Start, Subject, Templated, Upkeep, Wrong, wrong};
+use crate::scenario::mounts::{self, Mount};
 use crate::scenario::{BackOff, Certificates, Readiness, Restart, Restarts, Serves};
 use crate::subject::{self, Launch};
 
@@ -43,6 +44,10 @@ pub struct Command {
     /// Default: the program file of `run`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<PathBuf>,
+    /// Folders that its processes alone find, as a kubelet mounts them: `/certs: {secret: NAMESPACE/NAME}`. Needs root or unprivileged user
+    /// namespaces.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub mounts: BTreeMap<PathBuf, Mount>,
     /// Where it serves admission reviews. It gets `LONGHAUL_WEBHOOK_PORT`, `LONGHAUL_TLS_CERT`, `LONGHAUL_TLS_KEY` and `LONGHAUL_TLS_DIR`, the
     /// folder of both as `tls.crt` and `tls.key`, as variables and as `${LONGHAUL_TLS_DIR}` in its words and variables.
     pub serves: Option<Serves>,
@@ -96,6 +101,9 @@ impl Kind for Command {
             }
             (false, false) => return wrong("processes", "has both `run` and `processes`: keep one"),
             _ => {}
+        }
+        if let Err(text) = mounts::check(&self.mounts) {
+            return wrong("mounts", text);
         }
         if self.processes.len() > PROCESSES_MAX {
             let count = self.processes.len();
@@ -153,6 +161,10 @@ impl Kind for Command {
         self.serves.as_ref()
     }
 
+    fn mounts(&self) -> Option<&BTreeMap<PathBuf, Mount>> {
+        Some(&self.mounts).filter(|mounts| !mounts.is_empty())
+    }
+
     fn is_started(&self) -> bool {
         true
     }
@@ -189,6 +201,7 @@ impl Kind for Command {
                 directory: cwd.map(|cwd| scene.ground.folder().join(cwd)),
                 awaited: scene.awaited.clone(),
                 clock: None,
+                mounts: None,
             })
         };
         let launches = if self.processes.is_empty() {

@@ -133,7 +133,8 @@ impl Kind for Service {
             let words = ["run", "--role", role, "--config"].map(str::to_owned);
             let arguments = words.into_iter().chain([config.display().to_string()]).collect();
             let (environment, directory) = (Vec::new(), None);
-            Launch { name, program: program.clone(), arguments, environment, directory, awaited: None, clock: None }
+            let (program, awaited, clock, mounts) = (program.clone(), None, None, None);
+            Launch { name, program, arguments, environment, directory, awaited, clock, mounts }
         };
         let mut launches = Vec::new();
         for (address, config) in self.others(&mut wiring) {

@@ -1,0 +1,93 @@
+//! `mounts` of a command: folders that a kubelet would mount for it.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A program reads a handful.
+const MOUNTS_MAX: usize = 16;
+
+/// The content of a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub enum Mount {
+    /// Token, authority and namespace of a service account in this namespace. The program also gets `KUBERNETES_SERVICE_HOST` and
+    /// `KUBERNETES_SERVICE_PORT`, so its in-cluster configuration leads to the API server of the run.
+    ServiceAccount(String),
+    /// The data of the Secret `NAMESPACE/NAME`, a file for each key. A change is there within a second.
+    Secret(String),
+    /// The data of the ConfigMap `NAMESPACE/NAME`, a file for each key. A change is there within a second.
+    ConfigMap(String),
+}
+
+impl Mount {
+    /// Resource, namespace and name of the object that it shows; none for a service account.
+    pub fn object(&self) -> Option<(&'static str, &str, &str)> {
+        let (resource, object) = match self {
+            Self::ServiceAccount(_) => return None,
+            Self::Secret(object) => ("secrets", object),
+            Self::ConfigMap(object) => ("configmaps", object),
+        };
+        object.split_once('/').map(|(namespace, name)| (resource, namespace, name))
+    }
+}
+
+/// Refuses paths and names that nothing can be mounted by.
+pub(super) fn check(mounts: &BTreeMap<PathBuf, Mount>) -> Result<(), String> {
+    if mounts.len() > MOUNTS_MAX {
+        return Err(format!("`mounts`: there are {}; at most {MOUNTS_MAX}", mounts.len()));
+    }
+    for (path, mount) in mounts {
+        let at = path.display();
+        if !is_plain(path) {
+            return Err(format!("`mounts`: `{at}`: a path begins with `/` and has neither `.` nor `..`"));
+        }
+        let is_name = |text: &str| {
+            !text.is_empty()
+                && text.len() <= 253
+                && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c))
+        };
+        let is_fine = match (mount, mount.object()) {
+            (Mount::ServiceAccount(namespace), _) => is_name(namespace),
+            (_, Some((_, namespace, name))) => is_name(namespace) && is_name(name),
+            (_, None) => false,
+        };
+        if !is_fine {
+            let form = "`{serviceAccount: NAMESPACE}`, `{secret: NAMESPACE/NAME}` or `{configMap: NAMESPACE/NAME}`";
+            return Err(format!("`mounts`: `{at}`: write {form}"));
+        }
+    }
+    Ok(())
+}
+
+fn is_plain(path: &Path) -> bool {
+    let mut parts = path.components();
+    parts.next() == Some(Component::RootDir)
+        && path.components().count() > 1
+        && parts.all(|part| matches!(part, Component::Normal(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(path: &str, mount: Mount) -> String {
+        check(&BTreeMap::from([(PathBuf::from(path), mount)])).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn paths_and_names_are_checked() {
+        let secret = |name: &str| Mount::Secret(name.to_owned());
+        assert_eq!(told("/certs", secret("shop-system/hook-cert")), "");
+        assert_eq!(told("/var/run/account", Mount::ServiceAccount("default".to_owned())), "");
+        for path in ["certs", "/", "/a/../b"] {
+            assert!(told(path, secret("a/b")).contains("a path begins with `/`"), "{path}");
+        }
+        for name in ["hook-cert", "/a", "a/", "a/b/c", "A/b"] {
+            assert!(told("/certs", secret(name)).contains("NAMESPACE/NAME"), "{name}");
+        }
+        assert_eq!(secret("a/b").object(), Some(("secrets", "a", "b")));
+    }
+}

@@ -1,0 +1,50 @@
+//! The project's webhooks in an observation: which of their paths the program serves, and the registration of those.
+//!
+//! An object that the project's own webhooks deny is no object to churn, so they are asked about every template, as in a run.
+
+use anyhow::Result;
+use base64::Engine as _;
+use serde_json::{Value, json};
+
+use super::world::World;
+use crate::init::Found;
+use crate::init::seen::Seen;
+use crate::scenario::WEBHOOK_PORT;
+
+/// Registers the webhooks that the program serves with the certificate of the run. Returns the paths that it does not serve.
+pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Result<Vec<String>> {
+    let Some(open) = seen.ports.iter().find(|open| open.is_tls && open.variable == Some(WEBHOOK_PORT)) else {
+        return Ok(Vec::new());
+    };
+    let url = format!("https://127.0.0.1:{}", open.port);
+    let mut paths: Vec<&str> = found.hooks.iter().map(|hook| hook.path.as_str()).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let (mut served, mut unserved) = (Vec::new(), Vec::new());
+    for path in paths {
+        match world.api.review(&url, path, &question()).await {
+            // Without an answer its certificate is another one: the API server of the run could not call it either.
+            Some(404) | None => unserved.push(path.to_owned()),
+            Some(_) => served.push(path),
+        }
+    }
+    let bundle = base64::engine::general_purpose::STANDARD.encode(world.api.ca_pem());
+    for mut configuration in found.registrations(|path| served.contains(&path)) {
+        for hook in configuration["webhooks"].as_array_mut().into_iter().flatten() {
+            let path = hook["clientConfig"]["service"]["path"].as_str().unwrap_or_default().to_owned();
+            hook["clientConfig"] = json!({"url": format!("{url}{path}"), "caBundle": bundle});
+        }
+        // If the server refuses one, a run says so as well.
+        let _ = world.api.create(&configuration, None, false).await?;
+    }
+    Ok(unserved)
+}
+
+/// A review about nothing: a handler refuses it, a path without a handler does not know it.
+fn question() -> Value {
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "00000000-0000-4000-8000-000000000000", "operation": "CREATE", "name": "longhaul-init", "dryRun": true,
+        "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+        "resource": {"group": "", "version": "v1", "resource": "configmaps"},
+        "userInfo": {"username": "longhaul-init"}, "object": {"apiVersion": "v1", "kind": "ConfigMap"}}})
+}
