@@ -1,8 +1,8 @@
-//! Which crate may use which: one list, that the manifests, the sources and the picture in ARCHITECTURE.md are compared with.
+//! Which crate may use which: one list, with which the manifests, the sources and `arrows.txt` are compared.
 //!
 //! Crates are the walls: cargo itself refuses a circle of crates. What it does not refuse is an arrow that nobody meant, so every
 //! arrow is in [`CRATES`]. Inside a crate the modules of one parent have no circle, and what else must stay apart is in [`APART`].
-//! A second picture shows the modules of each crate, by layers.
+//! The second list of `arrows.txt` has the modules of each crate, by layers.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 /// A crate of the workspace.
 struct Crate {
     name: &'static str,
-    /// What it owns, for the picture.
+    /// What it owns, for the list.
     owns: &'static str,
     /// The crates of the workspace that it may use.
     uses: &'static [&'static str],
@@ -138,12 +138,11 @@ const APART: &[(&str, &str, &[&str])] = &[
     ("mocks/proxy/src", "plan", &["faults", "connection", "pump", "wire"]),
 ];
 
-const PICTURE_BEGINS: &str = "<!-- arrows: drawn by xtask/tests/arrows.rs -->\n```\n";
-const MODULES_BEGIN: &str = "<!-- modules: drawn by xtask/tests/arrows.rs -->\n```\n";
-const PICTURE_ENDS: &str = "```\n";
-/// Columns of the second picture.
+/// The file that has both lists.
+const FILE: &str = "xtask/tests/arrows.txt";
+/// Columns of the list of modules.
 const COLUMNS: usize = 150;
-/// With this in the environment the picture is drawn anew.
+/// With this variable in the environment the file is written anew.
 const REDRAW: &str = "LONGHAUL_REDRAW";
 
 fn root() -> PathBuf {
@@ -434,7 +433,7 @@ fn modules_of_a_crate_stay_apart() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// The picture: every crate with what it owns, and below it what it uses.
+/// The first list: every crate with what it owns, and below it the crates that it uses.
 fn drawn() -> String {
     let lines = CRATES.iter().flat_map(|member| {
         let uses = (!member.uses.is_empty()).then(|| format!("  └─ {}\n", member.uses.join(", ")));
@@ -478,7 +477,7 @@ fn layers(all: &Modules) -> Vec<Vec<String>> {
     found
 }
 
-/// The second picture: the modules of every crate, wrapped.
+/// The second list: the modules of every crate, wrapped.
 fn drawn_modules() -> String {
     let folders: BTreeMap<String, String> = packages()
         .iter()
@@ -511,25 +510,26 @@ fn layers_of_modules() {
     assert_eq!(layers(&all.iter().map(module).collect()), [vec!["a", "e"], vec!["(b c)", "d"]]);
 }
 
+/// Both lists, as [`FILE`] has them.
+fn lists() -> String {
+    format!(
+        "# Written by xtask/tests/arrows.rs: {REDRAW}=1 cargo test -p xtask --test arrows\n\n\
+         # Every crate, top first, with what it owns; below it the crates that it may use.\n\n{}\n\
+         # The modules of every crate by layers, top first: a module uses only modules to the right of its arrow.\n\n{}",
+        drawn(),
+        drawn_modules()
+    )
+}
+
 #[test]
-fn the_pictures_are_those_of_the_sources() {
-    let path = root().join("ARCHITECTURE.md");
-    let mut page = std::fs::read_to_string(&path).unwrap();
-    let mut stale = Vec::new();
-    for (begins, drawn) in [(PICTURE_BEGINS, drawn()), (MODULES_BEGIN, drawn_modules())] {
-        let (before, rest) = page.split_once(begins).expect("ARCHITECTURE.md has a place for the picture");
-        let (picture, after) = rest.split_once(PICTURE_ENDS).expect("the picture ends");
-        if picture != drawn {
-            stale.push(begins);
-            page = [before, begins, &drawn, PICTURE_ENDS, after].concat();
-        }
-    }
-    if stale.is_empty() {
+fn the_lists_are_those_of_the_sources() {
+    let (path, lists) = (root().join(FILE), lists());
+    if std::fs::read_to_string(&path).is_ok_and(|found| found == lists) {
         return;
     }
     if std::env::var_os(REDRAW).is_some() {
-        std::fs::write(&path, page).unwrap();
+        std::fs::write(&path, lists).unwrap();
         return;
     }
-    panic!("ARCHITECTURE.md shows other arrows; draw them anew: {REDRAW}=1 cargo test -p xtask --test arrows");
+    panic!("{FILE} shows other arrows; write it anew: {REDRAW}=1 cargo test -p xtask --test arrows");
 }

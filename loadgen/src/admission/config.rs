@@ -20,7 +20,7 @@ pub const HIGHEST_RATE: f64 = 50_000.0;
 pub const DEFAULT_THREADS: u32 = 1;
 /// Threads beyond the processors of a machine only make each other late; no machine that generates load has more.
 const HIGHEST_THREADS: u32 = 64;
-/// More workers only make each other late; beyond that their coordinator wants measuring anew (docs/scale.md).
+/// More workers only make each other late; beyond that their coordinator wants measuring anew (docs/measured/scale.md).
 pub const HIGHEST_WORKERS: u32 = 64;
 /// Each call in flight may hold a connection.
 const HIGHEST_IN_FLIGHT: u32 = 20_000;

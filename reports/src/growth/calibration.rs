@@ -86,7 +86,7 @@ pub const KINDS: [Kind; 11] = [
     LEVEL_KIND,
     Kind {
         name: "missing",
-        about: "2 % of the samples missing, and 3 % in holes of 20 s",
+        about: "2 % of the samples missing, and 3 % in gaps of 20 s",
         missing: (0.02, 0.03),
         ..LEVEL_KIND
     },

@@ -15,11 +15,11 @@ use crate::budgets::{
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
 const END: &str = "<!-- up to here -->\n";
 
-/// What is said behind the table of a section, before its example.
+/// The sentence behind the table of a section.
 const JUDGED_RESOURCES: &str =
     "\nJudged resources are those of `subject.watches`; without it, what the script and the churn write.\n";
 
-/// What the example clients of the page do meanwhile.
+/// The faults of the examples.
 const EXAMPLE_FAULTS: &str = "faults:\n  - {name: watch-end, at: 2s, resource: packages}\n  - {name: watch-410, at: 4s, resource: packages}\n```\n";
 
 /// The keys of a section with what each of them says.
@@ -85,7 +85,7 @@ fn words(text: &mut String) {
 }
 
 /// Page, mark and text of each part.
-fn parts() -> [(&'static str, &'static str, String); 9] {
+fn parts() -> [(&'static str, &'static str, String); 11] {
     let [
         mut events,
         mut objects,
@@ -96,16 +96,18 @@ fn parts() -> [(&'static str, &'static str, String); 9] {
         mut registry,
         mut api,
         mut said,
-    ] = [const { String::new() }; 9];
+        mut events_shown,
+        mut requests_shown,
+    ] = [const { String::new() }; 11];
     table::<Events>(&mut events);
-    example::<Events>(&mut events);
+    example::<Events>(&mut events_shown);
     table::<Writes>(&mut objects);
     table::<Finalizers>(&mut objects);
     table::<ObjectLimits>(&mut objects);
     table::<ChildrenLimits>(&mut objects);
     table::<Requests>(&mut requests);
     requests.push_str(JUDGED_RESOURCES);
-    example::<Requests>(&mut requests);
+    example::<Requests>(&mut requests_shown);
     table::<Crashes>(&mut process);
     table::<Memory>(&mut process);
     table::<Descriptors>(&mut process);
@@ -123,6 +125,8 @@ fn parts() -> [(&'static str, &'static str, String); 9] {
         ("faults.md", Requests::KEY, requests),
         ("faults.md", "resources", process),
         ("faults.md", "words", said),
+        ("examples/faults.md", Events::KEY, events_shown),
+        ("examples/faults.md", Requests::KEY, requests_shown),
         ("webhooks.md", Admission::KEY, admission),
         ("webhooks.md", Alerts::KEY, alerts),
         ("webhooks.md", Registry::KEY, registry),

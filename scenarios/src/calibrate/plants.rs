@@ -137,29 +137,29 @@ pub const PLANTS: &[Plant] = &[
         },
         ..caught("ignore-410", "resumes from a refused version for ever", QUICK, "")
     },
-    caught("duplicate-events", "every tenth event is told twice", QUICK, "events.duplicate"),
+    caught("duplicate-events", "every tenth event is reported twice", QUICK, "events.duplicate"),
     caught("descriptor-leak", "a file stays open for every 50th review", QUICK, "descriptors.growth"),
     caught("thread-leak", "a thread stays for every 500th review", QUICK, "threads.growth"),
-    caught("stale-child", "eight objects stay as they were in what it says of its store", QUICK, "events.converged"),
-    caught("no-child-watch", "children that somebody deletes or edits are left so", CHILDREN, "events.restored"),
+    caught("stale-child", "eight objects of the reported store are never updated", QUICK, "events.converged"),
+    caught("no-child-watch", "deleted and edited children are not restored", CHILDREN, "events.restored"),
     Plant {
         // They are stripped of their owner, or the garbage collector would take them.
         expected: Expected::Caught { judge: "events.restored", also: &["children.orphaned"] },
-        ..caught("orphaned-child", "children of what goes stay", CHILDREN, "")
+        ..caught("orphaned-child", "children of deleted objects remain", CHILDREN, "")
     },
-    caught("old-child", "children are never brought up to date", CHILDREN, "events.restored"),
+    caught("old-child", "children are never updated", CHILDREN, "events.restored"),
     caught(
         "serves-stale-after-relist",
-        "after a relist the API tells what was so before it",
+        "after a relist the API reports the state before it",
         REPLICAS,
         "api.staleness",
     ),
-    caught("accepts-revoked", "the list of revoked certificates is not looked at", REPLICAS, "api.letIn"),
-    caught("lost-update", "every fifth count is said to be set and is not", REPLICAS, "api.lost"),
+    caught("accepts-revoked", "the list of revoked certificates is ignored", REPLICAS, "api.letIn"),
+    caught("lost-update", "every fifth write of a count is confirmed and not made", REPLICAS, "api.lost"),
     caught("slow-after-250-objects", "20 ms slower after 250 objects", LATENCY, "admission.p50"),
     gated("slower-by-5-percent", "the process needs a twentieth more processor time", CPU, SLOWER),
-    Plant { long: true, ..gated("slower-by-10-percent", "a tenth more", CPU, SLOWER) },
-    Plant { long: true, ..gated(GATE_CANARY, "three tenths more", CPU, SLOWER) },
+    Plant { long: true, ..gated("slower-by-10-percent", "the process needs a tenth more processor time", CPU, SLOWER) },
+    Plant { long: true, ..gated(GATE_CANARY, "the process needs three tenths more processor time", CPU, SLOWER) },
     Plant { long: true, ..gated("answer-1k-longer", "every answer is 1 KiB longer", "gate.answerBytes", MORE) },
     Plant {
         stage: GATE_OBJECTS,
@@ -172,7 +172,7 @@ pub const PLANTS: &[Plant] = &[
     alike("large-cache", "4 KiB kept for each review, up to 32 MiB", REVIEWS),
     caught(
         "outside-the-heap",
-        "4 KiB of a stack for each review: resident, and no heap",
+        "4 KiB of stack for each review: resident memory outside the heap",
         REVIEWS,
         "memory.growthPerRequest",
     ),
@@ -180,26 +180,26 @@ pub const PLANTS: &[Plant] = &[
     caught("leak-per-object", "512 KiB kept for each object", LARGE, "memory.growthPerObject"),
     caught("leak-per-reconnect", "256 KiB kept for each watch", HOURS, "memory.growth"),
     caught("leak-per-relist", "256 KiB kept for each list", HOURS, "memory.growth"),
-    alike("saw-tooth", "16 KiB kept for each review, all let go at 16 MiB", HOURS),
+    alike("saw-tooth", "16 KiB kept for each review, all released at 16 MiB", HOURS),
     alike("step", "32 MiB more from the 5,000th review on", HOURS),
     small("leak-64-per-request", "64 B kept for each review", SMALL_REVIEWS, "memory.growthPerRequest"),
     small("leak-64-per-object", "64 B kept for each object", SMALL_OBJECTS, "memory.growthPerObject"),
-    caught("holds-everything", "whatever is sent is held", HOSTILE, "memory.ceiling"),
+    caught("holds-everything", "everything received is kept", HOSTILE, "memory.ceiling"),
     caught("alert-lost", "every tenth alert is not sent", ALERTS, "alerts.lost"),
     caught("alert-twice", "every tenth alert is sent twice", ALERTS, "alerts.twice"),
-    caught("alert-on-dry-run", "dry runs are told as well", ALERTS, "alerts.onDryRun"),
-    caught("lock-ignored", "the digest lock is not looked at", ALERTS, "admission.unlocked"),
-    caught("believes-redis", "whatever the shared cache says is so", SHARED_CACHE, "admission.wrongVerdicts"),
+    caught("alert-on-dry-run", "dry runs are reported too", ALERTS, "alerts.onDryRun"),
+    caught("lock-ignored", "the digest lock is ignored", ALERTS, "admission.unlocked"),
+    caught("believes-redis", "every answer of the shared cache is trusted", SHARED_CACHE, "admission.wrongVerdicts"),
     Plant {
         // As for the canary; the page of the watch itself knows that they are gone.
         expected: Expected::Caught { judge: "events.ghost", also: &["events.missed"] },
-        ..caught("watcher-drops-delete", "deletions pass no filter of an action", WATCHER, "")
+        ..caught("watcher-drops-delete", "deletions match no filter of an action", WATCHER, "")
     },
-    caught("asks-one-validator", "of several validators one alone is asked", VALIDATORS, "admission.wrongVerdicts"),
-    caught("ignores-deadline", "what time a review has left is not looked at", LATE, "admission.errors"),
+    caught("asks-one-validator", "only one of several validators is asked", VALIDATORS, "admission.wrongVerdicts"),
+    caught("ignores-deadline", "the remaining time of a review is ignored", LATE, "admission.errors"),
     of_signatures("accepts-any-signature", "an image with any signature is verified"),
     of_signatures("ignores-digest-binding", "a signature of another image counts"),
-    of_signatures("caches-cannot-tell", "what could not be told is remembered as verified"),
+    of_signatures("caches-cannot-tell", "an undecided verification is cached as verified"),
     of_signatures("threshold-counts-twice", "two signatures of one signer count as two signers"),
 ];
 

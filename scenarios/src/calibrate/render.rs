@@ -89,9 +89,10 @@ pub fn plain(calibration: &Calibration) -> Vec<String> {
     lines
 }
 
-/// What the table of gates is.
-const GATES: &str = "Gates, each two builds side by side, against what their certificates promised (medians): the smallest change that a gate would \
-     have called worse four times in five, and for identical builds how often all of them together said they would cry wolf.";
+/// Introduction to the table of gates.
+const GATES: &str = "Each gate compares two builds side by side. “Could see” is the smallest change that a gate finds in four of five cases \
+     (the median of its certificates). “Promised” is the rate of its certificates; for identical builds, the false alarms that they expect \
+     of all gates together.";
 
 /// The rows of gates: plant, metric, what was measured, what could be seen, how often it was called worse, what was promised.
 fn gates(calibration: &Calibration) -> impl Iterator<Item = [String; 6]> {
@@ -101,7 +102,7 @@ fn gates(calibration: &Calibration) -> impl Iterator<Item = [String; 6]> {
             let promised = match found.promised {
                 Some(promised) if found.is_broken() => format!("BROKEN: ≥ {}", percent(promised)),
                 Some(promised) => format!("≥ {}", percent(promised)),
-                None => "nothing: smaller than what could be seen".to_owned(),
+                None => "nothing: below the smallest visible change".to_owned(),
             };
             let smallest = found.smallest.map_or_else(|| NOTHING.to_owned(), |smallest| rule.told(smallest));
             return Some([
@@ -133,19 +134,19 @@ fn introduction(calibration: &Calibration) -> String {
         None => "The canary was not played",
     };
     format!(
-        "Measured on {} with Longhaul {} on {} processors. {canary}. Shares are with Wilson's 95 % interval; runs that called themselves \
-         invalid are not counted.",
+        "Measured on {} with Longhaul {} on {} processors. {canary}. Shares have Wilson's 95 % interval; invalid runs are \
+         not counted.",
         calibration.date, calibration.longhaul, calibration.processors
     )
 }
 
-/// What the generated series are.
+/// Introduction to the table of generated series.
 fn series() -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "hours, and positive")]
     let planned = millis((planned_s() * 1000.0) as u64);
     format!(
-        "Generated series: first-order autoregression with σ = 2 MiB and τ = 50 s, a sample every 2 s, a budget of 1 MiB/h, and {planned} as \
-         planned for it where nothing else is said."
+        "Generated series: first-order autoregression with σ = 2 MiB and τ = 50 s, a sample every 2 s, and a budget of 1 MiB/h. A series \
+         lasts {planned}, the planned length, unless its row says otherwise."
     )
 }
 

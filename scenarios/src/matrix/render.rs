@@ -9,18 +9,18 @@ use super::table::{Cell, ColumnHead, Outcome, RowHead, Table};
 
 /// Stands where nothing was run.
 const NOTHING: &str = "–";
-/// Stands where clients were left their own clocks; what the page says of each client's clocks is otherwise what was shortened.
-const OWN_CLOCKS: &str = " Every client kept its own limits for silence and between lists: where the list of clocks says that one is \
-    what the row asks, its default held.";
+/// Added if clients kept their own clocks; without it the page lists the shortened clocks of each client.
+const OWN_CLOCKS: &str = " Every client kept its own limits for silence and between lists: where the list of clocks \
+    says “as the row asks”, it used its default.";
 
-/// What is said of the clocks.
+/// The sentences about the clocks.
 fn clocks(table: &Table) -> String {
     let mut text = if table.own_clocks { OWN_CLOCKS } else { "" }.to_owned();
     if table.clock_rate > 1 {
         let _ = write!(
             text,
-            " Their clocks ran {} times faster, and what the server lets live for a while lived as much shorter: all times are of those \
-             clocks, so that an answer of ten milliseconds counts as {} ms.",
+            " The clients' clocks ran {} times faster, and lifetimes on the server were shorter by the same factor. All times are by those \
+             clocks: an answer of ten milliseconds counts as {} ms.",
             table.clock_rate,
             10 * table.clock_rate
         );
@@ -60,13 +60,12 @@ fn length(row: &RowHead) -> String {
 fn introduction(table: &Table) -> String {
     let clocks = clocks(table);
     format!(
-        "Measured on {} with Longhaul {}, one run a cell, mock control plane. `passed`: the fault was hit and every budget of \
-         the scenario was kept. `saw nothing`: the fault was hit, and the client reported no event from beginning to end. \
-         `not hit`: the client never sent a request that the fault named there concerns. A verdict \
-         holds for the length of the run, which stands beside the row: a client whose own limits are longer may still recover \
-         later. Times count from the \
-         fault's first hit: *asks* is the client's next request for the resource, *sees* the first version reported that was \
-         committed afterwards.{clocks}",
+        "Measured on {} with Longhaul {}, one run a cell, mock control plane. `passed`: the fault was hit, and the client kept \
+         every budget of the scenario. `saw nothing`: the fault was hit, and the client reported no event in the whole run. \
+         `not hit`: the client sent no request that the named fault acts on. A verdict holds for the length of the run, which \
+         stands beside the row: a client with longer limits may recover later. Times count from the fault's first hit: *asks* is \
+         the client's next request for the resource, *sees* the first version committed afterwards that the client \
+         reported.{clocks}",
         table.date, table.longhaul
     )
 }

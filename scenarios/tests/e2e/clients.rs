@@ -5,7 +5,7 @@ use crate::support::{Soak, soak_text};
 
 const CLEAN: &str = include_str!("../files/client.yaml");
 
-/// Clients whose handlers run side by side: on a busy machine one is overtaken by the next event of its object (row 54 of docs/matrix.md), which
+/// Clients whose handlers run side by side: on a busy machine one is overtaken by the next event of its object (row 54 of docs/measured/matrix.md), which
 /// is no fault of an adapter.
 const OVERTAKE: [&str; 3] = ["client-node-", "kfc-", "pepr-"];
 

@@ -1,5 +1,5 @@
-//! `docs/faults.md` as its readers use it: every example is played, every fault in it is hit as often as the page says, and there is
-//! nothing to write in a scenario about faults, scripts, events and requests that no example shows.
+//! `docs/faults.md` and its examples as readers use them: every example is played, every fault in it is hit as often as the comment
+//! says, and every key of faults, scripts, events and requests is in an example.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -17,6 +17,9 @@ mod registry;
 use hits::Hits;
 
 const PAGE: &str = include_str!("../../../docs/faults.md");
+/// The pages with examples. The first example of the first page is the whole file that the others change.
+const PAGES: [(&str, &str); 2] =
+    [("docs/faults.md", PAGE), ("docs/examples/faults.md", include_str!("../../../docs/examples/faults.md"))];
 const SCHEMA: &str = include_str!("../../scenario.schema.json");
 
 /// What says, right before an example, which arguments the client needs.
@@ -49,8 +52,8 @@ const CHOOSING: [&str; 15] = [
 /// One block of YAML.
 #[derive(Debug, Clone)]
 struct Example {
-    /// Where it begins on the page.
-    line: usize,
+    /// Where it begins: the page and the line.
+    place: String,
     /// Arguments of the client.
     arguments: Vec<String>,
     /// A registry alone plays it.
@@ -74,7 +77,7 @@ fn nightly_every_example_is_played_and_every_fault_in_it_is_hit_as_often_as_it_s
         println!("skipped: needs {}", needs.trim());
     }
     println!("{all} examples, {}", played.told());
-    let wrong = played.wrong(|example| format!("line {}", example.line));
+    let wrong = played.wrong(|example| example.place.clone());
     assert!(wrong.is_empty(), "{wrong}");
 }
 
@@ -133,7 +136,7 @@ fn judge(example: &Example, code: Option<i32>, answer: &Value) -> String {
             let _ = write!(wrong, "{hits} hits of {fault}, where {meant} are meant; ");
         }
     }
-    println!("line {}: hits: {}", example.line, counted.join(", "));
+    println!("{}: hits: {}", example.place, counted.join(", "));
     for (what, times) in unwritten(example, record) {
         let _ = write!(wrong, "{what} is missing {times} times among the commits; ");
     }
@@ -209,50 +212,54 @@ impl Example {
     }
 }
 
-/// Every example of the page; the first is the whole file that the others change.
+/// Every example of the pages; the first is the whole file that the others change.
 fn examples() -> Vec<Example> {
     let (mut examples, mut base) = (Vec::new(), Value::Null);
-    let mut at = 0;
-    while let Some(found) = PAGE[at..].find("```yaml\n") {
-        let (begin, text) = (at + found, at + found + "```yaml\n".len());
-        let end = text + PAGE[text..].find("```\n").expect("a block of the page ends");
-        let line = PAGE[..begin].lines().count() + 1;
-        let said = said_before(begin);
-        let find = |word: &str| said.iter().find_map(|comment| comment.strip_prefix(word));
-        let (registry, arguments, hits) =
-            (find(PLAYED_TO).is_some(), find(PLAYED_WITH).unwrap_or_default(), find(HITS));
-        let cluster = PLAYED_IN.iter().find_map(|(mark, kind)| find(mark).map(|_| *kind));
-        let yaml: Value = serde_saphyr::from_str(&PAGE[text..end])
-            .unwrap_or_else(|error| panic!("line {line}: {error}\n{}", &PAGE[text..end]));
-        let mut scenario = base.clone();
-        match yaml {
-            whole @ Value::Object(_) if whole.get("apiVersion").is_some() => scenario = whole,
-            list @ Value::Array(_) => {
-                scenario["faults"] = list;
-                if let Some(kind) = cluster {
-                    scenario["controlPlane"] = json!({"kind": kind});
-                    scenario["subject"] = json!({"deployment": {"build": "service"}, "witness": {"kind": "http"}});
-                }
-            }
-            Value::Object(keys) => scenario.as_object_mut().expect("the first is whole").extend(keys),
-            other => panic!("line {line}: {other} is no example"),
+    for (name, page) in PAGES {
+        let mut at = 0;
+        while let Some(found) = page[at..].find("```yaml\n") {
+            let (begin, text) = (at + found, at + found + "```yaml\n".len());
+            let end = text + page[text..].find("```\n").expect("a block of the page ends");
+            let place = format!("{name}:{}", page[..begin].lines().count() + 1);
+            examples.push(example(place, &said_before(&page[..begin]), &page[text..end], &mut base));
+            at = end;
         }
-        if base.is_null() {
-            base = scenario.clone();
-        }
-        let arguments = arguments.split_whitespace().map(str::to_owned).collect();
-        let faults = scenario["faults"].as_array().map_or(&[][..], Vec::as_slice);
-        let hits = hits::meant(hits, faults).unwrap_or_else(|wrong| panic!("line {line}: {wrong}"));
-        examples.push(Example { line, arguments, registry, in_cluster: cluster.is_some(), hits, scenario });
-        at = end;
     }
     examples
 }
 
-/// What the comments right before a place of the page say.
-fn said_before(at: usize) -> Vec<&'static str> {
+/// The example of a block, from the comments before it; the first becomes the base of the others.
+fn example(place: String, said: &[&str], text: &str, base: &mut Value) -> Example {
+    let find = |word: &str| said.iter().find_map(|comment| comment.strip_prefix(word));
+    let (registry, arguments, hits) = (find(PLAYED_TO).is_some(), find(PLAYED_WITH).unwrap_or_default(), find(HITS));
+    let cluster = PLAYED_IN.iter().find_map(|(mark, kind)| find(mark).map(|_| *kind));
+    let yaml: Value = serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{place}: {error}\n{text}"));
+    let mut scenario = base.clone();
+    match yaml {
+        whole @ Value::Object(_) if whole.get("apiVersion").is_some() => scenario = whole,
+        list @ Value::Array(_) => {
+            scenario["faults"] = list;
+            if let Some(kind) = cluster {
+                scenario["controlPlane"] = json!({"kind": kind});
+                scenario["subject"] = json!({"deployment": {"build": "service"}, "witness": {"kind": "http"}});
+            }
+        }
+        Value::Object(keys) => scenario.as_object_mut().expect("the first is whole").extend(keys),
+        other => panic!("{place}: {other} is no example"),
+    }
+    if base.is_null() {
+        *base = scenario.clone();
+    }
+    let arguments = arguments.split_whitespace().map(str::to_owned).collect();
+    let faults = scenario["faults"].as_array().map_or(&[][..], Vec::as_slice);
+    let hits = hits::meant(hits, faults).unwrap_or_else(|wrong| panic!("{place}: {wrong}"));
+    Example { place, arguments, registry, in_cluster: cluster.is_some(), hits, scenario }
+}
+
+/// The comments at the end of a text, the last first.
+fn said_before(text: &'static str) -> Vec<&'static str> {
     let comment = |line: &'static str| line.strip_prefix("<!-- ")?.strip_suffix(" -->");
-    PAGE[..at].lines().rev().map_while(comment).collect()
+    text.lines().rev().map_while(comment).collect()
 }
 
 /// The keys of a part of the schema, by its path from the top.
@@ -336,7 +343,7 @@ fn every_fault_key_and_word_is_in_an_example() {
             }
         }
     }
-    assert!(missing.is_empty(), "docs/faults.md has no example of {}", missing.join(", "));
+    assert!(missing.is_empty(), "docs/examples/faults.md has no example of {}", missing.join(", "));
 }
 
 #[test]
@@ -361,9 +368,9 @@ fn every_key_of_scripts_and_budgets_is_in_an_example() {
         // which need no template. Phases and rates of another clock are shown by `library/soak-10h.yaml` and docs/clock.md.
         let elsewhere = ["restored", "template", "vary", "scope", "clock", "rates", "process"];
         let missing: Vec<&String> = known.difference(&used).filter(|key| !elsewhere.contains(&key.as_str())).collect();
-        assert!(missing.is_empty(), "docs/faults.md has no example of {missing:?} in `{}`", path.join("."));
+        assert!(missing.is_empty(), "docs/examples/faults.md has no example of {missing:?} in `{}`", path.join("."));
         let unknown: Vec<&String> = used.difference(&known).collect();
-        assert!(unknown.is_empty(), "docs/faults.md shows {unknown:?} in `{}`, which is not there", path.join("."));
+        assert!(unknown.is_empty(), "an example shows {unknown:?} in `{}`, which is not there", path.join("."));
     }
     // One number or a range: the schema of `nth` has both.
     assert_eq!(used(&["faults", "nth"]), ["from", "to"].map(str::to_owned).into());

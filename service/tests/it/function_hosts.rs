@@ -123,7 +123,7 @@ async fn kustomize_runs_it_as_a_transformer() {
     assert_eq!(images(&built), right, "{built}");
 }
 
-/// Where both resolve an image, both find the same digest; what else differs is listed in docs/service.md.
+/// Where both resolve an image, both find the same digest; docs/measured/krm.md lists other differences.
 #[tokio::test(flavor = "multi_thread")]
 async fn k8s_digester_finds_the_same_digests() {
     if !has("digester") {

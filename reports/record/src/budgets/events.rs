@@ -39,13 +39,13 @@ pub struct Events {
     pub heal: Option<Span>,
     /// The time after which an observation is late. Default: 5 s, or three times the warm-up's 99th percentile of the lag if that is more.
     pub deadline: Option<Span>,
-    /// `true`: after the drain the subject's view equals a fresh list of the churned objects. The view is read from `subject.world`
-    /// (the service's is `/debug/watch`), else from the subject's children (`subject.children`), else it is the last report of each
-    /// object. After `churn: {end: empty}` the list has to be empty.
+    /// `true`: after the drain the subject's view equals a fresh list of the churned objects (after `churn: {end: empty}` an
+    /// empty one). The view is `subject.world` (the service's is `/debug/watch`), else the subject's children
+    /// (`subject.children`), else the last report of each object.
     pub converged: Option<bool>,
-    /// `true`: after the drain each object has exactly the children of `subject.children`: none missing, none extra, none of an older
-    /// version, none still edited by `drift`, and none without its parent. A drifted child proves something only where the subject
-    /// restored it before anybody wrote the parent again.
+    /// `true`: after the drain each object has exactly the children of `subject.children`: none missing, extra, of an older
+    /// version, edited by `drift` or without its parent. A drifted child proves something only if it was restored before
+    /// anybody wrote the parent again.
     pub restored: Option<bool>,
 }
 

@@ -9,9 +9,9 @@ use units::Rate;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Writes {
-    /// How often the subject may write one object while nobody else writes: in the drain, after some time to catch up. An object counts
-    /// if it was written in each third of that time and more often than this. Leases, events and writes without a change do not count.
-    /// `0/s`: not at all. Default `6/m`.
+    /// How often the subject may write one object while nobody else writes, in the drain after some time to catch up. An object
+    /// counts if it was written in each third of that time and more often than this. Leases, events and unchanged writes do not
+    /// count. `0/s`: not at all. Default `6/m`.
     pub steady: Option<Rate>,
 }
 

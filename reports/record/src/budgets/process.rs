@@ -23,8 +23,8 @@ pub struct Crashes {
 pub struct Memory {
     /// The largest resident set of the process tree in any sample.
     pub ceiling: Option<Bytes>,
-    /// How much memory may grow with time at a constant population: the heap in use where the subject reports it, else the resident set.
-    /// Memory that grows outside of the heap breaks it too.
+    /// How much memory may grow with time at a constant population: the reported heap in use, else the resident set. Growth
+    /// outside of the heap breaks it too.
     pub growth: Option<Growth>,
     /// How much memory may grow with each hour of the subject's own clock, such as `256KiB`; at `clockRate: 60` that is each minute.
     pub growth_per_own_hour: Option<Bytes>,
@@ -32,9 +32,8 @@ pub struct Memory {
     pub growth_per_object: Option<Bytes>,
     /// How much memory may grow with each admission review.
     pub growth_per_request: Option<Bytes>,
-    /// How much more memory may be in use after a burst of deletions than before the objects were made: the heap in use where the subject
-    /// reports it, else the resident set. Needs ten seconds before and fifteen after with about the same few objects, and five with at least
-    /// twice as many.
+    /// How much more memory (as for `growth`) may be in use after a burst of deletions than before the objects were made. Needs
+    /// ten seconds before and fifteen after with about the same few objects, and five with at least twice as many.
     pub retained: Option<Bytes>,
 }
 

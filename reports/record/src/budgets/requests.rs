@@ -11,24 +11,22 @@ use units::{Rate, Span};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Requests {
-    /// The longest time without a list or watch of a judged resource, from the end of one to the start of the next or to the end of the
-    /// run. Before the subject's first watch of the resource it counts only while something was committed. Judged resources: those that
-    /// the subject was told to watch, else those that it has watched.
+    /// The longest time without a list or watch of a judged resource, from the end of one to the next or to the end of the run;
+    /// before the first watch of the resource only while something was committed. Judged resources: those that the subject was
+    /// given to watch, else those that it watched.
     pub blind: Option<Span>,
-    /// How many fruitless requests a second, over any 5 s, for one scope. A list is fruitless if it is refused or no newer than what
-    /// the subject had been given; further pages are not, nor is a list before a fruitful watch. A watch is fruitless if it ends
-    /// without a newer version. Any other request is fruitless if it is refused; those are counted for each method and object. A
-    /// subject with a faster clock may send as many times more.
+    /// Fruitless requests a second, over any 5 s, for one scope. Fruitless are a list that is refused or no newer than the
+    /// subject's state (not further pages, nor a list before a fruitful watch), a watch that ends without a newer version, and
+    /// any other refused request, counted for each method and object. A faster clock allows as many times more.
     pub hot_loop: Option<Rate>,
-    /// How many requests of any kind a second, over any 5 s, with lists, watches and their resumptions. Counting begins at the first
-    /// quiet moment: the first whole second with no more requests than that, at or after the subject's first write. A subject that is
-    /// not quiet in the first half of the load is counted from the start of the warm-up.
+    /// Requests of any kind a second, over any 5 s. Counting begins at the first whole second with no more requests than that,
+    /// at or after the subject's first write; if the first half of the load has none, at the start of the warm-up.
     pub rate: Option<Rate>,
-    /// Watches from a `resourceVersion` that must not be used any more. It was refused with 410 (as HTTP status or as `ERROR` event),
-    /// or is not newer than where such a watch ended, without a list in between. Or it is older than the subject had been given: by a
-    /// list while no watch of the scope was open, by a watch that the server ended cleanly, or than it had watched from. A list without
-    /// `resourceVersion` from an older state (a restored control plane) resets that. Not counted: a watch beside another one of its
-    /// scope.
+    /// Watches from a forbidden `resourceVersion`. It was refused with 410 (HTTP status or `ERROR` event), or is not newer than
+    /// the end of such a watch, without a list in between. Or it is older than the subject's state: from a list while no watch
+    /// of the scope was open, from a watch that the server ended cleanly, or from the start of an earlier watch. A list without
+    /// `resourceVersion` from an older state (a restored control plane) resets that. Not counted: a watch beside another one of
+    /// its scope.
     pub stale_resume: Option<u64>,
     /// Watches without `resourceVersion` (or with 0), and without `sendInitialEvents`, in a scope that was listed before: changes
     /// between list and watch are lost.
@@ -37,7 +35,7 @@ pub struct Requests {
     pub initial_events: Option<u64>,
     /// `{min: 12}`: how many watches must have been open at once, of all scopes together.
     pub watches: Option<AtLeast>,
-    /// How many watches of one scope may be open at once, as the control plane sees it: an abandoned watch counts until it is closed.
+    /// How many watches of one scope may be open at once. An abandoned watch counts until it is closed.
     pub open_watches: Option<u64>,
     /// How many connections the subject may hold and open. `open`: open when the drain phase ends. `perReconnect`: new ones for each
     /// opened watch, from the end of the first watch on.
