@@ -145,7 +145,7 @@ pub trait Kind {
     }
 
     /// The folders that a kubelet would mount for its processes.
-    fn mounts(&self) -> Option<&std::collections::BTreeMap<PathBuf, super::Mount>> {
+    fn mounts(&self) -> Option<&BTreeMap<PathBuf, super::Mount>> {
         None
     }
 
