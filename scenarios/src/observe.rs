@@ -102,7 +102,8 @@ async fn watched(found: &Found, folder: &Path, way: &Way, world: &mut World, say
     seen.refused = seen::refusals(&world.asks);
     seen.lease = seen::lease(&world.asks);
     seen.namespaces = world.made_namespaces();
-    seen.settle(!found.hooks.is_empty());
+    let serves = found.hooks.iter().any(|hook| !seen.unserved.contains(&hook.path));
+    seen.settle(serves);
     program.stop().await;
     Ok(seen)
 }
