@@ -1,4 +1,4 @@
-//! A kubeconfig as it is written. What its values mean is said where they are used.
+//! The file format of a kubeconfig. The users of its values explain their meaning.
 
 use std::path::PathBuf;
 
@@ -10,14 +10,12 @@ use crate::config::{YamlError, yaml};
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct File {
-    /// Name of the context that counts.
+    /// Name of the context in use.
     #[serde(default)]
     pub current_context: String,
-    /// Where API servers are.
     pub clusters: Vec<NamedCluster>,
-    /// Which user goes with which cluster.
+    /// Pairs of a user and a cluster.
     pub contexts: Vec<NamedContext>,
-    /// Who somebody is.
     #[serde(default)]
     pub users: Vec<NamedUser>,
 }
@@ -27,7 +25,6 @@ pub struct File {
 pub struct NamedCluster {
     /// Its name.
     pub name: String,
-    /// What it is.
     pub cluster: RawCluster,
 }
 
@@ -35,15 +32,14 @@ pub struct NamedCluster {
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RawCluster {
-    /// URL of the API server.
     pub server: String,
-    /// File of the authorities that are trusted.
+    /// File of the trusted authorities.
     pub certificate_authority: Option<PathBuf>,
-    /// The same, in base64.
+    /// The same in base64, inside the kubeconfig.
     pub certificate_authority_data: Option<String>,
-    /// The name that the certificate has to have.
+    /// The expected name in the server's certificate.
     pub tls_server_name: Option<String>,
-    /// Whether any certificate would do.
+    /// Whether any certificate is accepted.
     #[serde(default)]
     pub insecure_skip_tls_verify: bool,
 }
@@ -53,16 +49,13 @@ pub struct RawCluster {
 pub struct NamedContext {
     /// Its name.
     pub name: String,
-    /// What it is.
     pub context: RawContext,
 }
 
 /// A context.
 #[derive(Deserialize)]
 pub struct RawContext {
-    /// Name of the cluster.
     pub cluster: String,
-    /// Name of the user.
     pub user: String,
 }
 
@@ -71,7 +64,6 @@ pub struct RawContext {
 pub struct NamedUser {
     /// Its name.
     pub name: String,
-    /// What it is.
     #[serde(default)]
     pub user: Option<RawUser>,
 }
@@ -80,25 +72,20 @@ pub struct NamedUser {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct RawUser {
-    /// A bearer token.
     pub token: Option<String>,
-    /// The file of a bearer token.
     // kubectl writes this one key in camel case.
     #[serde(rename = "tokenFile")]
     pub token_file: Option<PathBuf>,
-    /// File of a certificate.
     pub client_certificate: Option<PathBuf>,
-    /// The same, in base64.
+    /// The same in base64, inside the kubeconfig.
     pub client_certificate_data: Option<String>,
-    /// File of its key.
     pub client_key: Option<PathBuf>,
-    /// The same, in base64.
+    /// The same in base64, inside the kubeconfig.
     pub client_key_data: Option<String>,
-    /// A program that would have to be asked.
+    /// A program that prints credentials; not supported.
     pub exec: Option<serde_json::Value>,
 }
 
-/// Reads a kubeconfig.
 pub fn read(text: &str) -> Result<File, YamlError> {
     yaml(text)
 }
