@@ -26,12 +26,7 @@ const SERVICE_NAMES: [&str; 3] =
 pub enum Error {
     /// A file cannot be written.
     #[error("{}: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: std::io::Error,
-    },
+    Write { path: PathBuf, source: std::io::Error },
     /// The library refuses.
     #[error("failed to make a certificate: {0}")]
     Make(#[from] rcgen::Error),

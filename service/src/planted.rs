@@ -149,7 +149,6 @@ bugs! {
 }
 
 impl Bug {
-    /// The bug of that name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|bug| bug.name() == name)
     }

@@ -8,7 +8,6 @@ use service_core::config::{Config, Kind};
 use service_core::known::Knowledge;
 use service_core::role::Role;
 
-/// A list of roles.
 pub type Roles = &'static [&'static dyn Role];
 
 /// The roles that are built in. Whoever lends stands before those who borrow.

@@ -135,7 +135,6 @@ impl Section for Images {
         environment::overrule(&mut raw.policy, environment)
     }
 
-    /// All of it.
     fn take(&mut self, fresh: &Self) -> Vec<&'static str> {
         let mut new = Vec::new();
         if self.policy != fresh.policy {

@@ -16,7 +16,6 @@ use super::decide::Hook;
 use super::pipeline::{Full, Pipeline};
 use super::review;
 
-/// The pipeline of now.
 pub struct Current(RwLock<Arc<Pipeline>>);
 
 impl Current {

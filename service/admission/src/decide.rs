@@ -42,7 +42,6 @@ pub enum Hook {
 /// The known facts of an image that may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Its digest.
     pub digest: Arc<str>,
     /// Whether it gets the digest.
     pub pin: bool,

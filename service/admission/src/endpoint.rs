@@ -27,7 +27,6 @@ use service_registry::verdicts::Class;
 /// Seconds after which a shed caller may come again.
 const RETRY_AFTER_S: &str = "1";
 
-/// The webhook.
 pub struct Endpoint {
     current: Arc<Current>,
     metrics: Arc<Metrics>,

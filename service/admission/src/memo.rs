@@ -28,7 +28,6 @@ impl Memo {
         Self { policy, said: Mutex::default() }
     }
 
-    /// The policy.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }

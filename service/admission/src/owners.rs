@@ -91,7 +91,6 @@ struct Reference {
 }
 
 impl Owners {
-    /// Nothing read yet.
     pub fn new(source: Arc<dyn OwnerSource>) -> Self {
         Self { source, known: Arc::new(Mutex::new(Cache::new(KNOWN_BYTES))), flights: Flights::new() }
     }

@@ -27,7 +27,6 @@ pub struct Review<'a> {
     /// `AdmissionReview`.
     #[serde(borrow)]
     pub kind: Cow<'a, str>,
-    /// The request.
     #[serde(borrow)]
     pub request: Option<Ask<'a>>,
 }
@@ -80,7 +79,6 @@ pub struct Kind<'a> {
     /// The API group, empty for the core.
     #[serde(borrow, default)]
     pub group: Cow<'a, str>,
-    /// The kind.
     #[serde(borrow, default)]
     pub kind: Cow<'a, str>,
 }
@@ -154,7 +152,6 @@ pub enum Error {
     NoRequest,
 }
 
-/// Reads a review.
 pub fn parse(body: &[u8]) -> Result<(Cow<'_, str>, Ask<'_>), Error> {
     // Looked through first, because what is skipped unread would not be.
     let review = match simdutf8::basic::from_utf8(body).map(short::read) {

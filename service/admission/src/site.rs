@@ -5,7 +5,6 @@
 pub struct Site {
     /// JSON pointer (RFC 6901) of the string.
     pub pointer: String,
-    /// The string.
     pub image: String,
     /// Whether the API server takes another value there.
     pub mutable: bool,

@@ -137,7 +137,6 @@ impl Upkeep {
         }
     }
 
-    /// Ends everything.
     pub(super) async fn stop(mut self) {
         #[cfg(feature = "own-certificates")]
         if let Some(running) = self.certificates.take() {

@@ -79,7 +79,6 @@ pub struct Validators {
 pub struct ValidatorError {
     /// The key of the configuration.
     pub key: String,
-    /// The reason.
     pub what: String,
 }
 
@@ -150,7 +149,6 @@ impl Validators {
         Ok(validators)
     }
 
-    /// The validators of a script, by rule.
     pub fn scripted(of_rules: Vec<Option<Arc<dyn Validator>>>) -> Self {
         Self {
             of_rules,

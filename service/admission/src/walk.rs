@@ -14,13 +14,9 @@ const NAME_BYTES_MAX: usize = 256;
 /// Which list an image was found in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum List {
-    /// `containers`.
     Containers,
-    /// `initContainers`.
     InitContainers,
-    /// `ephemeralContainers`.
     EphemeralContainers,
-    /// `volumes`.
     Volumes,
 }
 
@@ -168,7 +164,6 @@ pub enum Error {
     /// The object says the same thing twice.
     #[error("the key `{key}` is there twice at `{at}/`: write it once")]
     Twice {
-        /// The key.
         key: String,
         /// JSON pointer of the object that has it.
         at: String,

@@ -48,7 +48,6 @@ pub struct Alerts {
 /// The process with the role `alerting`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
-    /// Its address.
     pub url: String,
     /// Whom we trust and who we are.
     pub files: Files,
@@ -98,7 +97,6 @@ impl Section for Alerting {
     }
 }
 
-/// A receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receiver {
     /// What messages and numbers call it.
@@ -119,7 +117,6 @@ pub struct Receiver {
     pub blocking: bool,
     /// Longest time of one attempt.
     pub timeout: Duration,
-    /// Attempts.
     pub attempts: u32,
     /// Alerts that may wait.
     pub queue: usize,
@@ -146,7 +143,6 @@ pub enum Secret {
 }
 
 impl Secret {
-    /// The text.
     pub fn read(&self) -> Result<String, String> {
         match self {
             Self::Text(text) => Ok(text.clone()),

@@ -15,7 +15,6 @@ pub struct Labels {
     outcome: &'static str,
 }
 
-/// The counters.
 #[derive(Debug, Default)]
 pub struct Metrics {
     alerts: Family<Labels, Counter>,

@@ -23,7 +23,6 @@ const ALL_BYTES_MAX: usize = 4 << 20;
 pub struct Bounds {
     /// Alerts.
     pub places: usize,
-    /// Bytes of them.
     pub bytes: usize,
 }
 
@@ -34,7 +33,6 @@ pub fn share_bytes(queues: usize) -> usize {
 
 /// An alert that waits, with its part of the queue's memory.
 pub struct Waiting {
-    /// The alert.
     pub alert: Arc<Alert>,
     _bytes: OwnedSemaphorePermit,
 }

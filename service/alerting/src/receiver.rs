@@ -84,7 +84,6 @@ impl Receiver {
         self.queue.put(alert, |alert, why| async move { work.bury(&alert, why).await });
     }
 
-    /// Tells an alert now.
     pub async fn tell(&self, alert: &Arc<Alert>, deadline: Instant) -> Result<(), String> {
         let told = timeout_at(deadline, self.work.tell(alert, 0, Some(deadline))).await;
         let told = told.unwrap_or_else(|_| Err("no answer before the deadline of the review".into()));

@@ -14,7 +14,6 @@ pub const BODY_BYTES_MAX: usize = 4 << 20;
 pub struct Brought {
     /// The version of the contract.
     pub contract: u32,
-    /// The alerts.
     pub alerts: Vec<Alert>,
 }
 
@@ -24,7 +23,6 @@ pub struct Brought {
 pub struct Bringing<'a> {
     /// The version of the contract.
     pub contract: u32,
-    /// The alerts.
     pub alerts: &'a [&'a Alert],
 }
 

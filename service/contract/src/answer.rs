@@ -31,7 +31,6 @@ pub enum Breach {
     /// Not a success.
     #[error("it answered {status}{}", said(text))]
     Status {
-        /// The status.
         status: StatusCode,
         /// What it says about that.
         text: String,
@@ -50,10 +49,7 @@ pub enum Breach {
     #[error(
         "it speaks version {theirs} of the contract, and this program version {CONTRACT}: bring both to one release"
     )]
-    Version {
-        /// Theirs.
-        theirs: u32,
-    },
+    Version { theirs: u32 },
     /// About something else.
     #[error("its answer is about another image ({}): nothing of it counts", shown(theirs))]
     OtherImage {

@@ -35,9 +35,7 @@ const REASON_BYTES_MAX: usize = 256;
 /// A path, and what may be done there.
 #[derive(Debug, Clone)]
 pub struct Route {
-    /// The method.
     pub method: Method,
-    /// The path.
     pub path: &'static str,
 }
 
@@ -51,7 +49,6 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal.
     pub fn new(status: StatusCode, text: impl Into<String>) -> Self {
         Self { status, text: text.into() }
     }

@@ -23,10 +23,8 @@ pub const KEYS_MAX: usize = 128;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderRequest {
-    /// [`API_VERSION`].
     #[serde(default)]
     pub api_version: String,
-    /// `ProviderRequest`.
     #[serde(default)]
     pub kind: String,
     /// The keys.
@@ -47,13 +45,10 @@ pub struct Request {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderResponse {
-    /// [`API_VERSION`].
     #[serde(default)]
     pub api_version: String,
-    /// `ProviderResponse`.
     #[serde(default)]
     pub kind: String,
-    /// The answers.
     #[serde(default)]
     pub response: Response,
 }
@@ -77,7 +72,6 @@ pub struct Response {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Item {
-    /// The key.
     #[serde(default)]
     pub key: String,
     /// What is said of it; a key that is there twice is refused.
@@ -103,7 +97,6 @@ pub enum Wrong {
     /// Answers, but none of them or several to what was asked.
     #[error("it answers other keys than asked: {items} items, {fitting} of them for this image")]
     Keys {
-        /// Items.
         items: usize,
         /// Those with the key that was asked.
         fitting: usize,
@@ -183,7 +176,6 @@ pub fn question(keys: Vec<String>) -> ProviderRequest {
     ProviderRequest { api_version, kind, request: Request { keys } }
 }
 
-/// The answer with `items`.
 pub fn answer(items: Vec<Item>, system_error: String) -> ProviderResponse {
     let (api_version, kind) = (API_VERSION.to_owned(), "ProviderResponse".to_owned());
     ProviderResponse { api_version, kind, response: Response { idempotent: true, items, system_error } }

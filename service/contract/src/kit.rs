@@ -28,11 +28,9 @@ const LARGE_BYTES: usize = 4 << 20;
 /// Who is checked, and with what.
 #[derive(Debug, Clone)]
 pub struct Subject {
-    /// Its address.
     pub url: String,
     /// Whom we trust and who we are.
     pub files: Files,
-    /// Which HTTP is spoken.
     pub protocol: Protocol,
     /// The validator that is asked; the first that it names when absent.
     pub validator: Option<String>,

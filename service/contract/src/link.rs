@@ -26,28 +26,20 @@ pub struct Files {
 /// Why there is no way.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The address.
     #[error("`{url}` is no address: write https://host:port")]
     Address {
         /// As it is written.
         url: String,
     },
-    /// A file cannot be read.
     #[error("{}: {source}", path.display())]
     Read {
-        /// The file.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
     },
     /// A file does not hold what it should.
     #[error("{}: {source}", path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: TlsError,
-    },
+    Content { path: PathBuf, source: TlsError },
 }
 
 /// The way to one instance.
@@ -81,7 +73,6 @@ impl Link {
         &self.base
     }
 
-    /// Host and port.
     pub fn authority(&self) -> String {
         self.origin.authority()
     }

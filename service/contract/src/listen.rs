@@ -31,7 +31,6 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Where a role is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen {
-    /// Address to listen on.
     pub listen: SocketAddr,
     /// PEM file of the certificate chain.
     pub certificate: PathBuf,

@@ -46,7 +46,6 @@ pub struct Settings {
     pub instances: Vec<(String, u32)>,
     /// Whom we trust and who we are.
     pub files: Files,
-    /// Which HTTP is spoken.
     pub protocol: Protocol,
     /// Questions at one time.
     pub open_max: usize,

@@ -16,7 +16,6 @@ pub const IMAGES_MAX: usize = 20;
 pub const IMAGE_BYTES_MAX: usize = 512;
 /// Most bytes of a name; Kubernetes allows 253.
 pub const NAME_BYTES_MAX: usize = 256;
-/// Bytes of a message.
 pub const MESSAGE_BYTES_MAX: usize = 4096;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -100,7 +100,6 @@ impl OneName {
         if is_plain { self.0.to_ascii_uppercase() } else { self.0.clone() }
     }
 
-    /// As a text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -112,7 +111,6 @@ impl fmt::Display for OneName {
     }
 }
 
-/// A port as text.
 pub fn port(text: &str) -> Result<u16, AuthorityError> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|&port| digits && port != 0).ok_or(AuthorityError::Port)

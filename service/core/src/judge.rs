@@ -18,11 +18,9 @@ pub const VERIFIED: &str = "verified";
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Inquiry {
-    /// [`CONTRACT`].
     pub contract: u32,
     /// The name of the validator, as in its configuration.
     pub validator: String,
-    /// The image.
     pub image: Subject,
     /// The rule's demands: its `with`, as configurations write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,9 +36,7 @@ pub struct Inquiry {
 pub struct Subject {
     /// The registry's host, spelled as in images.
     pub host: String,
-    /// Its repository.
     pub repository: String,
-    /// Its digest.
     pub digest: String,
 }
 
@@ -67,7 +63,6 @@ impl std::fmt::Debug for Login {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ruling {
-    /// [`CONTRACT`].
     pub contract: u32,
     /// A text that changes when the trust changes.
     pub generation: String,
@@ -98,7 +93,6 @@ pub struct Signed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct About {
-    /// [`CONTRACT`].
     pub contract: u32,
     /// As in [`Ruling::generation`].
     pub generation: String,

@@ -95,11 +95,9 @@ pub type Reload = Box<dyn FnMut(&Config) -> anyhow::Result<Vec<&'static str>> + 
 pub struct Lent {
     /// The lender's own part, for its start.
     pub part: Arc<dyn Any + Send + Sync>,
-    /// The lent review.
     pub review: Arc<dyn Review>,
     /// Answers questions about single images.
     pub judge: Arc<dyn Judge>,
-    /// Reloads it.
     pub reload: Reload,
 }
 
@@ -107,7 +105,6 @@ pub struct Started {
     /// Its listener and handler; the process serves them.
     pub served: Option<(Listener, Handler)>,
     pub probes: Vec<Arc<dyn Probe>>,
-    /// Reloads it.
     pub reload: Option<Reload>,
     pub running: Box<dyn Running>,
 }

@@ -67,7 +67,6 @@ pub enum NoMemory {
 }
 
 impl Share {
-    /// A share of `bytes`.
     pub fn of(bytes: usize) -> Arc<Self> {
         let bytes = bytes.max(LEAST);
         let (evidence, answers) = (bytes / 16 * 7, (bytes / 8).max(ANSWERS_LEAST));
@@ -96,7 +95,6 @@ impl Share {
         ReviewMemory::new(Self::found(None).bytes / 4)
     }
 
-    /// All of it, bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -131,10 +131,7 @@ pub enum Error {
     Ended,
     /// The answer is larger than its cap.
     #[error("the answer is larger than {cap_bytes} bytes")]
-    TooLarge {
-        /// The cap.
-        cap_bytes: usize,
-    },
+    TooLarge { cap_bytes: usize },
 }
 
 impl Error {

@@ -44,13 +44,10 @@ impl Severity {
 pub struct Object {
     /// Its node.
     pub id: Id,
-    /// Its `apiVersion`.
     pub api_version: String,
-    /// Its `kind`.
     pub kind: String,
     /// Its namespace, as it is written.
     pub namespace: Option<String>,
-    /// Its name.
     pub name: String,
 }
 

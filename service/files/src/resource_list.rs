@@ -82,7 +82,6 @@ fn with_config(document: &Document, config: yaml::Id, mut wanted: Wanted) -> Res
     Ok(wanted)
 }
 
-/// One of `results`.
 fn result(document: &Document, finding: &Finding) -> Value {
     let object = &finding.object;
     let mut reference = json!({"apiVersion": object.api_version, "kind": object.kind, "name": object.name});

@@ -24,7 +24,6 @@ pub struct Answer {
 pub struct Known {
     /// As it is written.
     pub image: String,
-    /// Its digest.
     #[serde(default)]
     pub digest: String,
     /// Who signed it.
@@ -40,11 +39,9 @@ pub struct Known {
 pub struct Asked<'a> {
     /// `group/version`, or the version alone.
     pub api_version: &'a str,
-    /// Its kind.
     pub kind: &'a str,
     /// Where it will be.
     pub namespace: &'a str,
-    /// Its name.
     pub name: &'a str,
     /// The object as JSON.
     pub json: &'a str,

@@ -48,7 +48,6 @@ pub enum Error {
 /// A node's number in its document.
 pub type Id = usize;
 
-/// A node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// Its bytes in the text.
@@ -64,13 +63,11 @@ pub struct Node {
 pub enum Value {
     /// A scalar, unescaped.
     Scalar(String, ScalarStyle),
-    /// A list.
     List(Vec<Id>),
     /// A map, in the order of the text; a merged map stands under `<<`.
     Map(Vec<(Id, Id)>),
 }
 
-/// One document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Document {
     nodes: Vec<Node>,
@@ -197,7 +194,6 @@ impl Document {
         self.root
     }
 
-    /// A node.
     pub fn node(&self, id: Id) -> &Node {
         &self.nodes[id]
     }
@@ -237,7 +233,6 @@ impl Document {
         }
     }
 
-    /// The text of `key` in a map.
     pub fn text_of(&self, map: Id, key: &str) -> Option<&str> {
         self.text(self.get(map, key)?)
     }

@@ -35,19 +35,13 @@ pub enum Error {
     /// The API server said no, or nothing.
     #[error("failed to {doing}: {source}{}", explain::advice(source))]
     Api {
-        /// The step that failed.
         doing: String,
         /// The last answer.
         source: kube::Error,
     },
     /// An answer that is no object.
     #[error("failed to {doing}: the API server answered with something else than an object: {source}")]
-    Answer {
-        /// The step that failed.
-        doing: String,
-        /// The reason.
-        source: serde_json::Error,
-    },
+    Answer { doing: String, source: serde_json::Error },
     /// Something stands in the way.
     #[error("{0}")]
     Refused(String),
@@ -83,7 +77,6 @@ struct ListMetadata {
 
 /// The cluster, as one injection sees it.
 pub struct Cluster {
-    /// The client.
     pub client: Client,
     /// Names of the objects.
     pub names: Names,

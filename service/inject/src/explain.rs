@@ -15,7 +15,6 @@ const SHOWN_CHARS_MAX: usize = 300;
 /// Something that keeps the seed from serving, or that it serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The finding.
     pub what: String,
     /// The remedy; empty when there is none.
     pub remedy: String,
@@ -36,7 +35,6 @@ impl fmt::Display for Finding {
 pub struct Event {
     /// `FailedMount` and the like.
     pub reason: String,
-    /// The text of the event.
     pub message: String,
 }
 

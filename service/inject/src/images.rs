@@ -42,20 +42,13 @@ pub enum ImagesError {
         /// The remedy.
         what: String,
     },
-    /// A file cannot be read.
     #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// A file is not what it should be.
     #[error("{}: {what}", path.display())]
     Shape {
         /// The file or folder.
         path: PathBuf,
-        /// The reason.
         what: String,
     },
     /// A blob that an image needs is not there.
@@ -144,7 +137,6 @@ trait Shelf {
 /// Everything that goes into a payload.
 #[derive(Debug, Default)]
 pub struct Images {
-    /// Every blob by its digest.
     pub blobs: BTreeMap<Digest, Blob>,
     /// Names, tags and manifests.
     pub catalog: Catalog,
@@ -332,7 +324,6 @@ pub struct Taken {
 pub struct Name {
     /// The repository, without a host.
     pub repository: String,
-    /// The tag.
     pub tag: String,
 }
 

@@ -10,15 +10,10 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Metadata {
-    /// Its name.
     pub name: String,
-    /// Its uid.
     pub uid: String,
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// Its annotations.
     pub annotations: BTreeMap<String, String>,
-    /// Its owners.
     #[serde(rename = "ownerReferences")]
     pub owners: Vec<OwnerReference>,
 }
@@ -37,6 +32,5 @@ pub struct OwnerReference {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Partial {
-    /// Its metadata.
     pub metadata: Metadata,
 }

@@ -51,7 +51,6 @@ pub struct Names {
 pub struct Owner {
     /// The name of the index's `ConfigMap`.
     pub name: String,
-    /// Its uid.
     pub uid: String,
 }
 
@@ -78,17 +77,14 @@ pub struct Run {
 }
 
 impl Names {
-    /// The index.
     pub fn index(&self) -> String {
         format!("{}-index", self.name)
     }
 
-    /// The program.
     pub fn binary(&self) -> String {
         format!("{}-binary", self.name)
     }
 
-    /// A chunk.
     pub fn chunk(&self, number: u32) -> String {
         format!("{}-payload-{}", self.name, chunk_name(number))
     }

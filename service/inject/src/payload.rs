@@ -31,7 +31,6 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// Why there is no payload.
 #[derive(Debug, thiserror::Error)]
 pub enum PayloadError {
-    /// The images.
     #[error(transparent)]
     Images(#[from] ImagesError),
     /// The payload's file.
@@ -72,7 +71,6 @@ pub enum PayloadError {
 #[derive(Debug)]
 pub struct Payload {
     file: File,
-    /// Its index.
     pub index: Index,
     /// Bytes of all that was packed.
     pub unpacked_bytes: u64,

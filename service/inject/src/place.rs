@@ -144,7 +144,6 @@ pub struct Needs {
 /// A node and an image on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The node.
     pub node: String,
     /// The image as its Pod writes it, with its digest where that is known.
     pub image: String,

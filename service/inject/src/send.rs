@@ -43,7 +43,6 @@ pub struct Census {
 pub struct Sent {
     /// Chunks that were sent.
     pub chunks: usize,
-    /// Bytes of their requests.
     pub request_bytes: u64,
     /// Times the server refused for now.
     pub refusals: u64,

@@ -13,13 +13,11 @@ use super::send;
 pub struct Status {
     /// The index, when it is there and can be read.
     pub index: Option<Index>,
-    /// Chunks that are there.
     pub chunks: usize,
     /// Chunks that are missing, by number, the first few.
     pub missing: Vec<u32>,
     /// Objects of other runs than the index's.
     pub others: usize,
-    /// The Pod.
     pub pod: Option<Value>,
     /// The port of every node that leads to the seed.
     pub node_port: Option<u16>,
@@ -71,7 +69,6 @@ pub async fn status(cluster: &Cluster) -> Result<Status, Error> {
     Ok(Status { index, chunks, missing, others, pod, node_port, findings })
 }
 
-/// The port of every node that a Service has.
 pub fn node_port(service: &Value) -> Option<u16> {
     service["spec"]["ports"][0]["nodePort"].as_u64().and_then(|port| u16::try_from(port).ok())
 }

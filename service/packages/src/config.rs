@@ -27,7 +27,6 @@ const LEASE_DURATION_MAX: Duration = Duration::from_hours(1);
 /// client-go spreads its attempts by up to this part of the retry period; one of them must fit.
 const RETRY_SPREAD: f64 = 1.2;
 
-/// The reconciler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reconcile {
     /// The key by which work is kept in order.

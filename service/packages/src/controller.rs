@@ -55,7 +55,6 @@ struct Reconciliation {
 }
 
 impl Controller {
-    /// Starts to list and watch.
     pub fn start(start: &mut service_core::role::Start<'_>, metrics: &Metrics) -> Result<Self, Error> {
         let (settings, reconcile) = (start.config.of::<Watch>(), start.config.of::<Reconcile>());
         let Resource::Packages = settings.resource;

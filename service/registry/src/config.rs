@@ -49,7 +49,6 @@ pub struct Keychain {
     pub pull_secrets: bool,
 }
 
-/// One registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registry {
     /// Its one name; images may write another.
@@ -196,7 +195,6 @@ impl Section for Resolve {
         }))
     }
 
-    /// All of it.
     fn take(&mut self, fresh: &Self) -> Vec<&'static str> {
         if self == fresh {
             return Vec::new();

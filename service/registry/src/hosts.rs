@@ -78,7 +78,6 @@ pub struct Upstream<'h> {
 
 /// A host that a registry named, and what it may see.
 pub struct Target {
-    /// The client for it.
     pub client: Arc<Client>,
     /// Whether it may see the registry's credentials.
     pub trusted: bool,

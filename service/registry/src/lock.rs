@@ -27,7 +27,6 @@ pub struct Lock {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Locked {
-    /// Its digest.
     pub digest: String,
     /// When it had it (RFC 3339).
     pub resolved: String,
@@ -65,7 +64,6 @@ pub enum Error {
     /// An image with two digests.
     #[error("`{image}` has two digests, {one} and {two}: delete the entry that is wrong")]
     Twice {
-        /// The image.
         image: String,
         /// The digest of the first entry.
         one: String,
@@ -75,7 +73,6 @@ pub enum Error {
     /// Not `sha256:` and 64 digits.
     #[error("the digest of `{image}` is none: `{digest}`; write it anew with `pin --lock`")]
     Digest {
-        /// The image.
         image: String,
         /// The text of the entry.
         digest: String,
@@ -85,7 +82,6 @@ pub enum Error {
     Image {
         /// The text of the entry.
         image: String,
-        /// The reason.
         error: ReferenceError,
     },
     /// More than a lock has.
@@ -94,7 +90,6 @@ pub enum Error {
 }
 
 impl Lock {
-    /// Reads the file.
     pub fn parse(text: &str) -> Result<Self, Error> {
         /// Read first, so that another version is said and not what it has else.
         #[derive(Deserialize)]

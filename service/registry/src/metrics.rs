@@ -16,7 +16,6 @@ pub struct OutcomeLabel {
     outcome: &'static str,
 }
 
-/// The counters.
 #[derive(Default)]
 pub struct Metrics {
     reloads: Family<OutcomeLabel, Counter>,
@@ -58,13 +57,11 @@ pub struct Breaker {
 }
 
 impl Breaker {
-    /// One opened.
     pub fn opened(&self) {
         self.open.inc();
         self.opened.inc();
     }
 
-    /// One closed.
     pub fn closed(&self) {
         self.open.dec();
         self.closed.inc();

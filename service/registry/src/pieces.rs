@@ -14,9 +14,7 @@ use crate::{Keyring, Piece, Registry, Wanted};
 pub struct Question {
     /// Its host, as images write it.
     pub host: String,
-    /// Its repository.
     pub repository: String,
-    /// Its digest.
     pub digest: Arc<str>,
     /// Credentials of its pod: the part that fits the host.
     pub keyring: Keyring,

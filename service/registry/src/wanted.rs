@@ -11,14 +11,12 @@ pub enum Wanted<'q> {
     Referrers(&'q str),
     /// A blob by its digest.
     Blob {
-        /// The digest.
         digest: &'q str,
         /// Largest size, bytes.
         bytes_max: usize,
     },
     /// A part of a blob, as large as one answer may be.
     Part {
-        /// The digest.
         digest: &'q str,
         /// Its first byte.
         from: u64,

@@ -42,7 +42,6 @@ struct ErrorBody<'a> {
 }
 
 impl Refusal {
-    /// A refusal.
     pub fn new(status: StatusCode, text: impl Into<String>) -> Self {
         Self { status, text: text.into(), retry_after: None, allow: None, closes: false }
     }
@@ -59,7 +58,6 @@ impl Refusal {
         self
     }
 
-    /// As an answer.
     pub fn answer(&self) -> Answer {
         let mut answer = json(self.status, &ErrorBody { error: &self.text });
         let headers = answer.headers_mut();
@@ -75,12 +73,10 @@ impl Refusal {
     }
 }
 
-/// `body` as JSON.
 pub fn json(status: StatusCode, body: &impl Serialize) -> Answer {
     text(status, serde_json::to_vec(body).expect("strings and numbers always serialise"))
 }
 
-/// Text that is JSON already.
 pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     let mut answer = Response::new(Full::new(body.into()));
     *answer.status_mut() = status;

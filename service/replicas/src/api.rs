@@ -47,19 +47,16 @@ const BUSY_RETRY: Duration = Duration::from_secs(1);
 
 /// Everything that the API needs.
 pub struct Parts {
-    /// The Deployments.
     pub view: View<Deployment>,
     /// The client that changes them.
     pub client: Arc<service_core::kube::Client>,
     /// The review of images; absent where images are not set.
     pub admit: Option<Arc<dyn Review>>,
-    /// Where it is counted.
     pub metrics: Metrics,
     /// Where clients are counted whose certificate does not count any more.
     pub edge: ListenerMetrics,
 }
 
-/// The API.
 pub struct Api {
     view: View<Deployment>,
     writer: Writer,

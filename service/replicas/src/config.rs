@@ -31,7 +31,6 @@ const PER_SECOND_MOST: u64 = 10_000_000;
 /// The API over Deployments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replicas {
-    /// Address to listen on.
     pub listen: SocketAddr,
     /// PEM file of the certificate chain.
     pub certificate: PathBuf,
@@ -78,7 +77,6 @@ pub struct Allow {
 /// How often calls may come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// Of one client.
     pub client: Bucket,
     /// Of all together.
     pub all: Bucket,

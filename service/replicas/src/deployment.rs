@@ -20,7 +20,6 @@ struct Spec {
 }
 
 impl Deployment {
-    /// All Deployments.
     pub const SOURCE: Source =
         Source::new("deployments.apps", "watch/deployments", "/apis/apps/v1/deployments", Form::Whole);
 }

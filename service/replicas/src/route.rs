@@ -16,9 +16,7 @@ pub const LIMIT_MAX: usize = 10_000;
 /// A Deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target<'a> {
-    /// Its namespace.
     pub namespace: &'a str,
-    /// Its name.
     pub name: &'a str,
 }
 
@@ -31,7 +29,6 @@ pub enum Route<'a> {
     Scale(Target<'a>, How),
     /// Another image for one of its containers.
     Image(Target<'a>, &'a str, How),
-    /// All.
     List(Page),
     /// Whether there is a cluster behind this.
     Health,
@@ -60,7 +57,6 @@ pub struct Page {
 /// Rights of a caller; the names are label values and keys of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// To read.
     Read,
     /// To set counts.
     Scale,
@@ -69,7 +65,6 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",

@@ -13,7 +13,6 @@ const USAGE: &str =
 /// Arguments of the command line.
 #[derive(Debug, Clone)]
 pub struct Args {
-    /// The index.
     pub index: PathBuf,
     /// Its digest: what everything else is trusted by.
     pub index_sha256: Digest,

@@ -38,7 +38,6 @@ const STACK_BYTES: usize = 256 << 10;
 /// The content that is served.
 #[derive(Debug)]
 pub struct Store {
-    /// The folder.
     pub folder: PathBuf,
     /// Its names and manifests.
     pub catalog: Catalog,

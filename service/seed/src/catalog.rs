@@ -33,16 +33,13 @@ const MEDIA_TYPE_BYTES_MAX: usize = 255;
 pub struct Catalog {
     /// Every manifest with its size and media type.
     pub manifests: BTreeMap<Digest, Manifest>,
-    /// Every repository.
     pub repositories: BTreeMap<String, Repository>,
 }
 
 /// A manifest as it was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// Its size in bytes.
     pub bytes: u64,
-    /// Its media type.
     pub media_type: String,
 }
 
@@ -56,7 +53,6 @@ pub struct Repository {
 }
 
 impl Catalog {
-    /// As text.
     pub fn to_text(&self) -> String {
         let mut text = format!("{HEADER}\n");
         for (digest, manifest) in &self.manifests {

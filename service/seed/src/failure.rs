@@ -19,7 +19,6 @@ pub const EXIT_IO: u8 = 74;
 /// Why the seed gives up.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The command line.
     #[error("{0}")]
     Usage(String),
     /// The index is not the one that was announced.
@@ -35,19 +34,16 @@ pub enum Failure {
     Index {
         /// Counted from 1.
         line: usize,
-        /// The reason.
         what: &'static str,
     },
     /// A chunk that is not usable.
     #[error("chunk {number:05} ({place} of {count}): {what}")]
     Chunk {
-        /// Its number.
         number: u32,
         /// Where it stands in the payload, from 1.
         place: usize,
         /// How many there are.
         count: usize,
-        /// The reason.
         what: Wrong,
     },
     /// All chunks are right and what they make up is not.
@@ -66,23 +62,16 @@ pub enum Failure {
     Catalog {
         /// Counted from 1.
         line: usize,
-        /// The reason.
         what: &'static str,
     },
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// The system refused something else.
     #[error("{what}: {source}")]
     System {
         /// The step that failed.
         what: String,
-        /// Error of the system.
         source: io::Error,
     },
 }

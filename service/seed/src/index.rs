@@ -45,9 +45,7 @@ pub const RUN_DIGITS: usize = 16;
 pub struct Index {
     /// The run that the parts belong to: 16 hex digits.
     pub run: String,
-    /// Bytes of the payload.
     pub payload_bytes: u64,
-    /// Digest of the payload.
     pub payload_digest: Digest,
     /// Bytes of all unpacked files, at most.
     pub unpacked_bytes: u64,
@@ -66,9 +64,7 @@ pub struct Index {
 pub struct Chunk {
     /// Its name as a number.
     pub number: u32,
-    /// Its size in bytes.
     pub bytes: u32,
-    /// Its digest.
     pub digest: Digest,
 }
 
@@ -79,7 +75,6 @@ impl Chunk {
     }
 }
 
-/// The name of a chunk with that number.
 pub fn name(number: u32) -> String {
     format!("{number:05}")
 }
@@ -90,7 +85,6 @@ impl Index {
         format!("{:05}", place / self.group as usize)
     }
 
-    /// As text.
     pub fn to_text(&self) -> String {
         let mut text = format!(
             "{HEADER}\nrun {}\npayload {} {}\nunpacked {} {}\nwindow {}\ngroup {}\nchunks {}\n",

@@ -8,7 +8,6 @@ use crate::failure::Failure;
 pub struct Signals(signal_hook::iterator::Signals);
 
 impl Signals {
-    /// Catches them from now on.
     pub fn catch() -> Result<Self, Failure> {
         let caught = signal_hook::iterator::Signals::new([SIGTERM, SIGINT]);
         caught.map(Self).map_err(|source| Failure::System { what: "signals cannot be caught".to_owned(), source })

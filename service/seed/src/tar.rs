@@ -13,9 +13,7 @@ pub const NAME_BYTES_MAX: usize = 100;
 pub enum Entry {
     /// A file and its size in bytes.
     File(String, u64),
-    /// A folder.
     Folder(String),
-    /// A symbolic or hard link.
     Link(String),
     /// The end of the archive.
     End,

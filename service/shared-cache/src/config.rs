@@ -17,12 +17,10 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(5);
 /// As Redis is given out.
 const PORT: u16 = 6379;
 
-/// The shared cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedCache {
     /// Where Redis is.
     pub host: String,
-    /// Its port.
     pub port: u16,
     /// Whether it speaks without TLS.
     pub plain: bool,
@@ -32,7 +30,6 @@ pub struct SharedCache {
     pub server_name: Option<String>,
     /// The user of its access list.
     pub user: Option<String>,
-    /// The file with the password.
     pub password_file: Option<PathBuf>,
     /// The file with the key that values are authenticated with; the same for every process of a service.
     pub key_file: PathBuf,

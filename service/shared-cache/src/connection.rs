@@ -28,7 +28,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const REST_MIN: Duration = Duration::from_millis(200);
 const REST_MAX: Duration = Duration::from_secs(10);
 
-/// The connection.
 pub struct Connection {
     settings: SharedCache,
     tls: Option<TlsConnector>,

@@ -14,7 +14,6 @@ pub struct Outcome {
     outcome: &'static str,
 }
 
-/// The counters.
 #[derive(Debug, Default)]
 pub struct Metrics {
     asked: Family<Outcome, Counter>,

@@ -16,9 +16,7 @@ pub enum Reply {
     Line(Vec<u8>),
     /// It says no, and why.
     Error(String),
-    /// A number.
     Number(i64),
-    /// A value.
     Value(Vec<u8>),
     /// There is no value.
     Nil,
@@ -35,7 +33,6 @@ pub enum Wrong {
     Long,
 }
 
-/// A command.
 pub fn command(words: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {

@@ -24,7 +24,6 @@ const PATIENT: &str = "PATH?timeout=30s";
 /// Of one image that may not run the words are its own.
 const ONE_IMAGE: &str = "1 image may not run: ";
 
-/// `handler` with the bug.
 pub fn around(handler: Handler, bug: Bug) -> Handler {
     let doubted: Arc<Mutex<BTreeSet<String>>> = Arc::default();
     Arc::new(move |request, peer| {
@@ -34,7 +33,6 @@ pub fn around(handler: Handler, bug: Bug) -> Handler {
     })
 }
 
-/// The request as the bug has it.
 fn asked<B>(bug: Bug, mut request: Request<B>) -> Request<B> {
     if bug == Bug::IgnoresDeadline
         && let Ok(uri) = PATIENT.replace("PATH", request.uri().path()).parse()

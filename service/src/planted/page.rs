@@ -28,7 +28,6 @@ pub struct WrongPage {
 }
 
 impl WrongPage {
-    /// `probe` with the bug.
     pub fn new(probe: Arc<dyn Probe>, bug: Bug) -> Arc<Self> {
         Arc::new(Self { probe, bug, kept: Mutex::default() })
     }

@@ -33,7 +33,6 @@ pub async fn between(bug: Bug, url: &str) -> anyhow::Result<(String, BoxFuture<'
     Ok((format!("http://{address}/"), serve))
 }
 
-/// The lines that are sent.
 fn spoilt(bug: Bug, lines: &[u8], sent: &AtomicUsize) -> Vec<u8> {
     let mut out = Vec::with_capacity(lines.len());
     for line in lines.split_inclusive(|byte| *byte == b'\n') {

@@ -81,13 +81,11 @@ impl Probe for Trouble {
 
 /// Follows the file.
 pub struct Reloader {
-    /// The file.
     pub path: PathBuf,
     /// The configuration that runs.
     pub running: Config,
     /// The reloads of the roles.
     pub reloads: Vec<Reload>,
-    /// Where it is counted.
     pub metrics: Metrics,
     /// Where a person reads of it.
     pub trouble: Arc<Trouble>,

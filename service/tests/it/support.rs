@@ -114,7 +114,6 @@ impl Service {
         &self.authority
     }
 
-    /// A client of the webhook.
     pub fn webhook(&self, protocol: Protocol) -> Client {
         let tls = client_config(Trust::Pem(&self.authority), None).unwrap();
         let port = self.app.address("manager").unwrap().port();

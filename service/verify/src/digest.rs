@@ -25,7 +25,6 @@ pub struct Subject {
 }
 
 impl Digest {
-    /// The digest of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         let hash = digest(&SHA256, bytes);
         let mut value = [0; 32];
@@ -33,7 +32,6 @@ impl Digest {
         Self(value)
     }
 
-    /// Its 32 bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

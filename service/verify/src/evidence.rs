@@ -21,13 +21,11 @@ pub enum Evidence {
 pub struct Signature {
     /// Where it was found, for messages.
     pub source: String,
-    /// Media type of the layer.
     pub media_type: String,
     /// Bytes of the layer: the payload that is signed.
     pub payload: Vec<u8>,
     /// Annotation `dev.cosignproject.cosign/signature`: base64.
     pub signature: String,
-    /// Its companions.
     pub companions: Companions,
 }
 
@@ -36,11 +34,9 @@ pub struct Signature {
 pub struct Attestation {
     /// Where it was found, for messages.
     pub source: String,
-    /// Media type of the layer.
     pub media_type: String,
     /// Bytes of the layer: the envelope as JSON.
     pub envelope: Vec<u8>,
-    /// Its companions.
     pub companions: Companions,
 }
 
@@ -64,7 +60,6 @@ pub struct Bundle {
     pub source: String,
     /// `artifactType` of the referrer's manifest.
     pub artifact_type: String,
-    /// Media type of the layer.
     pub media_type: String,
     /// `subject` of the referrer's manifest.
     pub subject: Option<Digest>,

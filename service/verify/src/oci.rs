@@ -42,7 +42,6 @@ const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 /// A blob or manifest to fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptor {
-    /// Its media type.
     pub media_type: String,
     /// Its digest, which the bytes must have.
     pub digest: Digest,
@@ -100,7 +99,6 @@ pub enum OciError {
     Shape {
         /// The kind that it must be.
         what: &'static str,
-        /// The reason.
         cause: String,
     },
     /// Bytes that are not those that were asked for.

@@ -51,13 +51,11 @@ pub(crate) enum Step {
     Signer,
     /// Made by a certificate's holder who is not the one that the root trusts.
     Identity,
-    /// The signature itself.
     Signature,
     /// The transparency log.
     Log,
     /// When it was signed.
     Time,
-    /// The chain of certificates.
     Chain,
     /// The certificate transparency log.
     CertificateLog,

@@ -34,10 +34,7 @@ pub struct RootSpec {
 #[derive(Debug, Clone)]
 pub enum RootKind {
     /// A public key as PEM (`PUBLIC KEY`): P-256, P-384, P-521, Ed25519, or RSA of 2048 to 8192 bits.
-    Key {
-        /// The PEM text.
-        pem: String,
-    },
+    Key { pem: String },
     /// Whoever a certificate authority of the root's authorities certified, if issuer and subject are these.
     Keyless {
         /// URL of the `OpenID` issuer, for example `https://token.actions.githubusercontent.com`.
@@ -60,10 +57,7 @@ pub struct AuthoritySpec {
 #[derive(Debug, Clone)]
 pub enum AuthorityText {
     /// A `trusted_root.json` (`application/vnd.dev.sigstore.trustedroot+json;version=0.1` or `0.2`).
-    TrustedRoot {
-        /// The JSON text.
-        json: String,
-    },
+    TrustedRoot { json: String },
     /// Listed by hand.
     Listed(Listed),
 }

@@ -23,7 +23,6 @@ pub enum Outcome {
     Verified,
     /// The image is not verified.
     Refused {
-        /// The kind of failure.
         class: Class,
         /// The reason, for the person who deploys the image.
         cause: String,
@@ -48,7 +47,6 @@ pub enum Class {
 pub struct Signer {
     /// The trust root that accepts it.
     pub root: String,
-    /// The signer.
     pub identity: Identity,
     /// In what form it came.
     pub kind: EvidenceKind,
@@ -85,7 +83,6 @@ pub enum EvidenceKind {
     Attestation,
     /// A bundle that signs the image.
     Bundle,
-    /// A bundle with an attestation.
     BundleAttestation,
 }
 
@@ -94,7 +91,6 @@ pub enum EvidenceKind {
 pub struct Rejected {
     /// Where it was found.
     pub source: String,
-    /// The kind of failure.
     pub class: Class,
     /// The reason, in words.
     pub cause: String,

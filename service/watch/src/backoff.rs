@@ -16,7 +16,6 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// No failure yet.
     pub fn new(initial: Duration, max: Duration) -> Self {
         Self { initial, max, failures: 0 }
     }

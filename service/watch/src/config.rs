@@ -19,7 +19,6 @@ const BACKOFF_INITIAL: Duration = Duration::from_millis(200);
 /// A recovered server is found again within half a minute.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
-/// The watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watch {
     /// HTTP/1.1 or HTTP/2.
@@ -43,7 +42,6 @@ pub struct Watch {
 pub struct Lease {
     /// Whether there is one; without a word there is one exactly when the namespace is known.
     pub enabled: Option<bool>,
-    /// Name of the lease.
     pub name: String,
     /// Its namespace; without it that of the pod.
     pub namespace: Option<String>,

@@ -51,7 +51,6 @@ pub struct Label {
 }
 
 impl Label {
-    /// The label of `kind`.
     pub fn new(kind: &'static str) -> Self {
         Self { kind }
     }

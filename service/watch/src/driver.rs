@@ -58,7 +58,6 @@ pub struct Parts<K> {
     pub source: Source,
     /// Intervals and limits.
     pub settings: config::Watch,
-    /// The API server.
     pub client: Arc<Client>,
     /// Where the machine keeps the objects.
     pub store: Store<K>,

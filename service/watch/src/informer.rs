@@ -28,9 +28,7 @@ pub struct Start<'a, K> {
     pub source: Source,
     /// Intervals and limits.
     pub settings: &'a config::Watch,
-    /// The API server.
     pub client: Arc<Client>,
-    /// Where it is counted.
     pub metrics: &'a Metrics,
     /// Where observations are posted, if anywhere.
     pub witness_url: Option<&'a str>,
@@ -59,7 +57,6 @@ impl<K> Clone for View<K> {
 }
 
 impl<K: Kind> Informer<K> {
-    /// Starts to list and watch.
     pub fn start(start: Start<'_, K>) -> Result<Self, TargetError> {
         Self::start_with(start, Store::default())
     }
@@ -99,7 +96,6 @@ impl<K: Kind> Informer<K> {
         Ok(Self { view: View { store, diagnostics, changes }, driver, delivery })
     }
 
-    /// Its view.
     pub fn view(&self) -> &View<K> {
         &self.view
     }

@@ -53,7 +53,6 @@ enum At {
     Envelope,
     /// Between two items.
     Between,
-    /// In an item.
     Item,
 }
 

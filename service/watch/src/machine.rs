@@ -50,7 +50,6 @@ pub struct Event<K = Package> {
     pub object: Arc<Object<K>>,
 }
 
-/// The next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     /// List everything. `at_least` is a version that the answer must reach, sent to the server when there is one.
@@ -87,7 +86,6 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Every reason.
     pub const ALL: [Self; 7] =
         [Self::Start, Self::Expired, Self::Ahead, Self::Rewound, Self::Stale, Self::Stuck, Self::Interval];
 
@@ -120,7 +118,6 @@ pub enum Line {
         code: u16,
         /// Seconds the server asks to wait.
         retry_after_s: Option<u64>,
-        /// Its message.
         message: String,
     },
     /// The line is not an event; the stream cannot be trusted any further.

@@ -161,7 +161,6 @@ struct RawNetwork {
 }
 
 impl Package {
-    /// All packages.
     pub const SOURCE: Source =
         Source::new("packages.longhaul.dev", "watch", "/apis/longhaul.dev/v1alpha1/packages", Form::Whole);
 }

@@ -31,7 +31,6 @@ pub enum QueueKey {
 /// A group that is kept in order: a part of the key, or nothing for one single group.
 type Group = Option<(std::sync::Arc<str>, Option<std::sync::Arc<str>>)>;
 
-/// The queue.
 pub struct Queue {
     by: QueueKey,
     state: Mutex<State>,
@@ -58,7 +57,6 @@ struct Waiting {
 /// A key being worked on; its group is free again when this is given back.
 pub struct Turn {
     group: Group,
-    /// The key.
     pub key: Key,
 }
 

@@ -50,7 +50,6 @@ impl<K> Store<K> {
         raw.into_object_by(&*self.read)
     }
 
-    /// The object at `key`.
     pub fn object(&self, key: &Key) -> Option<Arc<Object<K>>> {
         self.objects.read().get(key).cloned()
     }

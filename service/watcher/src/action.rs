@@ -16,7 +16,6 @@ use crate::work::{Task, Work};
 /// Where due events go.
 #[derive(Clone)]
 pub enum Way {
-    /// To the log.
     Log,
     /// To a receiver.
     Tell(Entrance),
@@ -24,10 +23,8 @@ pub enum Way {
     Work(Arc<Work>),
 }
 
-/// An action.
 #[derive(Clone)]
 pub struct Action {
-    /// Its name.
     pub name: Arc<str>,
     /// Which events are due; replaced while running.
     pub filter: Arc<RwLock<Filter>>,
@@ -36,7 +33,6 @@ pub struct Action {
 }
 
 impl Action {
-    /// Shows it an event.
     fn show(&self, resource: &'static str, event: &Event<Meta>, metrics: &Metrics) -> Room {
         let filter = self.filter.read();
         if let Way::Work(work) = &self.way

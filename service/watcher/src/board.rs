@@ -32,7 +32,6 @@ struct Line<'a> {
     why: Option<&'a str>,
 }
 
-/// All of them.
 #[derive(Default)]
 pub struct Board(Mutex<BTreeMap<Arc<str>, Way>>);
 

@@ -67,9 +67,7 @@ pub struct Resource {
 /// Selectors that the API server decides by.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selectors {
-    /// `labelSelector`.
     pub labels: Option<String>,
-    /// `fieldSelector`.
     pub fields: Option<String>,
 }
 
@@ -100,7 +98,6 @@ pub struct Receiver {
 /// Calls of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
-    /// The hook.
     pub hook: Receiver,
     /// Objects of one key are brought one after the other.
     pub queue: QueueKey,

@@ -41,7 +41,6 @@ pub struct Filter {
     pub namespaces: Vec<String>,
     /// Found anywhere in the namespace, where it has no anchors.
     pub namespace_regex: Option<Pattern>,
-    /// The name.
     pub name: Option<String>,
     /// Found anywhere in the name, where it has no anchors.
     pub name_regex: Option<Pattern>,

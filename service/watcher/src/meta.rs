@@ -51,7 +51,6 @@ pub struct Meta {
     last: Option<Box<str>>,
 }
 
-/// Values by their names, as digests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Named(Box<[(Arc<str>, ValueDigest)]>);
 

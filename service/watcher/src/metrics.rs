@@ -19,7 +19,6 @@ pub struct Of {
     action: String,
 }
 
-/// The counts.
 #[derive(Debug, Default, Clone)]
 pub struct Metrics {
     events: Family<Outcome, Counter>,

@@ -37,9 +37,7 @@ pub enum Visited {
 pub struct Tools {
     /// As the hook is told.
     pub action: Arc<str>,
-    /// The resource.
     pub resource: &'static str,
-    /// The hook.
     pub hook: Hook,
     /// The objects.
     pub api: Api,

@@ -90,7 +90,6 @@ pub struct Work {
 }
 
 impl Work {
-    /// Nothing waits yet.
     pub fn new(
         tools: Tools,
         task: Task,
@@ -120,7 +119,6 @@ impl Work {
         &self.task
     }
 
-    /// An event is due.
     pub fn due(self: &Arc<Self>, event: &Event<Meta>) -> Room {
         if self.take(event) {
             return None;

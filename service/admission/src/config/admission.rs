@@ -27,7 +27,6 @@ const MAX_IN_FLIGHT: usize = 400;
 /// The webhook listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
-    /// Address to listen on.
     pub listen: SocketAddr,
     /// PEM file of the certificate chain; empty with `own`.
     pub certificate: PathBuf,

@@ -29,7 +29,6 @@ const ROOTS_MAX: usize = 64;
 pub struct Validator {
     /// Its name in rules.
     pub name: String,
-    /// The kind of validator.
     pub kind: Kind,
 }
 
@@ -71,7 +70,6 @@ pub struct Cosign {
 pub enum Text {
     /// In the configuration.
     Inline(String),
-    /// In a file.
     File(PathBuf),
 }
 
@@ -115,7 +113,6 @@ pub(super) struct RawHost {
 }
 
 impl Cosign {
-    /// The root of that name.
     pub fn root(&self, name: &str) -> Option<&TrustRoot> {
         self.roots.iter().find(|root| root.name == name)
     }

@@ -155,7 +155,6 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Found are those bytes that one by one are it.
         #[test]
         fn each_byte_is_found(bytes in any::<[u8; BLOCK]>(), chosen in prop::sample::select(b"\"\\{}[]\x1f ".to_vec())) {
             let mut bytes = bytes;

@@ -33,7 +33,6 @@ mod sse2 {
             Self(bitor_m128i(self.0, splat(byte)))
         }
 
-        /// Which are `byte`.
         #[inline]
         pub fn equal(self, byte: u8) -> u32 {
             move_mask_i8_m128i(cmp_eq_mask_i8_m128i(self.0, splat(byte))).cast_unsigned()
@@ -76,7 +75,6 @@ mod words {
             Self(self.0.map(|word| word | (ONES * u64::from(byte))))
         }
 
-        /// Which are `byte`.
         #[inline]
         pub fn equal(self, byte: u8) -> u32 {
             // The high bit of each byte of which any bit differs.

@@ -30,7 +30,6 @@ pub enum Error {
     Request {
         /// The configuration.
         name: String,
-        /// The reason.
         source: kube::Error,
     },
     /// An answer that is no configuration.
@@ -38,7 +37,6 @@ pub enum Error {
     Answer {
         /// The configuration.
         name: String,
-        /// The reason.
         source: serde_json::Error,
     },
 }

@@ -35,15 +35,12 @@ const PREVIOUS_MAX: usize = 8;
 pub struct Pair {
     /// The certificate, or the chain with the leaf first.
     pub certificate: String,
-    /// Its key.
     pub key: Zeroizing<String>,
-    /// The chain.
     pub chain: Vec<CertificateDer<'static>>,
     /// Facts of the first certificate.
     pub facts: Facts,
 }
 
-/// All of it.
 #[derive(Debug, Clone, Default)]
 pub struct Held {
     /// `metadata.resourceVersion` of the Secret that this was read from.
@@ -100,7 +97,6 @@ impl Pair {
         Some(Self { certificate, key, chain, facts })
     }
 
-    /// When it ends.
     pub fn ends(&self) -> SystemTime {
         self.facts.not_after
     }

@@ -30,7 +30,6 @@ impl Metrics {
         metrics
     }
 
-    /// One step was done.
     pub fn done(&self, step: Step) {
         self.steps.get_or_create(&ByStep { step: step.name() }).inc();
     }

@@ -8,7 +8,6 @@ use serde_json::json;
 use super::held::{Held, seconds};
 use service_core::edge::Probe;
 
-/// The known state.
 #[derive(Debug, Default)]
 pub struct State(Mutex<Known>);
 

@@ -92,7 +92,6 @@ impl Trusted {
     }
 }
 
-/// The next step.
 pub fn next(place: &Place, held: &Held, trusted: &Trusted, now: SystemTime) -> Step {
     let settings = &place.settings;
     let authority = usable(held.authority.as_ref(), now);

@@ -29,7 +29,6 @@ pub struct Explanation {
     no_match: NoMatch,
     /// Its pattern or prefix.
     pub pattern: String,
-    /// Why it is this one.
     pub why: String,
     /// The other rules that match, with their patterns; they are less specific.
     pub others: Vec<(String, String)>,
@@ -48,9 +47,7 @@ pub struct Explanation {
 /// The action on failures of one class.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OnClass {
-    /// The class.
     pub class: Class,
-    /// The action.
     pub action: Action,
     /// The configuration key that says so, or `built in`.
     pub origin: String,

@@ -10,12 +10,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Calls(AtomicU64);
 
 impl Calls {
-    /// Called now.
     pub fn new() -> Self {
         Self(AtomicU64::new(now_s()))
     }
 
-    /// Called now.
     pub fn note(&self) {
         let now = now_s();
         // Most reviews come within a second of another one: what does not change is not written, and no line of a cache wanders.
@@ -24,7 +22,6 @@ impl Calls {
         }
     }
 
-    /// When it was.
     pub(super) fn last_s(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -16,7 +16,6 @@ const PATHS: [&str; 2] = ["/mutate", "/v1/mutate"];
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Page {
-    /// The objects.
     pub items: Vec<Item>,
 }
 
@@ -45,7 +44,6 @@ pub struct Unasked {
 }
 
 impl Item {
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.metadata.name
     }

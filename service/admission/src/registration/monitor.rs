@@ -49,11 +49,9 @@ enum Error {
 
 /// Everything that the monitor needs.
 pub struct Parts<'a> {
-    /// The section.
     pub settings: &'a config::Registration,
     /// Where the Lease is; without it replicas cannot share their calls, and only the registration itself is looked at.
     pub namespace: Option<String>,
-    /// The API server.
     pub client: Arc<Client>,
     /// The certificate that is shown.
     pub tls: Arc<ServerTls>,

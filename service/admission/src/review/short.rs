@@ -26,7 +26,6 @@ impl From<walk::Error> for Unusual {
     }
 }
 
-/// Reads a review.
 pub(super) fn read(text: &str) -> Result<Review<'_>, Unusual> {
     let mut json = Cursor::new(text);
     let (mut api_version, mut kind, mut request) = (None, None, None);

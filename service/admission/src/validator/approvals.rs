@@ -125,7 +125,6 @@ impl Approvals {
         self
     }
 
-    /// The counts.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }

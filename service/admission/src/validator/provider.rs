@@ -50,7 +50,6 @@ struct Ours {
 }
 
 impl Engine {
-    /// Asks `pool`.
     pub fn asking(name: &str, settings: &Provider, pool: Arc<Pool>) -> Arc<dyn Validator> {
         Arc::new(Self { name: name.to_owned(), pool, form: settings.form, ttl: settings.ttl })
     }

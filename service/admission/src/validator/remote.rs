@@ -29,7 +29,6 @@ pub struct Pools {
 }
 
 impl Pools {
-    /// None yet.
     pub fn new(metrics: Metrics) -> Self {
         Self { open: Arc::default(), metrics }
     }

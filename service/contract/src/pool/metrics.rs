@@ -42,7 +42,6 @@ impl Outcome {
     }
 }
 
-/// The counters.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     questions: Family<Labels, Counter>,

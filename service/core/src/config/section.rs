@@ -113,7 +113,6 @@ impl PartialEq for Kind {
     }
 }
 
-/// The kind of the section `S`.
 pub const fn kind<S: Section>() -> Kind {
     fn parse<S: Section>(
         text: &str,

@@ -37,7 +37,6 @@ impl Drain {
         self.0.subscribe()
     }
 
-    /// The phase now.
     pub fn phase(&self) -> Phase {
         *self.0.borrow()
     }

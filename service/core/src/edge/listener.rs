@@ -54,7 +54,6 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Binds `address`.
     pub async fn bind(address: SocketAddr, protocols: Protocols, metrics: ListenerMetrics) -> std::io::Result<Self> {
         let tcp = TcpListener::bind(address).await?;
         let limits =

@@ -152,7 +152,6 @@ impl Accounts {
         self.peer_with(address, name, None)
     }
 
-    /// The peer at `address` with the certificate of `client`.
     pub(super) fn client(&self, address: IpAddr, client: ClientCertificate) -> Arc<Peer> {
         let name = client.facts().names.first().map_or("", String::as_str).into();
         self.peer_with(address, Some(name), Some(client))

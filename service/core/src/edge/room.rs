@@ -54,7 +54,6 @@ impl Room {
         self.max.store(max.max(LEAST_BYTES), Ordering::Relaxed);
     }
 
-    /// Bytes held now.
     pub fn held_bytes(&self) -> usize {
         self.held.now()
     }
@@ -132,7 +131,6 @@ impl Drop for Hold {
     }
 }
 
-/// Bytes that the head of `request` holds.
 pub(super) fn head_bytes<B>(request: &Request<B>) -> usize {
     let (headers, uri) = (request.headers(), request.uri());
     let fields: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();

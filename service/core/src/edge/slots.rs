@@ -263,7 +263,6 @@ impl Calls {
         self.state.calls.load(Ordering::Relaxed)
     }
 
-    /// A call begins.
     pub fn begin(&self) -> Call {
         // Checked first, because cancelling takes a lock.
         if !self.state.called.is_cancelled() {

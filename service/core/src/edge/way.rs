@@ -20,7 +20,6 @@ use tokio::time::Instant;
 use super::peer::Peer;
 use super::unread::discard;
 
-/// An answer.
 pub type Answer = Response<Full<Bytes>>;
 
 pub type Handler = Arc<dyn Fn(Request<Incoming>, Arc<Peer>) -> BoxFuture<'static, Answer> + Send + Sync>;
@@ -58,7 +57,6 @@ pub trait Calls: Send + Sync + Sized + 'static {
     /// Takes a place for the call; without a free place it is shed.
     fn enter<'a>(&'a self, call: &'a Self::Call) -> Result<Self::Place<'a>, Self::Refusal>;
 
-    /// Its body.
     fn read<'a, B: Body<Data = Bytes, Error: Broken> + Send + Unpin>(
         &'a self,
         call: &'a Self::Call,
@@ -67,7 +65,6 @@ pub trait Calls: Send + Sync + Sized + 'static {
         deadline: Instant,
     ) -> impl Future<Output = Result<Self::Held<'a>, Self::Refusal>> + Send;
 
-    /// The answer.
     fn answer(
         &self,
         call: &Self::Call,
@@ -79,7 +76,6 @@ pub trait Calls: Send + Sync + Sized + 'static {
     /// The answer if a step panicked.
     fn panicked(&self, call: &Self::Call) -> Self::Refusal;
 
-    /// The status of a refusal.
     fn status(refusal: &Self::Refusal) -> StatusCode;
 
     /// The last step: makes the answer, counts it and logs it.

@@ -93,7 +93,6 @@ pub enum Write {
     Strategic,
     /// PUT of JSON.
     Replace,
-    /// DELETE.
     Delete,
 }
 

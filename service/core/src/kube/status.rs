@@ -48,7 +48,6 @@ impl Status {
         self.code == 410 || matches!(&*self.reason, "Expired" | "Gone")
     }
 
-    /// The message, for people.
     pub fn message(&self) -> Option<&str> {
         Some(&*self.message).filter(|text| !text.is_empty())
     }

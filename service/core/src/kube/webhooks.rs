@@ -27,7 +27,6 @@ pub struct Webhooks {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Webhook {
-    /// Its name.
     pub name: String,
     client_config: ClientConfig,
     rules: Vec<Value>,
@@ -61,7 +60,6 @@ impl Webhooks {
         CONFIGURATION_BYTES_MAX
     }
 
-    /// Reads one.
     pub fn read(body: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(body)
     }

@@ -101,7 +101,6 @@ impl ReviewMemory {
         self.all_max
     }
 
-    /// Bytes held now.
     #[cfg(test)]
     pub fn held_bytes(&self) -> usize {
         self.held.now()
@@ -259,7 +258,6 @@ mod tests {
         Instant::now() + Duration::from_hours(1)
     }
 
-    /// A body of parts of `bytes` bytes, one each `pause`.
     fn drip(parts: usize, bytes: usize, pause: Duration) -> impl Body<Data = Bytes, Error = std::io::Error> + Unpin {
         let parts = stream::iter(0..parts).then(move |_| async move {
             tokio::time::sleep(pause).await;

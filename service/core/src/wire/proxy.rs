@@ -58,7 +58,6 @@ impl Proxies {
         Self(Some(Matcher::builder().all(proxy).no(except).build()))
     }
 
-    /// The proxy for `origin`.
     pub fn proxy(&self, origin: &Origin) -> Option<Proxy> {
         let here = origin.host == "localhost" || origin.host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
         let matcher = self.0.as_ref().filter(|_| !here)?;

@@ -33,7 +33,6 @@ pub enum Trust<'a> {
 pub struct Identity {
     /// Leaf first.
     pub chain: Vec<CertificateDer<'static>>,
-    /// Its key.
     pub key: PrivateKeyDer<'static>,
 }
 

@@ -22,7 +22,6 @@ const NAMES_MAX: usize = 64;
 pub enum Alternative {
     Dns(String),
     Mail(String),
-    /// A URI.
     Uri(String),
 }
 

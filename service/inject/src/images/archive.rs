@@ -25,7 +25,6 @@ const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 const LAYER_GZIP: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
 
-/// An archive.
 pub struct Archive {
     path: PathBuf,
     blobs: BTreeMap<Digest, Blob>,

@@ -49,7 +49,6 @@ impl Error {
     }
 }
 
-/// A policy that exists.
 #[derive(Debug)]
 pub(super) struct Existing {
     pub object: Object<Applied>,

@@ -18,7 +18,6 @@ use service_watch::{Change, Event};
 /// somebody who edits in a loop causes two looks a second.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// The inbox.
 #[derive(Default)]
 pub struct Inbox {
     pub(super) owners: Arc<Owners>,

@@ -25,7 +25,6 @@ const OWNER_KEYS: [&str; 5] = ["apiVersion", "kind", "name", "uid", "controller"
 /// Bytes of the package's name in a policy's name, so that the whole stays under the 253 of a DNS subdomain.
 const NAME_BYTES_MAX: usize = 200;
 
-/// A policy to have.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Policy {
     pub namespace: String,

@@ -25,11 +25,8 @@ use service_watch::{Metrics, Queue};
 pub struct Parts {
     /// Workers, attempts and order.
     pub settings: config::Reconcile,
-    /// The API server.
     pub client: Arc<Client>,
-    /// The packages.
     pub packages: Store,
-    /// Their policies.
     pub policies: Store<Applied>,
     /// Where the watches hand over what they see.
     pub inbox: Arc<Inbox>,

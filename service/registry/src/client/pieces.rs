@@ -14,7 +14,6 @@ use crate::wanted::Wanted;
 /// The outcome of asking for a piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Its bytes.
     Found(Bytes),
     /// The registry has none.
     Absent,

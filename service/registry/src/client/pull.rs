@@ -40,7 +40,6 @@ impl Registry {
         Ok((media_type, response.into_body()))
     }
 
-    /// A part of a blob, from `from` on.
     pub async fn blob_part(
         &self,
         host: &str,

@@ -44,7 +44,6 @@ impl Limiters {
         Self { configured, others: Mutex::default(), metrics }
     }
 
-    /// The limiter of `host`.
     pub fn limiter(&self, host: &OneName) -> Arc<Limiter> {
         if let Some(limiter) = self.configured.get(host) {
             return Arc::clone(limiter);

@@ -37,7 +37,6 @@ const TOKEN_USER: &str = "<token>";
 /// A user, the proof, and where both are from.
 #[derive(PartialEq, Eq)]
 pub struct Credential {
-    /// The user.
     pub user: String,
     /// Never shown.
     pub proof: Proof,
@@ -83,10 +82,8 @@ pub enum KeyringError {
     /// Not JSON of that shape.
     #[error("not a docker configuration")]
     Shape,
-    /// Too long.
     #[error("a docker configuration of more than {TEXT_BYTES_MAX} bytes")]
     TooLong,
-    /// Too many entries.
     #[error("more than {ENTRIES_MAX} registries in one docker configuration")]
     TooMany,
 }

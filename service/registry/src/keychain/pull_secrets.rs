@@ -115,7 +115,6 @@ struct Reference {
 }
 
 impl PullSecrets {
-    /// Nothing read yet.
     pub fn new(client: Arc<Client>, metrics: Arc<Metrics>) -> Self {
         Self {
             client,

@@ -39,7 +39,6 @@ pub enum Class {
 }
 
 impl Class {
-    /// All of them.
     pub const ALL: [Self; 11] = [
         Self::NotFound,
         Self::Auth,
@@ -94,7 +93,6 @@ impl Class {
         }
     }
 
-    /// The class of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.name() == name)
     }
@@ -128,7 +126,6 @@ impl fmt::Display for Class {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{class}: {cause}")]
 pub struct Failure {
-    /// The kind of failure.
     pub class: Class,
     /// The reason, for a person.
     pub cause: String,
@@ -137,7 +134,6 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure of `class`.
     pub fn new(class: Class, cause: impl Into<String>) -> Self {
         Self { class, cause: cause.into(), unasked: false }
     }

@@ -37,7 +37,6 @@ pub struct Flights<V: Clone> {
 }
 
 impl<V: Clone + Send + Sync + 'static> Flights<V> {
-    /// Nothing under way.
     pub fn new() -> Self {
         Self { board: Arc::default() }
     }

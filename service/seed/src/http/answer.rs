@@ -22,12 +22,10 @@ const NO_REFERRERS: &str =
     r#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}"#;
 const JSON: &str = "application/json";
 
-/// An answer.
 #[derive(Debug)]
 pub struct Answer {
     /// Status line and headers, up to and with the empty line. Whether the connection ends is added by the server.
     pub head: String,
-    /// The body.
     pub body: Body,
 }
 
@@ -36,7 +34,6 @@ pub struct Answer {
 pub enum Body {
     /// Nothing: the answer to HEAD.
     Nothing,
-    /// These bytes.
     Bytes(Vec<u8>),
     /// So many bytes of a file from an offset on.
     File(File, u64, u64),

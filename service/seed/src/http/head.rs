@@ -13,18 +13,14 @@ const HEADERS_MAX: usize = 64;
 /// Methods of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// GET.
     Get,
-    /// HEAD.
     Head,
     /// Anything else.
     Other,
 }
 
-/// A request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head<'h> {
-    /// The method.
     pub method: Method,
     /// Path without query.
     pub path: &'h str,

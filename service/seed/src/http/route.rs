@@ -12,9 +12,7 @@ pub enum Route<'p> {
     Base,
     /// A manifest by tag.
     Tag(&'p str, &'p str),
-    /// A manifest by digest.
     Manifest(&'p str, Digest),
-    /// A blob.
     Blob(&'p str, Digest),
     /// The tags of a repository.
     Tags(&'p str),
@@ -28,7 +26,6 @@ pub enum Route<'p> {
     Nothing,
 }
 
-/// Reads a path.
 pub fn route(path: &str) -> Route<'_> {
     let Some(rest) = path.strip_prefix("/v2") else { return Route::Nothing };
     if rest.is_empty() || rest == "/" {

@@ -209,7 +209,6 @@ pub struct Caller {
     _task: JoinSet<()>,
 }
 
-/// An answer.
 #[derive(Debug)]
 pub struct Answer {
     pub code: u16,

@@ -10,7 +10,6 @@ use tokio::task::JoinSet;
 
 /// What is written after the head of a request; then the connection is closed.
 pub enum Answer {
-    /// These bytes.
     Bytes(Vec<u8>),
     /// These bytes, and then bytes without end.
     Endless(Vec<u8>),

@@ -48,7 +48,6 @@ pub trait Log: Send + Sync + 'static {
     }
 }
 
-/// The pairs of a query.
 pub fn pairs(query: Option<&str>) -> BTreeMap<String, String> {
     let pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
     pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()

@@ -13,7 +13,6 @@ use crate::authority::{Authority, Certifier, Log, Period};
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// Its 32 bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

@@ -37,7 +37,6 @@ pub enum RequirementError {
     /// A certificate log is demanded and none is trusted.
     #[error("certificate timestamps are demanded, and the keyless root `{0}` trusts no certificate log")]
     NoCertificateLog(String),
-    /// Timestamps are demanded and no authority of them is trusted.
     #[error(
         "timestamps are demanded, and the root `{0}` trusts no timestamp authority: name an authority that has one"
     )]

@@ -59,7 +59,6 @@ pub struct Recipe {
     pub refers_to: Option<Digest>,
     /// Whether the log has the hash of what was signed, and not an envelope.
     pub is_logged_by_hash: bool,
-    /// Signatures in the envelope.
     pub envelope_signatures: usize,
     /// What is done to a bundle's JSON at last.
     pub bundle_edit: fn(&mut Value),

@@ -42,7 +42,6 @@ impl Election {
         Self { identity, duration, observed: None }
     }
 
-    /// Our identity.
     pub fn identity(&self) -> &str {
         &self.identity
     }

@@ -17,7 +17,6 @@ use crate::store::Store;
 /// A snapshot, complete once [`PageStep::Complete`] was answered.
 #[derive(Debug)]
 pub struct Listing<K = Package> {
-    /// Everything in it.
     pub items: BTreeMap<Key, Arc<Object<K>>>,
     /// `metadata.resourceVersion` of the list.
     pub version: Box<str>,
@@ -37,7 +36,6 @@ pub enum PageStep {
 pub enum Streamed {
     /// More lines follow.
     More,
-    /// That was all of it.
     Complete,
     /// The server has not reached the version asked for.
     Ahead,
@@ -106,7 +104,6 @@ impl Page {
         })
     }
 
-    /// Ends it.
     pub fn end<K: Kind>(self, listing: &mut Listing<K>) -> Result<PageStep, PageError> {
         listing.ended(self)
     }

@@ -47,13 +47,10 @@ const OFFICIAL: &str = "library/";
 /// Why a text is no pattern, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// The pattern is empty.
     #[error("is empty: write `*` for every image")]
     Empty,
-    /// The pattern is too long.
     #[error("is longer than {PATTERN_BYTES_MAX} bytes, which no image is")]
     TooLong,
-    /// A character that no image has.
     #[error(
         "has `{}`, which no image has: only `*` (any text) and `?` (any character) are special",
         .0.escape_debug()

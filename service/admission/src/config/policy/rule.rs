@@ -14,7 +14,6 @@ pub struct Rule {
     pub name: String,
     /// Which images.
     pub pattern: Pattern,
-    /// The treatment.
     pub mode: Mode,
     /// When they are looked at.
     pub recheck: Recheck,

@@ -48,14 +48,12 @@ pub struct With {
 pub enum Roots {
     /// Every root of the validator.
     All,
-    /// The roots of these names.
     Named(Vec<String>),
 }
 
 /// Demands on an attestation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attestation {
-    /// Its predicate type.
     pub predicate_type: String,
     /// JSON pointers into the predicate, and globs for the texts there.
     pub fields: BTreeMap<String, String>,

@@ -52,7 +52,6 @@ pub struct Way {
     pub instances: Vec<(String, u32)>,
     /// Whom we trust and who we are.
     pub files: Files,
-    /// Which HTTP is spoken.
     pub protocol: Protocol,
     /// Questions at one time.
     pub max_in_flight: usize,

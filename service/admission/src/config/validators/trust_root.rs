@@ -25,7 +25,6 @@ pub struct TrustRoot {
 /// Kinds of trust roots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Root {
-    /// A public key.
     Key(Text),
     /// Whoever an issuer of identities knows by this name.
     Keyless {
@@ -39,7 +38,6 @@ pub enum Root {
 /// A demand on a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Constraint {
-    /// This text.
     Exact(String),
     /// One that the expression matches as a whole.
     Regex(String),

@@ -16,10 +16,8 @@ const WITHOUT_API: Duration = Duration::from_hours(1);
 /// In which form signatures lie.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// At tags.
     #[default]
     Tags,
-    /// In bundles.
     Bundles,
 }
 

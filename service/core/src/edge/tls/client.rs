@@ -17,7 +17,6 @@ use crate::wire::{Facts, facts};
 /// Longest time between two checks of a certificate without a known change.
 const RECHECK: Duration = Duration::from_mins(1);
 
-/// A client with its certificate.
 #[derive(Debug)]
 pub struct ClientCertificate {
     tls: Arc<ServerTls>,
@@ -59,7 +58,6 @@ impl ClientCertificate {
         &self.identity
     }
 
-    /// Facts of the certificate.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }

@@ -28,7 +28,6 @@ impl ResolvesServerCert for Nothing {
     }
 }
 
-/// Reads all of `files`.
 pub(super) fn read(files: &Files) -> Result<Current, CertificateError> {
     let pair = match &files.handed {
         Some(handed) => handed.pair(),

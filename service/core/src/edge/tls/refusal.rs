@@ -50,7 +50,6 @@ impl Refusal {
         Self::Other,
     ];
 
-    /// The label.
     pub fn label(self) -> &'static str {
         match self {
             Self::NoCertificate => "no-certificate",

@@ -6,7 +6,6 @@ use serde::Deserialize;
 
 use crate::config::{YamlError, yaml};
 
-/// The file.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct File {
@@ -20,15 +19,12 @@ pub struct File {
     pub users: Vec<NamedUser>,
 }
 
-/// A cluster and its name.
 #[derive(Deserialize)]
 pub struct NamedCluster {
-    /// Its name.
     pub name: String,
     pub cluster: RawCluster,
 }
 
-/// A cluster.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RawCluster {
@@ -44,31 +40,25 @@ pub struct RawCluster {
     pub insecure_skip_tls_verify: bool,
 }
 
-/// A context and its name.
 #[derive(Deserialize)]
 pub struct NamedContext {
-    /// Its name.
     pub name: String,
     pub context: RawContext,
 }
 
-/// A context.
 #[derive(Deserialize)]
 pub struct RawContext {
     pub cluster: String,
     pub user: String,
 }
 
-/// A user and its name.
 #[derive(Deserialize)]
 pub struct NamedUser {
-    /// Its name.
     pub name: String,
     #[serde(default)]
     pub user: Option<RawUser>,
 }
 
-/// A user.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct RawUser {
