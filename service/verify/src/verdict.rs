@@ -1,22 +1,22 @@
-//! The outcome of a verification.
+//! The verdict of a verification.
 
 use std::fmt;
 
 use crate::time::UnixTime;
 
-/// All that a verification found, for an answer, an audit line and a cache.
+/// All results of a verification, for an answer, an audit line and a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// Whether the requirement is met.
     pub outcome: Outcome,
-    /// Every signature that counts: by root, then in the order of the evidence. The same root or identity may be here more than
-    /// once; the threshold counts it once.
+    /// Every signature that counts: by root, then in the order of the evidence. The same root or identity may occur
+    /// more than once; the threshold counts it once.
     pub signers: Vec<Signer>,
     /// Every piece that does not count, in the order of the evidence, with its cause.
     pub rejected: Vec<Rejected>,
 }
 
-/// Whether an image may be called verified.
+/// Whether an image is verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The requirement is met.
@@ -34,9 +34,9 @@ pub enum Outcome {
 pub enum Class {
     /// No signature that could count, in any format.
     Unsigned,
-    /// A signature that does not verify, or not enough signers.
+    /// A signature is not valid, or there are not enough signers.
     Invalid,
-    /// A signature that verifies, of something else than this image.
+    /// A valid signature is of another image.
     Mismatch,
     /// The requirement or the trust roots cannot work.
     Misconfigured,
@@ -48,15 +48,15 @@ pub struct Signer {
     /// The trust root that accepts it.
     pub root: String,
     pub identity: Identity,
-    /// In what form it came.
+    /// The form of the signature.
     pub kind: EvidenceKind,
     /// Predicate type, if it is an attestation.
     pub predicate_type: Option<String>,
-    /// Where it was found.
+    /// The place of the signature.
     pub source: String,
     /// Index in the transparency log, if the log was checked.
     pub log_index: Option<u64>,
-    /// When it was signed, if a log or timestamp authority that is trusted says so.
+    /// When it was signed, if a trusted log or timestamp authority states it.
     pub time: Option<UnixTime>,
 }
 
@@ -67,14 +67,14 @@ pub enum Identity {
     Key(String),
     /// A certificate's subject alternative name and the issuer of the identity.
     Certificate {
-        /// Mail address, URI or name, as the certificate has it.
+        /// Mail address, URI or name in the certificate.
         subject: String,
         /// URL of the `OpenID` issuer.
         issuer: String,
     },
 }
 
-/// In what form a signature came.
+/// The form of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EvidenceKind {
     /// Tag `.sig`.
@@ -89,15 +89,13 @@ pub enum EvidenceKind {
 /// A piece of evidence that does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejected {
-    /// Where it was found.
+    /// The place of the piece.
     pub source: String,
     pub class: Class,
-    /// The reason, in words.
     pub cause: String,
 }
 
 impl Verdict {
-    /// Whether the requirement is met.
     pub fn is_verified(&self) -> bool {
         self.outcome == Outcome::Verified
     }
