@@ -2,7 +2,6 @@
 //!
 //! Pure. Its texts live as long as the process, because they are labels of metrics and names of probes. A configured
 //! source is made once, when the watch starts.
-//! once, when the watch is started.
 
 /// The form in which objects are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

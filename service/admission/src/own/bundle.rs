@@ -3,7 +3,6 @@
 //! This module owns the field `caBundle` of the entries that call our Service, under its own field manager, and no
 //! other field. Appliers of the configurations leave the field out and so never remove it. This module creates no
 //! configuration.
-//! applies the configurations leaves it out and never takes it away. It makes no configuration.
 
 use std::time::Duration;
 
