@@ -1,7 +1,6 @@
-//! The catalog: which names and manifests the payload has, with the media types that they were stored with.
+//! The catalog: the names and manifests of the payload, with the media types that they were stored with.
 //!
-//! Pure; both sides of the format. It travels in the payload beside the blobs, so that the seed needs no JSON to know what it
-//! serves:
+//! Pure; both sides of the format. It is in the payload next to the blobs, so that the seed needs no JSON:
 //!
 //! ```text
 //! longhaul-catalog 1
@@ -17,7 +16,6 @@ use std::fmt::Write as _;
 use crate::digest::Digest;
 use crate::failure::Failure;
 
-/// The first line.
 const HEADER: &str = "longhaul-catalog 1";
 /// Largest catalog: some hundred images, and little beside the 6 MB of the whole process.
 pub const CATALOG_BYTES_MAX: usize = 256 << 10;
@@ -36,19 +34,18 @@ pub struct Catalog {
     pub repositories: BTreeMap<String, Repository>,
 }
 
-/// A manifest as it was stored.
+/// A manifest as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     pub bytes: u64,
     pub media_type: String,
 }
 
-/// The content of one repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Repository {
     /// Tags and the manifests they name.
     pub tags: BTreeMap<String, Digest>,
-    /// Manifests that can be asked for by digest, those of the tags among them.
+    /// Manifests that can be requested by digest, those of the tags among them.
     pub manifests: BTreeSet<Digest>,
 }
 
@@ -70,7 +67,7 @@ impl Catalog {
         text
     }
 
-    /// Reads a catalog. Names that could not be asked for, and digests of manifests that it does not list, are refused.
+    /// Reads a catalog. Names that cannot be requested, and digests of manifests that it does not list, are refused.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let mut catalog = Self::default();
         let mut current: Option<String> = None;
@@ -121,7 +118,7 @@ impl Catalog {
     }
 }
 
-/// Whether `text` can be a repository. The characters are what matters here: it stands in answers and is compared with requests.
+/// Whether `text` can be a repository. The characters matter: it is part of answers and is compared with requests.
 pub fn is_repository(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let part = |part: &str| {
@@ -132,7 +129,6 @@ pub fn is_repository(text: &str) -> bool {
     text.len() <= REPOSITORY_BYTES_MAX && text.split('/').all(part)
 }
 
-/// Whether `text` is a tag.
 pub fn is_tag(text: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let bytes = text.as_bytes();

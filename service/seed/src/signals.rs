@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT. As process 1 of a container this program is ended only by what it handles.
+//! The signals SIGTERM and SIGINT. As process 1 of a container this program ends only by signals that it handles.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -13,12 +13,12 @@ impl Signals {
         caught.map(Self).map_err(|source| Failure::System { what: "signals cannot be caught".to_owned(), source })
     }
 
-    /// Waits for the first one.
+    /// Waits for the first signal.
     pub fn wait(mut self) {
         self.0.forever().next();
     }
 
-    /// Whether one came already.
+    /// Whether a signal came already.
     pub fn came(&mut self) -> bool {
         self.0.pending().next().is_some()
     }
