@@ -1,4 +1,4 @@
-//! `certs`: certificates to begin with.
+//! The command `certs`: certificates for trying the service.
 
 use std::path::PathBuf;
 

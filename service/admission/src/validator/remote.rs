@@ -34,7 +34,7 @@ impl Pools {
         Self { open: Arc::default(), metrics }
     }
 
-    /// The connection of the validator `name`; `told` is whether its instances describe themselves.
+    /// The connection of the validator `name`; the flag is whether its instances describe themselves.
     pub fn open(&self, name: &str, way: &Way, told: bool) -> Result<Arc<Pool>, String> {
         let key = format!("{name} {told} {way:?}");
         let mut open = self.open.lock();
