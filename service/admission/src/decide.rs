@@ -66,7 +66,7 @@ pub struct Outcome {
     pub signed: bool,
 }
 
-/// What is done with an image.
+/// The treatment of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Course {
     /// The image is pinned; if it has no digest, this action follows.

@@ -1,8 +1,8 @@
 //! The verification of single images outside of reviews, for `longhaul-service verify` and `inject --verify`; and
 //! reviews without a listener, for `pin` and `krm`.
 //!
-//! It takes the same steps as a review (policy, digest, signatures) without caches, so that its result is that of a
-//! review.
+//! This module takes the same steps as a review (policy, digest, signatures) without caches, so that its result is that
+//! of a review.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

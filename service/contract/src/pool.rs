@@ -98,13 +98,13 @@ struct State {
 
 /// Why one instance has not answered.
 enum Trouble {
-    /// It could not be reached; it may be restarting.
+    /// The instance could not be reached; it may be restarting.
     Away(String),
-    /// It has as many questions as it accepts.
+    /// The instance has as many questions as it accepts.
     Full(String),
     /// Its answer cannot be used.
     Wrong(String),
-    /// It refuses the question.
+    /// The instance refuses the question.
     Refused(String),
 }
 

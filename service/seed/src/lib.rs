@@ -1,8 +1,8 @@
 //! The seed: a tiny static program that brings images out of `ConfigMaps` into a cluster without a registry.
 //!
-//! It reads an index, assembles the payload chunk after chunk in bounded memory, verifies each chunk and the whole, and
-//! unpacks it. Then it serves the unpacked files as a read-only registry (`/v2/`). It makes no connection of its own
-//! and trusts nothing but the digest on its command line: all other input may come from anybody.
+//! The seed reads an index, assembles the payload chunk after chunk in bounded memory, verifies each chunk and the
+//! whole, and unpacks it. Then it serves the unpacked files as a read-only registry (`/v2/`). It makes no connection of
+//! its own and trusts nothing but the digest on its command line: all other input may come from anybody.
 //!
 //! `index` and `catalog` are the formats that the injector writes, and the only part that other crates use.
 

@@ -1,7 +1,7 @@
 //! The server: one thread per connection, a limited number of them, and an end that lets answers under way finish.
 //!
-//! It blocks on purpose: most of the work is `sendfile`, and a thread costs some pages of stack. Every wait has a
-//! limit.
+//! The server blocks on purpose: most of the work is `sendfile`, and a thread costs some pages of stack. Every wait has
+//! a limit.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::net::{TcpListener, TcpStream};

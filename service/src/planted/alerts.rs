@@ -1,7 +1,7 @@
 //! A sink of alerts with a bug: too few or too many alerts.
 //!
-//! It sees the answer to a review and the alerts about it. An answer that changes or refuses an object and had no alert
-//! belongs to a dry run.
+//! The sink sees the answer to a review and the alerts about it. An answer that changes or refuses an object and had no
+//! alert belongs to a dry run.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Reviews whose answers a bug changes, or which a bug makes more expensive.
 //!
-//! It sees only what the caller of a review sees: the message of a denial states the reason.
+//! This code sees the same as the caller of a review: the message of a denial states the reason.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

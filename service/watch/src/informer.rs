@@ -1,6 +1,6 @@
 //! One watched resource: its driver, store, diagnostics and witness, and their end.
 //!
-//! This module owns the tasks of one watch. The sink's owner decides what happens with the events.
+//! This module owns the tasks of one watch. The sink's owner uses the events.
 
 use std::sync::Arc;
 use std::time::Duration;

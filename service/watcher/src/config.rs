@@ -69,10 +69,10 @@ pub struct Selectors {
     pub fields: Option<String>,
 }
 
-/// What is done about an event.
+/// The treatment of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
-    /// It is sent: to a receiver, else to the witness of this process, else to the log.
+    /// The event is sent: to a receiver, else to the witness of this process, else to the log.
     Watch(Option<Receiver>),
     /// The latest object is sent to a hook.
     Reconcile(Work),

@@ -24,7 +24,7 @@ pub struct Pending {
 pub enum Visited {
     /// Nothing is left to do; the text is the metric's outcome.
     Done(&'static str),
-    /// It must be visited again, not before this time if the server requested one.
+    /// The object must be visited again, not before this time if the server requested one.
     Later(String, Option<Duration>),
     /// Another visit of the same state cannot succeed.
     Never(String),

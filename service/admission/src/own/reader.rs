@@ -1,7 +1,7 @@
 //! The reader of the certificate: every replica reads it from the Secret and gives it to its listener.
 //!
-//! It only reads; readiness reports a missing or unreadable certificate. Open connections stay when the certificate
-//! changes.
+//! The reader only reads; readiness reports a missing or unreadable certificate. Open connections stay when the
+//! certificate changes.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! The state of the certificate rotation, for the health page.
 //!
-//! It is never a reason to be unready: a replica whose certificate cannot be renewed serves until it ends, and
+//! This state is never a reason to be unready: a replica whose certificate cannot be renewed serves until it ends, and
 //! `certificate` reports when.
 
 use parking_lot::Mutex;

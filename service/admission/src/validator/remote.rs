@@ -107,7 +107,8 @@ impl Validator for Engine {
         async move { self.answer(question).await }.boxed()
     }
 
-    /// It includes the trust of every instance, so that an answer from before a rotation is never used after it.
+    /// The generation includes the trust of every instance, so that an answer from before a rotation is never used
+    /// after it.
     fn generation(&self) -> Cow<'_, str> {
         let demands = self.demands.as_deref().map_or("", RawValue::get);
         format!("{} {} {demands}", self.validator, self.pool.generation()).into()

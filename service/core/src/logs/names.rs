@@ -12,7 +12,7 @@ macro_rules! events {
     };
 }
 
-/// Prefix of events that record who changed what.
+/// Prefix of events that record a change and its author.
 pub const AUDIT_PREFIX: &str = "audit.";
 
 events! {
@@ -37,7 +37,7 @@ events! {
     NO_ROOM = "edge.no-room" ["reason"],
     /// A connection ended with an error.
     CONNECTION_ENDED = "edge.connection-ended" ["error"],
-    /// A client proved who it is.
+    /// A client proved its identity.
     TLS_ACCEPTED = "tls.accepted" ["listener", "address", "peer", "resumed", "left_out"],
     /// A client was refused.
     TLS_REFUSED = "tls.refused" ["listener", "address", "peer", "reason", "error", "left_out"],

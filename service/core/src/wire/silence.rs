@@ -1,5 +1,5 @@
-//! The time that some work spent waiting for peers, of all its time: it decides who is to blame when the deadline
-//! passes.
+//! The time that some work spent waiting for peers, of all its time: it decides which side is at fault when the
+//! deadline passes.
 //!
 //! Each piece of work has one clock, which runs from the sending of a request until its answer begins. Waiting on our
 //! own side (for a turn, memory, computing, the rest of an answer) does not count.

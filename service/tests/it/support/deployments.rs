@@ -23,7 +23,7 @@ pub enum Trouble {
     Status(u16, &'static str),
     /// A foreign client writes this count just before it.
     Overtaken(i64),
-    /// It is never answered.
+    /// The write is never answered.
     Swallow,
 }
 

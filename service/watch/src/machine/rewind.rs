@@ -1,6 +1,6 @@
 //! Detection of a server that has gone back in time, for example because its store was restored from a backup.
 //!
-//! This module defines what counts as proof. A list without a version is a consistent read, so the API promises that it
+//! This module defines the proof. A list without a version is a consistent read, so the API promises that it
 //! is never older than any earlier observation. A lagging cache or member can break that promise for a while, and a
 //! view that follows it sees the past twice. So one such list proves nothing, but several of them over a time do. Pure:
 //! time is an argument.
