@@ -6,7 +6,7 @@
 //! next step, without I/O. A rotation has these steps:
 //!
 //! 1. A certificate of the same authority is replaced when a third of its life is left.
-//! 2. When a third of the authority's life is left, the next authority is made and trusted beside it; it signs nothing yet.
+//! 2. When a third of the authority's life is left, the next authority is made and trusted as well; it signs nothing yet.
 //! 3. Once every configuration trusts it and `settle` has passed, it signs the certificate; the key of the old one is forgotten.
 //! 4. The old authority is trusted until the last certificate that it signed has ended: a replica that could not read the Secret is
 //!    still trusted.

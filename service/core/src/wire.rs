@@ -71,7 +71,7 @@ impl Origin {
     }
 }
 
-/// How much one client may hold open.
+/// The limits of one client.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Requests in flight at one time; more wait, inside their deadline.

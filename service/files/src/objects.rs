@@ -40,7 +40,6 @@ impl Severity {
 /// An object of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
-    /// Its node.
     pub id: Id,
     pub api_version: String,
     pub kind: String,
@@ -86,7 +85,7 @@ pub struct Judged {
 /// The inputs of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
-    /// Further fields that hold images.
+    /// Further fields with images.
     pub paths: Vec<Path>,
     /// The namespace of objects that name none.
     pub namespace: String,

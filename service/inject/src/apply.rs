@@ -53,7 +53,6 @@ pub struct Options {
 /// The outcome of an injection.
 #[derive(Debug)]
 pub struct Applied {
-    /// The transfer.
     pub sent: Sent,
     /// Chunks that existed and were correct.
     pub kept: usize,

@@ -66,7 +66,6 @@ pub enum ImagesError {
 /// A blob and the source of its bytes.
 #[derive(Debug, Clone)]
 pub struct Blob {
-    /// Its size.
     pub bytes: u64,
     place: Place,
 }

@@ -33,7 +33,7 @@ use status::Report;
 use steps::Done;
 pub use term::{Parts, Term};
 
-/// The finalizer that lets the clean-up run before a package is gone.
+/// The finalizer that makes the deletion of a package wait for the clean-up.
 const FINALIZER: &str = "longhaul.dev/cleanup";
 /// The pause after the second restoration of a policy; it doubles each time, so that two conflicting writers do not
 /// write in a hot loop.

@@ -69,7 +69,6 @@ pub struct Upstream<'h> {
     /// Spelled as in images.
     host: Authority,
     entry: Option<&'h Entry>,
-    /// Its pooled client.
     pub client: Arc<Client>,
     /// The limiter of its requests.
     pub limiter: Arc<Limiter>,

@@ -15,7 +15,6 @@ use crate::reference::{FullName, Reference, ReferenceError};
 pub const VERSION: u32 = 1;
 /// Largest file: some hundred thousand images.
 const TEXT_BYTES_MAX: usize = 32 << 20;
-/// Most images.
 const IMAGES_MAX: usize = 200_000;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -78,7 +78,6 @@ pub struct Rate {
     pub all: Bucket,
 }
 
-/// A token bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
     /// Tokens added per second.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::digest::Digest;
 use crate::failure::Failure;
 
-/// How to call it.
+/// The message about wrong usage.
 const USAGE: &str =
     "usage: longhaul-seed --index FILE --index-sha256 HEX --chunks FOLDER --out FOLDER [--listen ADDRESS]";
 

@@ -7,7 +7,7 @@
 //! manifest SHA256 BYTES MEDIA-TYPE
 //! repository library/nginx
 //! tag 1.25 SHA256
-//! has SHA256            this manifest can be asked for by its digest in this repository
+//! has SHA256            this manifest can be requested by its digest in this repository
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use crate::digest::Digest;
 use crate::failure::Failure;
 
 const HEADER: &str = "longhaul-catalog 1";
-/// Largest catalog: some hundred images, and little beside the 6 MB of the whole process.
+/// Largest catalog: some hundred images, and little compared with the 6 MB of the whole process.
 pub const CATALOG_BYTES_MAX: usize = 256 << 10;
 /// Longest repository name (distribution project).
 const REPOSITORY_BYTES_MAX: usize = 255;

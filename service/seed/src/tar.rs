@@ -37,7 +37,6 @@ pub enum HeaderError {
     Type(u8),
 }
 
-/// Reads a header.
 pub fn entry(block: &[u8; BLOCK]) -> Result<Entry, HeaderError> {
     if block.iter().all(|byte| *byte == 0) {
         return Ok(Entry::End);

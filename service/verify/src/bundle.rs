@@ -190,7 +190,6 @@ fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error
     STANDARD.decode(text.as_bytes()).map_err(serde::de::Error::custom)
 }
 
-/// Reads `json`.
 pub(crate) fn open(json: &[u8]) -> Result<Opened<'_>, String> {
     let raw: Raw<'_> = json::read(json).map_err(|error| format!("it is no sigstore bundle: {error}"))?;
     let form = FORMS.iter().find(|form| form.media_type == raw.media_type);

@@ -48,7 +48,7 @@ impl RawEnvelope<'_> {
         };
         let malformed = |_| "its envelope is not base64".to_owned();
         let signature = STANDARD.decode(&signature.sig).map_err(malformed)?;
-        // Its length is needed before its bytes, and base64 says it before it is decoded.
+        // The length is needed before the bytes, and it follows from the base64 without decoding.
         let bytes = payload_bytes(&self.payload);
         let mut signed = format!("DSSEv1 {} {STATEMENT_PAYLOAD} {bytes} ", STATEMENT_PAYLOAD.len()).into_bytes();
         let payload_at = signed.len();

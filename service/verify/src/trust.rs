@@ -83,7 +83,6 @@ pub struct Trust {
     authorities: Vec<Authority>,
 }
 
-/// A compiled root.
 #[derive(Debug, Clone)]
 pub(crate) struct TrustRoot {
     pub(crate) name: String,

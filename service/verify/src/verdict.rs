@@ -60,7 +60,6 @@ pub struct Signer {
     pub time: Option<UnixTime>,
 }
 
-/// The signer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Identity {
     /// A key, by the SHA-256 of its `SubjectPublicKeyInfo` in hex digits.

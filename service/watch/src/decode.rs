@@ -23,7 +23,6 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Adds a chunk.
     pub fn push(&mut self, chunk: &Bytes) {
         self.buffer.extend_from_slice(chunk);
     }

@@ -128,7 +128,6 @@ pub struct Link {
     pub age: Duration,
     /// The version up to which the view is complete.
     pub revision: Option<Box<str>>,
-    /// The last failure.
     pub last_error: Option<String>,
 }
 

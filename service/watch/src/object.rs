@@ -63,7 +63,7 @@ pub struct Package {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Allow {
-    /// For people.
+    /// A text for people.
     #[serde(default)]
     pub description: String,
     pub direction: Direction,

@@ -25,7 +25,6 @@ pub enum QueueKey {
     KindNs,
     /// All objects of the kind.
     Kind,
-    /// Everything.
     Global,
 }
 

@@ -13,7 +13,7 @@ use service_core::config::quantity::{Size, written};
 
 /// etcd limits an object to 1.5 MiB; a review carries two of them, escaped, and some overhead.
 const MAX_BODY_BYTES: u64 = 8 << 20;
-/// Above this a single review could hold more memory than the whole service should need.
+/// A larger review could by itself hold more memory than the whole service should need.
 const MAX_BODY_BYTES_MOST: u64 = 64 << 20;
 /// Far more than a webhook needs.
 const MAX_HELD_BYTES_MOST: u64 = 4 << 30;

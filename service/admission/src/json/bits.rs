@@ -5,7 +5,6 @@
 
 use super::piece::{PIECE, Piece};
 
-/// Bytes of a block.
 const BLOCK: usize = 64;
 
 /// The bytes of a block that form the structure of JSON.

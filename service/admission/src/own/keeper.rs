@@ -34,7 +34,6 @@ const LEASE_MAX: Duration = Duration::from_secs(15);
 /// successor too: so the Lease lasts a third of that time.
 const LEASES_PER_LEAF: u32 = 9;
 
-/// Why a turn failed.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("secrets/{name}: {source}{}", remedy(source))]

@@ -56,7 +56,6 @@ impl Metrics {
         metrics
     }
 
-    /// Counts a question.
     pub fn count(&self, validator: &str, outcome: Outcome) {
         self.questions.get_or_create(&Labels { validator: validator.to_owned(), outcome: outcome.name() }).inc();
     }

@@ -41,7 +41,6 @@ pub enum Protocols {
     Tls(Arc<ServerTls>),
 }
 
-/// A bound socket.
 pub struct Listener {
     tcp: TcpListener,
     protocols: Protocols,

@@ -1,4 +1,4 @@
-//! Callers, and how much each of them holds.
+//! Callers, and the memory and calls of each.
 //!
 //! This module owns the accounts: one for each network address and one for each name in a client certificate. A caller
 //! is charged on both, so that neither many addresses with one certificate nor many certificates behind one address get

@@ -24,7 +24,7 @@ const LEAVING_MAX: usize = 64;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// All together.
+    /// Of all network addresses together.
     pub connections: usize,
     /// Of one network address.
     pub connections_per_peer: usize,

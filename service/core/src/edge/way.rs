@@ -126,7 +126,6 @@ where
     calls.answer(call, (asked, head), held, deadline).await
 }
 
-/// A call in work.
 struct Working<'a>(&'a Gauge);
 
 impl<'a> Working<'a> {

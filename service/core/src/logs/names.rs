@@ -23,7 +23,7 @@ events! {
         "dry_run", "status", "revision", "attempts", "duration_ms", "error"],
     /// Freed memory is given back late.
     MEMORY_LATE = "process.memory-late" ["error"],
-    /// A signal came.
+    /// A signal arrived.
     SIGNAL = "process.signal" ["signal"],
     /// The process ends.
     STOPPED = "process.stopped" [],
@@ -72,7 +72,7 @@ events! {
     API_KEPT = "kube.not-replaced" ["error"],
     /// The token could not be read.
     TOKEN_KEPT = "kube.token-not-read" ["error", "path"],
-    /// A list was taken.
+    /// A list was applied.
     WATCH_LISTED = "watch.listed" ["resource", "reason", "objects", "differences"],
     /// A stream began.
     WATCH_OPENED = "watch.opened" ["resource"],

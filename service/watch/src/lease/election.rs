@@ -24,7 +24,7 @@ pub struct Record {
     pub acquire_time: Option<String>,
     /// When it was renewed last; only a change of it counts.
     pub renew_time: Option<String>,
-    /// How often it changed hands.
+    /// How often its holder changed.
     pub lease_transitions: Option<i64>,
 }
 

@@ -13,7 +13,6 @@ use crate::object::{Kind, Object, RawObject};
 use crate::store::Store;
 use service_core::kube::Status;
 
-/// A parsed line.
 #[derive(Debug)]
 pub(super) enum Frame<K> {
     /// ADDED and MODIFIED: only the store knows which of the two it is.

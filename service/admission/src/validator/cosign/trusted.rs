@@ -15,7 +15,6 @@ use crate::config::{Config, Cosign, demanded};
 /// Most compiled demands that are kept: those of the largest policy of one manager. Beyond this number, all are
 /// compiled again.
 const COMPILED_MAX: usize = 256;
-/// Longest demands.
 const DEMANDS_BYTES_MAX: usize = 32 << 10;
 /// The message for an unknown validator.
 const NOWHERE: &str = "there is no cosign validator of that name in the configuration of the process that is asked";
