@@ -1,8 +1,8 @@
 //! Planted bugs: the list, and the code that plants them; compiled only with the feature `planted-bugs`.
 //!
-//! Each bug wraps a role and knows only the role's outside: [`role`] changes a role's inputs and outputs, [`relay`] is
-//! an API server that lies, [`witness`] is a receiver of observations that lies, and [`answers`] changes the answers to
-//! callers.
+//! Each bug wraps a role and knows only the role's outside. [`role`] changes a role's inputs and outputs, and
+//! [`answers`] changes the answers to callers. [`relay`] is an API server that lies, and [`witness`] a receiver of
+//! observations that lies.
 
 mod alerts;
 mod answers;

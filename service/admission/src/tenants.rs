@@ -1,8 +1,8 @@
 //! The limit on lookups of images for one namespace, so that a tenant's unresponsive registry does not take the places
 //! that other tenants' images need.
 //!
-//! This module owns one queue for each namespace with reviews in work, and the set of images under lookup: a further
-//! request for one of them joins the lookup and needs no turn of its own.
+//! This module owns one queue for each namespace with reviews in work, and the set of images under lookup. A further
+//! request for one of these images joins the lookup and needs no turn of its own.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};

@@ -1,8 +1,9 @@
 //! The hosts of registries: address, trust and credentials of each.
 //!
-//! This module owns one pooled client for each host, made at first use and bounded in number, and the rules about hosts
-//! that a registry names: the addresses that a client for them may reach, and whether they get our credentials. The
-//! files of an entry are followed, so that rotated authorities and passwords are picked up without a restart.
+//! This module owns one pooled client for each host, made at first use and bounded in number. It also owns the rules
+//! about hosts that a registry names: the addresses that a client for them may reach, and whether they get our
+//! credentials. The files of an entry are followed, so that rotated authorities and passwords are picked up without a
+//! restart.
 
 mod files;
 mod limiters;

@@ -1,7 +1,7 @@
 //! The costs that planted bugs add to each review.
 //!
 //! The added share is exact: a bug of 5 % makes the process need 5 % more processor time, whatever a review does and
-//! wherever the time goes, so that a comparison of two builds can be checked against the truth.
+//! wherever the time goes. So a comparison of two builds can be checked against the truth.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};

@@ -1,6 +1,6 @@
-//! The cost of splitting the service (`cargo xtask bench topology`): one process, one process that asks itself over the
-//! wire, two processes, and two with a network of 1 ms and of 5 ms between them; each cold (every image is new) and
-//! warm (every verdict is cached).
+//! The cost of splitting the service (`cargo xtask bench topology`). The forms are one process, one process that asks
+//! itself over the wire, two processes, and two with a network of 1 ms and of 5 ms between them. Each form is measured
+//! cold (every image is new) and warm (every verdict is cached).
 //!
 //! The registry and the load are in this process, so that the measured processor time is that of the service alone. The
 //! load is closed: a fixed number of callers, each with the next review as soon as the last is answered.

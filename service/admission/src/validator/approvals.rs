@@ -1,7 +1,7 @@
 //! The answers of validators, with as few questions as possible.
 //!
 //! This module owns the cache of verdicts, its lifetimes and the single flight. The key of a verdict has the image's
-//! name and digest, the rule with its trust, and the credentials that were used; so a moved tag, another rule or
+//! name and digest, the rule with its trust, and the credentials that were used. So a moved tag, another rule or
 //! another key never finds an old verdict. Uncertain results are never stored. No lock is held during a question.
 
 mod written;

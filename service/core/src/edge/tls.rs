@@ -72,7 +72,7 @@ pub struct Files {
     pub certificate: PathBuf,
     /// PEM file of the certificate's key.
     pub key: PathBuf,
-    /// A certificate that this process makes itself; if set, the two files are not read.
+    /// A certificate that another part of this process provides; if set, the two files are not read.
     pub handed: Option<Arc<Handed>>,
     /// PEM files of the authorities of client certificates; if there is one, every client needs a certificate.
     pub client_cas: Vec<PathBuf>,
