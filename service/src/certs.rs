@@ -1,7 +1,7 @@
-//! `certs dev`: authorities and certificates to try the API over Deployments with, good and bad ones.
+//! The command `certs dev`: authorities and certificates, valid and invalid ones, for trying the API over Deployments.
 //!
-//! For development and tests. Whoever goes on from there has certificates issued by something that can renew them, such as
-//! cert-manager (`kind/manifests/replicas-cert-manager`). Every file is made anew, keys with mode 0400.
+//! For development and tests. Production certificates should come from an issuer that renews them, such as cert-manager
+//! (`kind/manifests/replicas-cert-manager`). Every file is made anew, keys with mode 0400.
 
 use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -15,29 +15,21 @@ use time::{Duration, OffsetDateTime};
 
 /// Certificates begin a little earlier, for clocks that are behind.
 const BACKDATED: Duration = Duration::hours(1);
-/// The domain of the names that clients have.
+/// The domain of clients' names.
 const TRUST_DOMAIN: &str = "longhaul.dev";
 /// The names of the service inside a cluster.
 const SERVICE_NAMES: [&str; 3] =
     ["longhaul-replicas", "longhaul-replicas.longhaul-system", "longhaul-replicas.longhaul-system.svc"];
 
-/// Why there are no certificates.
+/// Why no certificates were made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file cannot be written.
     #[error("{}: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: std::io::Error,
-    },
-    /// The library refuses.
+    Write { path: PathBuf, source: std::io::Error },
     #[error("failed to make a certificate: {0}")]
     Make(#[from] rcgen::Error),
 }
 
-/// An authority that signs.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
@@ -50,10 +42,11 @@ struct Pair {
     key: String,
 }
 
-/// Name of the authority where nothing else is said.
+/// Default name of the authority.
 pub const AUTHORITY: &str = "longhaul development CA";
 
-/// Writes a whole set into `folder`, of an authority called `name`, valid for `days` from now; answers what was written, for a person.
+/// Writes a whole set into `folder`, of an authority called `name`, valid for `days` from now; returns the list of
+/// files, for a person.
 pub fn dev(folder: &Path, days: u32, name: &str) -> Result<String, Error> {
     let now = OffsetDateTime::now_utc();
     let ends = now + Duration::days(days.into());
@@ -112,7 +105,7 @@ impl Authority {
         self.sign(&params)
     }
 
-    /// For servers, and shown by a client.
+    /// A server certificate that a client presents.
     fn wrong_purpose(&self, valid: Valid) -> Result<Pair, Error> {
         let mut params = params("wrong-purpose", 7, valid);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -159,7 +152,7 @@ impl Pair {
     }
 }
 
-/// Replaces the file in one step, so that whoever follows it never reads half.
+/// Replaces the file in one step, so that no reader sees half of it.
 fn put(folder: &Path, name: &str, text: &str, mode: u32) -> Result<(), Error> {
     use std::io::Write as _;
     let (path, fresh) = (folder.join(name), folder.join(format!(".{name}.fresh")));

@@ -1,6 +1,6 @@
-//! The command line: parse, refuse what cannot work, build the runtime, start a role, wait for the signal.
+//! The command line: parse, refuse unusable input, build the runtime, start a role, wait for the signal.
 //!
-//! Owns exit codes and logging set-up. What a role consists of is said in `run`.
+//! This module owns exit codes and logging set-up. `run` assembles the roles.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -44,9 +44,9 @@ pub const EXIT_USAGE: u8 = 64;
 
 /// The variable that names a planted bug.
 const PLANTED_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
-/// The variable that names where observations are posted.
+/// The variable with the URL for observations.
 const WITNESS_VARIABLE: &str = "LONGHAUL_WITNESS_URL";
-/// Two threads: one can be busy with a TLS handshake's arithmetic while the other serves; more only cost memory.
+/// Two threads: one can be busy with a TLS handshake's arithmetic while the other serves; more would only cost memory.
 const WORKER_THREADS_MAX: usize = 2;
 
 /// Finds the API server of a kubeconfig, or without one.
@@ -55,9 +55,9 @@ pub type Find = fn(Option<&Path>) -> anyhow::Result<Cluster>;
 /// Known bugs of a program, by their names.
 #[derive(Clone, Copy)]
 pub struct Bugs {
-    /// The roles with one.
+    /// The roles with the bug of that name.
     pub roles: fn(&str) -> anyhow::Result<Roles>,
-    /// Where the commands for injected images find the API server with one.
+    /// The connection of the `inject` commands to the API server, with the bug of that name.
     pub inject: fn(&str) -> anyhow::Result<Find>,
 }
 
@@ -274,14 +274,13 @@ fn command(cli: Cli, bugs: Option<Bugs>) -> Result<(), Failure> {
     }
 }
 
-/// The values of `--role`, with what each role does.
+/// The values of `--role`, with the help of each role.
 fn role_names() -> Vec<PossibleValue> {
     let all = "Webhook, watch and reconciler in one process, and the API over Deployments when it has a section";
     let roles = ROLES.iter().map(|role| PossibleValue::new(role.about().name).help(role.about().help));
     std::iter::once(PossibleValue::new(ALL).help(all)).chain(roles).collect()
 }
 
-/// The runtime of roles.
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(worker_threads()).enable_all().build();
     runtime.context("failed to start the runtime")
@@ -292,7 +291,7 @@ fn worker_threads() -> usize {
     std::thread::available_parallelism().map_or(WORKER_THREADS_MAX, usize::from).min(WORKER_THREADS_MAX)
 }
 
-/// The text that is printed about a configuration file.
+/// The text printed by a `config` command.
 fn answer(question: &Question) -> anyhow::Result<String> {
     match question {
         Question::Check { config } => {
@@ -323,7 +322,6 @@ fn answer(question: &Question) -> anyhow::Result<String> {
     }
 }
 
-/// The options of the environment.
 fn options(bugs: Option<Bugs>, planted: Option<OsString>, witness_url: Option<String>) -> anyhow::Result<Options> {
     let witness_url = witness_url.filter(|url| !url.is_empty());
     #[cfg(any(feature = "watch", feature = "replicas"))]
@@ -334,8 +332,8 @@ fn options(bugs: Option<Bugs>, planted: Option<OsString>, witness_url: Option<St
     Ok(Options { witness_url, roles })
 }
 
-/// The result of `plant` for the bug that is asked for. A clean program refuses: ignoring it would make a harness believe that its judge had
-/// missed one.
+/// The result of `plant` for the requested bug. A clean program refuses: if it ignored the bug, a harness would believe
+/// that its judge had missed one.
 fn plant<T>(plant: Option<fn(&str) -> anyhow::Result<T>>, name: Option<OsString>) -> anyhow::Result<Option<T>> {
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
     let name = name.to_string_lossy();

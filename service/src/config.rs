@@ -36,7 +36,7 @@ fn is_known(key: &str) -> bool {
     key == "version" || KINDS.iter().any(|kind| kind.has(key))
 }
 
-/// Reads and checks the file at `path`; what the environment says counts before it.
+/// Reads and checks the file at `path`; environment variables overrule it.
 pub fn load(path: &Path) -> Result<Config, Error> {
     Config::load(path, &KINDS)
 }

@@ -1,8 +1,9 @@
-//! `longhaul-service manifests`: everything that is applied to run the webhook in a cluster, and `ca-bundle` for who brings certificates
-//! of their own.
+//! The command `longhaul-service manifests`: all objects that run the webhook in a cluster; and `ca-bundle` for
+//! clusters with their own certificates.
 //!
-//! Owns the choices and their refusals. The objects are those of `kind/manifests`, built in (`templates`); what a choice changes in them
-//! is in `render`. No manifest has a `caBundle`: applied over a webhook that works, one with another or an empty value would disarm it.
+//! This module owns the choices and their refusals. The objects are those of `kind/manifests`, built in (`templates`);
+//! `render` applies a choice to them. No manifest has a `caBundle`: applied over a working webhook, one with another or
+//! an empty value would disarm it.
 
 mod render;
 mod templates;
@@ -27,9 +28,9 @@ const CONFIG_BYTES_MAX: usize = 512 << 10;
 const REPLICAS_MAX: u16 = 100;
 /// Ports of the containers in the manifests.
 const PORTS: (u16, u16) = (8443, 9090);
-/// Where the manifests mount the Secret.
+/// The paths at which the manifests mount the Secret.
 const MOUNTED: (&str, &str) = ("/etc/longhaul-tls/tls.crt", "/etc/longhaul-tls/tls.key");
-/// The writer of `caBundle`; with own certificates the service goes on under the same name.
+/// The writer of `caBundle`; with own certificates the service later writes under the same name.
 const FIELD_MANAGER: &str = "longhaul-service-certificates";
 
 /// The webhook's manifests.
@@ -85,7 +86,7 @@ pub enum FailurePolicy {
     Ignore,
 }
 
-/// Everything that was chosen, checked.
+/// The checked choices.
 #[derive(Debug)]
 struct Choice {
     image: String,
@@ -93,9 +94,8 @@ struct Choice {
     failure_policy: FailurePolicy,
     namespace: String,
     replicas: u16,
-    /// The text of the configuration.
     config: String,
-    /// Whether it looks at its registration.
+    /// Whether the configuration enables the check of the registration.
     registration: bool,
 }
 
@@ -176,7 +176,7 @@ impl CaBundle {
     }
 }
 
-/// Whether the configuration works with these manifests.
+/// Checks that the configuration works with these manifests.
 fn fits(config: &Config, admission: &Admission, certificates: Certificates) -> anyhow::Result<()> {
     let (admission_port, health_port) = PORTS;
     let port = admission.listen.port();
@@ -214,7 +214,6 @@ fn fits(config: &Config, admission: &Admission, certificates: Certificates) -> a
 
 type Pieces = [(&'static str, Vec<Value>)];
 
-/// One stream of documents.
 fn stream(pieces: &Pieces) -> anyhow::Result<String> {
     let mut text = String::new();
     for (index, object) in pieces.iter().flat_map(|(_, objects)| objects).enumerate() {
@@ -225,7 +224,7 @@ fn stream(pieces: &Pieces) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// A folder with one file for each piece, and the kustomization that names them.
+/// Writes a folder with one file for each piece, and the kustomization that names them.
 fn write(folder: &Path, pieces: &Pieces) -> anyhow::Result<String> {
     std::fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
     let put = |name: &str, text: String| {

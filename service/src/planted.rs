@@ -1,7 +1,8 @@
-//! Planted bugs: the list, and what plants them; compiled only with the feature `planted-bugs`.
+//! Planted bugs: the list, and the code that plants them; compiled only with the feature `planted-bugs`.
 //!
-//! Each stands around a role and knows of it what the world sees: [`role`] changes what a role is started with and what it hands over,
-//! [`relay`] is an API server that lies, [`witness`] a receiver of observations that does, [`answers`] spoils what callers get.
+//! Each bug wraps a role and knows only the role's outside. [`role`] changes a role's inputs and outputs, and
+//! [`answers`] changes the answers to callers. [`relay`] is an API server that lies, and [`witness`] a receiver of
+//! observations that lies.
 
 mod alerts;
 mod answers;
@@ -22,16 +23,16 @@ use anyhow::Context as _;
 use crate::cli::{Bugs, Find};
 use crate::roles::{ROLES, Roles};
 
-/// The part of `longhaul-service-planted` beside the service.
+/// The parts of `longhaul-service-planted` besides the service.
 pub const BUGS: Bugs = Bugs { roles, inject };
 
-/// Every role with the bug of that name. It stays until the process ends.
+/// Every role with the bug of that name, which stays until the process ends.
 pub fn roles(name: &str) -> anyhow::Result<Roles> {
     let bug = Bug::parse(name).with_context(|| format!("no such bug: use one of {}", Bug::names()))?;
     Ok(role::around(ROLES, bug))
 }
 
-/// The way to the API server with the bug of that name, of the commands for injected images.
+/// The connection of the `inject` commands to the API server, with the bug of that name.
 fn inject(name: &str) -> anyhow::Result<Find> {
     anyhow::ensure!(name == chunk::LEAVES_A_CHUNK, "use one of {}", chunk::LEAVES_A_CHUNK);
     Ok(chunk::cluster)
@@ -49,7 +50,7 @@ macro_rules! bugs {
             /// Every bug, in the order of the enum.
             pub const ALL: &'static [Self] = &[$(Self::$bug),*];
 
-            /// As `LONGHAUL_PLANTED_BUG` names it.
+            /// Its name in `LONGHAUL_PLANTED_BUG`.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$bug => $name),* }
             }
@@ -58,7 +59,7 @@ macro_rules! bugs {
 }
 
 bugs! {
-    /// Deletions are dropped: neither the store nor the witness learns of them.
+    /// Deletions are dropped: neither the store nor the witness gets them.
     MissedDelete = "missed-delete",
     /// 512 KiB are kept for each object that was added.
     LeakPerObject = "leak-per-object",
@@ -94,9 +95,9 @@ bugs! {
     ThreadLeak = "thread-leak",
     /// The process needs a twentieth more processor time, review by review.
     SlowerBy5 = "slower-by-5-percent",
-    /// A tenth more.
+    /// The process needs a tenth more processor time, review by review.
     SlowerBy10 = "slower-by-10-percent",
-    /// Three tenths more.
+    /// The process needs three tenths more processor time, review by review.
     SlowerBy30 = "slower-by-30-percent",
     /// Every answer is 1 KiB longer.
     LongerAnswer = "answer-1k-longer",
@@ -106,55 +107,53 @@ bugs! {
     SlowAfter = "slow-after-250-objects",
     /// Every tenth event is reported twice.
     DuplicateEvents = "duplicate-events",
-    /// Eight objects stay in what it says of its store as it saw them first, also after their deletion. The events are reported.
+    /// Eight objects keep their first state in the reported store, also after their deletion. The events are reported.
     StaleChild = "stale-child",
-    /// Changes that somebody makes to its network policies are not looked at, until their package changes.
+    /// Foreign changes to network policies are ignored until their package changes.
     NoChildWatch = "no-child-watch",
-    /// The network policies of a package that goes lose their owner and stay.
+    /// The network policies of a deleted package lose their owner and stay.
     OrphanedChild = "orphaned-child",
-    /// A network policy that exists is never brought up to date.
+    /// An existing network policy is never updated.
     OldChild = "old-child",
-    /// An image that has any signature, whoever made it, is verified.
+    /// An image with any signature, by any signer, is verified.
     AcceptsAnySignature = "accepts-any-signature",
-    /// A signature of another image is as good as one of this image.
+    /// A signature of another image counts for this image.
     IgnoresDigestBinding = "ignores-digest-binding",
-    /// An image whose signatures could not be verified is let in when it should be denied later.
+    /// An image whose signatures could not be verified is admitted when it should be denied later.
     CachesCannotTell = "caches-cannot-tell",
-    /// Two signatures of one signer count as those of two.
+    /// Two signatures of one signer count as two signers.
     ThresholdCountsTwice = "threshold-counts-twice",
-    /// After a relist the API over Deployments answers as it answered before it, for ever.
+    /// After a relist the API over Deployments repeats its earlier answers for ever.
     ServesStaleAfterRelist = "serves-stale-after-relist",
-    /// Lists of revoked certificates are not looked at.
+    /// Lists of revoked certificates are ignored.
     AcceptsRevoked = "accepts-revoked",
-    /// Every fifth count is said to be set and is not.
+    /// Every fifth count is reported as set and is not.
     LostUpdate = "lost-update",
-    /// Whatever is sent is held, however much it is.
+    /// All received bytes are held, without limit.
     HoldsEverything = "holds-everything",
-    /// Every tenth alert is told to nobody.
+    /// Every tenth alert is not sent.
     AlertLost = "alert-lost",
-    /// Every tenth alert is told twice.
+    /// Every tenth alert is sent twice.
     AlertTwice = "alert-twice",
-    /// What became of a dry run is told as well.
+    /// Dry runs also cause alerts.
     AlertOnDryRun = "alert-on-dry-run",
-    /// The digest lock is not looked at.
+    /// The digest lock is ignored.
     LockIgnored = "lock-ignored",
-    /// Whatever lies in the shared cache is a verdict.
+    /// Any value in the shared cache counts as a verdict.
     BelievesRedis = "believes-redis",
     /// Deletions pass no filter of the watcher's actions.
     WatcherDropsDelete = "watcher-drops-delete",
-    /// Of several validators the first one alone is ever asked.
+    /// Of several validators only the first one is ever asked.
     AsksOneValidator = "asks-one-validator",
-    /// What time a review has left nobody looks at.
+    /// The remaining time of a review is ignored.
     IgnoresDeadline = "ignores-deadline",
 }
 
 impl Bug {
-    /// The bug of that name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|bug| bug.name() == name)
     }
 
-    /// All names, for messages.
     pub fn names() -> String {
         Self::ALL.iter().map(|bug| bug.name()).collect::<Vec<_>>().join(", ")
     }

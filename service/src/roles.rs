@@ -1,4 +1,4 @@
-//! The list of roles, and of what they share. A new one is a crate, and a line here.
+//! The list of roles, and the parts that they share. A new role is a crate, and a line here.
 
 use std::sync::Arc;
 
@@ -8,10 +8,9 @@ use service_core::config::{Config, Kind};
 use service_core::known::Knowledge;
 use service_core::role::Role;
 
-/// A list of roles.
 pub type Roles = &'static [&'static dyn Role];
 
-/// The roles that are built in. Whoever lends stands before those who borrow.
+/// The built-in roles. Order matters: lenders come first.
 pub const ROLES: Roles = &[
     #[cfg(feature = "manager")]
     &service_admission::Manager,
@@ -19,7 +18,7 @@ pub const ROLES: Roles = &[
     &service_validator::Validating,
     #[cfg(feature = "alerts")]
     &service_alerting::Telling,
-    // Before the other watchers: where it tells whoever asked for observations, those are of its actions.
+    // Before the other watchers, because it takes the witness: its observations are those of its actions.
     #[cfg(feature = "watcher")]
     &service_watcher::Watching,
     #[cfg(feature = "watch")]
@@ -28,7 +27,7 @@ pub const ROLES: Roles = &[
     &service_replicas::Replicas,
 ];
 
-/// The sections of what roles share.
+/// The sections of the shared parts.
 pub const SHARED: &[Kind] = &[
     #[cfg(feature = "alerts")]
     service_core::config::kind::<service_alerting::Alerts>(),
@@ -36,7 +35,7 @@ pub const SHARED: &[Kind] = &[
     service_core::config::kind::<service_shared_cache::SharedCache>(),
 ];
 
-/// The sink of alerts, when the configuration names a receiver.
+/// The sink of alerts, if the configuration names a receiver.
 pub fn alerts(config: &Config, metrics: &mut Registry) -> anyhow::Result<Option<Arc<dyn AlertSink>>> {
     #[cfg(feature = "alerts")]
     if let Some(settings) = config.find::<service_alerting::Alerts>() {
@@ -46,7 +45,7 @@ pub fn alerts(config: &Config, metrics: &mut Registry) -> anyhow::Result<Option<
     Ok(None)
 }
 
-/// What other processes of the service have found, when the configuration says where they keep it.
+/// The cache of values shared with other processes, if the configuration names one.
 pub fn known(config: &Config, metrics: &mut Registry) -> anyhow::Result<Option<Arc<dyn Knowledge>>> {
     #[cfg(feature = "shared-cache")]
     if let Some(settings) = config.find::<service_shared_cache::SharedCache>() {

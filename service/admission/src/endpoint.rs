@@ -1,6 +1,6 @@
 //! The webhook's HTTP side: method, path, content type, size, deadline, shedding.
 //!
-//! Owns every limit that protects the process from its callers. What a review means is the pipeline's business.
+//! This module owns every limit that protects the process from its callers. The pipeline interprets reviews.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,6 @@ use service_registry::verdicts::Class;
 /// Seconds after which a shed caller may come again.
 const RETRY_AFTER_S: &str = "1";
 
-/// The webhook.
 pub struct Endpoint {
     current: Arc<Current>,
     metrics: Arc<Metrics>,
@@ -35,16 +34,16 @@ pub struct Endpoint {
     slots_per_peer: usize,
     memory: Arc<ReviewMemory>,
     body_max: usize,
-    /// The key that the limit of a body's size is of.
+    /// The configuration key of the body limit.
     body_key: &'static str,
 }
 
-/// A request that gets no review: status and text.
+/// The status and text for a request that gets no review.
 #[derive(Debug)]
 pub struct Refusal(StatusCode, String);
 
 impl Endpoint {
-    /// A webhook over `current` with the limits of `settings`, whose reviews hold no more than `memory`.
+    /// A webhook over `current` with the limits of `settings`; its reviews hold at most `memory`.
     pub fn new(settings: &config::Admission, current: Arc<Current>, memory: Arc<ReviewMemory>) -> Self {
         let (asked, fits) = (settings.max_body_bytes, memory.body_max());
         let body_key = if asked <= fits { "admission.maxBodyBytes" } else { "admission.maxHeldBytes" };
@@ -59,7 +58,7 @@ impl Endpoint {
         }
     }
 
-    /// How many reviews are in work.
+    /// The number of reviews in work.
     pub fn load(&self) -> &Arc<Load> {
         &self.load
     }
@@ -131,7 +130,7 @@ impl Calls for Endpoint {
             Ok(answer) => Response::new(Full::from(answer)),
             Err(Unanswered::Full) => return Err(busy()),
             Err(Unanswered::Malformed(text)) => return Err(Refusal(StatusCode::BAD_REQUEST, text)),
-            // Not a refusal: the review was counted by its outcome.
+            // This is no refusal: the review was counted by its outcome.
             Err(Unanswered::Failed(text)) => return Ok(refusal(StatusCode::INTERNAL_SERVER_ERROR, text)),
         };
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

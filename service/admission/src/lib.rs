@@ -1,7 +1,8 @@
-//! Admission: a review in, an answer out, with every tag pinned to its digest and every signature verified that the policy asks for.
+//! Admission: a review goes in and an answer comes out. Every tag is pinned to its digest, and signatures are verified
+//! where the policy demands it.
 //!
-//! Owns the webhook's meaning: parse, exempt, walk, policy, resolve, validate, decide, patch. Listening, TLS and shutdown belong to `edge`;
-//! admission does not know of `watch`.
+//! This crate owns the meaning of reviews: parse, exempt, walk, policy, resolve, validate, decide, patch. Listening,
+//! TLS and shutdown belong to `edge`; admission does not know `watch`.
 
 #[doc(hidden)]
 pub mod bench;

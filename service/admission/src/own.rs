@@ -1,11 +1,12 @@
-//! The webhook's certificates, made by the replicas themselves: authority and certificate in a Secret, the authority in the
-//! `caBundle` of the webhook configurations, and their rotation without a failed call.
+//! The webhook's own certificates: authority and certificate in a Secret, the authority in the `caBundle` of the
+//! webhook configurations, and their rotation without a failed call.
 //!
-//! Owns Secret and bundles. The holder of a Lease writes (`keeper`); every replica reads the certificate from the Secret through the API
-//! (`reader`), because what is mounted is more than a minute late. What is next is decided in `step`, without I/O. A rotation goes so:
+//! This module owns Secret and bundles. The holder of a Lease writes (`keeper`); every replica reads the certificate
+//! from the Secret through the API (`reader`), because a mounted Secret is more than a minute late. `step` chooses the
+//! next step, without I/O. A rotation has these steps:
 //!
 //! 1. A certificate of the same authority is replaced when a third of its life is left.
-//! 2. When a third of the authority's life is left, the next authority is made and trusted beside it; it signs nothing yet.
+//! 2. When a third of the authority's life is left, the next authority is made and trusted as well; it signs nothing yet.
 //! 3. Once every configuration trusts it and `settle` has passed, it signs the certificate; the key of the old one is forgotten.
 //! 4. The old authority is trusted until the last certificate that it signed has ended: a replica that could not read the Secret is
 //!    still trusted.
@@ -33,14 +34,13 @@ use service_core::edge::{Handed, Probe};
 use service_core::kube::Client;
 use state::State;
 
-/// Where all of it is, and how it is called.
+/// The objects of the rotation, and their settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     settings: OwnCertificates,
     namespace: String,
 }
 
-/// The running rotation.
 pub struct Rotation {
     state: Arc<State>,
     tasks: JoinSet<()>,
@@ -48,8 +48,8 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// Begins to read the certificate into `handed`, and to make it when the Lease is ours. `namespace` is that of Service, Secret and
-    /// Lease.
+    /// Begins to read the certificate into `handed`, and to make it while this replica holds the Lease. `namespace` is
+    /// that of Service, Secret and Lease.
     pub fn start(
         settings: &OwnCertificates,
         namespace: String,
@@ -67,12 +67,12 @@ impl Rotation {
         Self { state, tasks, stop }
     }
 
-    /// The check of the keeping of certificates.
+    /// The health check of the rotation.
     pub fn probe(&self) -> Arc<dyn Probe> {
         Arc::clone(&self.state) as _
     }
 
-    /// Waits until a task ends that never should; answers why.
+    /// Waits until a task ends that should never end; returns the reason.
     pub async fn broken(&mut self) -> String {
         match self.tasks.join_next().await {
             Some(Err(error)) => error.to_string(),
@@ -80,12 +80,12 @@ impl Rotation {
         }
     }
 
-    /// Gives the Lease back, so that another replica takes over at once. The certificate goes on being read.
+    /// Gives the Lease back, so that another replica takes over at once. The certificate is still read.
     pub fn resign(&self) {
         self.stop.cancel();
     }
 
-    /// Ends what is left.
+    /// Ends the remaining tasks.
     pub async fn stop(mut self) {
         self.stop.cancel();
         self.tasks.shutdown().await;
@@ -101,7 +101,7 @@ impl Place {
         format!("/api/v1/namespaces/{}/secrets", self.namespace)
     }
 
-    /// The names that the certificate is for; the last one is the one that the API server asks for.
+    /// The names in the certificate; the API server requests the last one.
     fn names(&self) -> [String; 3] {
         let (service, namespace) = (&self.settings.service, &self.namespace);
         [service.clone(), format!("{service}.{namespace}"), format!("{service}.{namespace}.svc")]

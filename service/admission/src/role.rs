@@ -1,6 +1,6 @@
-//! The role: its sections, its listener, what it lends, and its end.
+//! The admission role: its sections, its listener, the parts that it lends, and its end.
 //!
-//! Owns the tasks of this role. What a review means is the pipeline's business.
+//! This module owns the tasks of the role. The pipeline interprets reviews.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ const ABOUT: About = About {
     always: true,
 };
 
-/// The webhook is served.
+/// The role that serves the webhook.
 #[derive(Debug)]
 pub struct Manager;
 
@@ -68,7 +68,7 @@ struct Part {
     generations: Mutex<Generations>,
 }
 
-/// Whether the validators of the policy are asked by any rule of it.
+/// The note on validators of the policy that no rule uses.
 struct Asked(Arc<Current>);
 
 impl Probe for Asked {
@@ -83,17 +83,17 @@ impl Probe for Asked {
     }
 }
 
-/// Says in the log which validators verify nothing.
+/// Logs which validators verify nothing.
 fn tell_of_unasked(config: &Config) {
     for reason in config.unasked() {
         tracing::warn!(name: service_core::logs::names::VALIDATOR_UNASKED, reason, "a validator is not asked");
     }
 }
 
-/// Admission of this process.
+/// Reviews with the current pipeline of this process.
 struct CurrentReview(Arc<Current>);
 
-/// A review by whatever is current.
+/// Reviews with the current pipeline.
 pub fn reviewer(current: Arc<Current>) -> Arc<dyn Review> {
     Arc::new(CurrentReview(current))
 }
@@ -109,7 +109,7 @@ impl Review for CurrentReview {
     }
 }
 
-/// Takes policy, validators and how images are resolved; and what the files of validators hold.
+/// Reloads policy, validators, the settings of resolution, and the content of the validators' files.
 fn reload(mut running: Config, part: Arc<Part>) -> Reload {
     let mut trust = validator::trust(&running.validators);
     Box::new(move |fresh| {
@@ -129,7 +129,6 @@ fn reload(mut running: Config, part: Arc<Part>) -> Reload {
     })
 }
 
-/// Binds, loads and serves.
 async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
     let part = start.part.clone().and_then(|part| part.downcast::<Part>().ok());
     let part = part.context("nothing was lent")?;
@@ -153,7 +152,7 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
     let listener = listener.with_limits(Limits {
         connections: settings.max_connections,
         connections_per_peer: settings.max_connections_per_peer,
-        // A kube-apiserver that stood still dials for hundreds of calls at once: it is not to be refused.
+        // After a pause, a kube-apiserver connects for hundreds of calls at once: it must not be refused.
         handshakes_per_peer: settings.max_connections_per_peer.div_ceil(4) * 3,
     });
     let address = listener.address().context("failed to read the admission address")?;
@@ -199,7 +198,7 @@ impl Running for Tasks {
         .boxed()
     }
 
-    /// Another replica makes certificates from now on; this one still reads them, while it answers.
+    /// Another replica makes certificates from now on; this one still reads them, and still answers.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         if let Some(upkeep) = &self.0 {
             upkeep.resign();

@@ -1,14 +1,15 @@
-//! Images that a stored object has already: those that an update does not touch are left alone.
+//! The images that a stored object already has: an update leaves unchanged ones alone.
 //!
-//! Pure. A place is a container or volume by its name in one pod spec; the three lists of containers share their names. Only
-//! fingerprints are kept, so that an object with thousands of containers costs little.
+//! Pure. A place is a container or volume by its name in one pod spec; the three lists of containers share their names.
+//! Only fingerprints are kept, so that an object with thousands of containers costs little.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 
 use super::walk::{self, List, Seen};
 
-/// Most images remembered of a stored object. etcd holds no more: a stored container has some 150 bytes, an object 1.5 MiB.
+/// Most images remembered of a stored object. etcd holds no more: a stored container has some 150 bytes, an object 1.5
+/// MiB.
 const REMEMBERED_MAX: usize = 16_384;
 
 /// The images of a stored object.
@@ -16,12 +17,13 @@ const REMEMBERED_MAX: usize = 16_384;
 pub struct Stored {
     keys: RandomState,
     images: HashSet<u64>,
-    /// Whether the object is going away, and must be able to lose its finalizers.
+    /// Whether the object is under deletion, and must be able to lose its finalizers.
     pub deleting: bool,
 }
 
 impl Stored {
-    /// Reads the raw JSON of a stored object. What cannot be read is not remembered, so that everything counts as changed.
+    /// Reads the raw JSON of a stored object. Unreadable parts are not remembered, so that their images count as
+    /// changed.
     pub fn read(object: &str) -> Self {
         let mut stored = Self::default();
         let (keys, images) = (&stored.keys, &mut stored.images);
@@ -44,9 +46,9 @@ impl Stored {
     }
 }
 
-/// The keys of the hash are random for each object, so nobody can look for two images with the same fingerprint.
+/// The hash keys are random for each object, so that nobody can search for two images with the same fingerprint.
 fn fingerprint(keys: &RandomState, seen: Seen<'_>) -> u64 {
-    // Without a name only the position tells which one it is.
+    // Without a name only the position identifies the container.
     let place = seen.name.ok_or((seen.list, seen.pointer));
     keys.hash_one((seen.spec, seen.list == List::Volumes, place, seen.image))
 }

@@ -1,4 +1,4 @@
-//! A burst of the same alert as one line with a count. Pure: time is an argument.
+//! The collapse of a burst of equal alerts into one with a count. Pure: time is an argument.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use service_core::alert::Alert;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-/// Bytes of a burst beside its last alert: its key, its place in the map, and the room of the map that is free.
+/// Bytes of a burst besides its last alert: its key, its place in the map, and the free room of the map.
 const BURST_BYTES: usize = 160;
 
-/// What was told of late.
+/// The recent alerts.
 #[derive(Debug)]
 pub struct Collapse {
     window: Duration,
@@ -20,7 +20,7 @@ pub struct Collapse {
     bytes_max: usize,
 }
 
-/// The digest of what an alert is about: the names themselves may be long.
+/// The digest of the properties that make alerts equal: the names themselves may be long.
 type Key = [u8; 32];
 
 #[derive(Debug)]
@@ -38,13 +38,13 @@ impl Burst {
 }
 
 impl Collapse {
-    /// Alerts about the same images within `window` are one. What is remembered for that holds `bytes_max` at most; alerts beyond that are
-    /// told one by one.
+    /// Alerts about the same images within `window` count as one. The memory for that is at most `bytes_max`; alerts
+    /// beyond it are sent one by one.
     pub fn new(window: Duration, bytes_max: usize) -> Self {
         Self { window, open: BTreeMap::new(), bytes: 0, bytes_max }
     }
 
-    /// Whether the alert is to be told now.
+    /// Whether the alert is to be sent now.
     pub fn take(&mut self, alert: &Arc<Alert>, now: Instant) -> bool {
         let key = key(alert);
         if let Some(burst) = self.open.get_mut(&key).filter(|burst| now < burst.until) {
@@ -74,12 +74,12 @@ impl Collapse {
         }
     }
 
-    /// When a burst ends next.
+    /// The end of the next burst.
     pub fn due(&self) -> Option<Instant> {
         self.open.values().map(|burst| burst.until).min()
     }
 
-    /// Bursts that have ended by `now`, each with its last alert and how many came after the first.
+    /// Bursts that have ended by `now`, each with its last alert and the number after the first.
     pub fn ended(&mut self, now: Instant) -> Vec<(Arc<Alert>, u64)> {
         let ended: Vec<_> = self.open.extract_if(.., |_, burst| burst.until <= now).collect();
         self.bytes -= ended.iter().map(|(_, burst)| burst.bytes()).sum::<usize>();
@@ -130,7 +130,7 @@ mod tests {
         assert!(collapse.take(&alert("a"), start + Duration::from_secs(61)));
     }
 
-    /// However many alerts there are and however large, what is remembered of them has a bound, and each is told or counted.
+    /// For any number and size of alerts, the memory has a limit, and each alert is sent or counted.
     #[tokio::test(start_paused = true)]
     async fn what_is_remembered_has_a_bound_in_bytes() {
         let (mut collapse, start) = (Collapse::new(Duration::from_hours(1), 64 << 10), Instant::now());

@@ -1,4 +1,4 @@
-//! The section `alerts`: who is told, and how.
+//! The section `alerts`: the receivers of alerts, and their settings.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,50 +17,45 @@ use service_core::wire::keeps_secrets;
 use crate::markup::Markup;
 use crate::template;
 
-/// The sections of alerts.
 pub const KINDS: &[Kind] = &[kind::<Alerts>()];
-/// A receiver that takes longer is retried.
+/// A slower receiver is tried again.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// How often an alert is sent at most.
+/// Most attempts to send an alert.
 const ATTEMPTS: u64 = 3;
 /// Alerts that wait for a receiver: some minutes of a busy cluster, at some kilobytes each.
 const QUEUE: u64 = 1000;
-/// Urgent, as most receivers count it, is 1.
+/// The default priority; for most receivers 1 is urgent.
 const PRIORITY: u32 = 3;
-/// Receivers of a stream; each has a queue and a connection.
+/// Most receivers of admissions, and of refusals; each has a queue and a connection.
 const RECEIVERS_MAX: usize = 16;
 
-/// Who is told what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alerts {
-    /// What the cluster is called in alerts.
+    /// The cluster's name in alerts.
     pub cluster: String,
-    /// Told of what was let in.
+    /// Receivers of admissions.
     pub admit: Vec<Receiver>,
-    /// Told of what was not.
+    /// Receivers of refusals.
     pub reject: Vec<Receiver>,
-    /// Another process that tells receivers of its own.
+    /// Another process that sends alerts to its own receivers.
     pub remote: Option<Remote>,
-    /// The file that gets what could not be told.
+    /// The file for undeliverable alerts.
     pub dead_letters: Option<PathBuf>,
 }
 
-/// The process with the role `alerting`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
-    /// Its address.
     pub url: String,
-    /// Whom we trust and who we are.
+    /// Trusted authorities and our own certificate.
     pub files: Files,
-    /// Nothing is admitted, or refused, unless it was told.
+    /// Whether a review waits for the alert, and is refused if it fails.
     pub blocking: bool,
     /// Longest time of one attempt.
     pub timeout: Duration,
-    /// Alerts that may wait.
     pub queue: usize,
 }
 
-/// Where alerts of other processes are taken.
+/// The listener for alerts of other processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alerting(pub Listen);
 
@@ -98,55 +93,49 @@ impl Section for Alerting {
     }
 }
 
-/// A receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receiver {
-    /// What messages and numbers call it.
+    /// Its name in messages and metrics.
     pub name: String,
-    /// What is sent.
+    /// The template of its alerts.
     pub template: Template,
-    /// Where to.
+    /// Its address.
     pub url: Secret,
-    /// The authorities that it is trusted by, instead of the system's.
+    /// The authorities that it is verified with, instead of the system's.
     pub ca_file: Option<PathBuf>,
-    /// How urgent it is.
     pub priority: u32,
-    /// Further headers.
     pub headers: Vec<(String, Secret)>,
-    /// Keys that are put over those of the template.
+    /// Keys that replace those of the template.
     pub payload: Map<String, Value>,
-    /// Nothing is admitted, or refused, unless it was told.
+    /// Whether a review waits for the alert, and is refused if it fails.
     pub blocking: bool,
     /// Longest time of one attempt.
     pub timeout: Duration,
-    /// Attempts.
     pub attempts: u32,
-    /// Alerts that may wait.
     pub queue: usize,
-    /// Alerts about the same images within this time are one, with a count.
+    /// Alerts about the same images within this time count as one, with a count.
     pub collapse: Option<Duration>,
 }
 
-/// What is sent.
+/// The kinds of templates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Template {
-    /// One that is built in, by its name.
+    /// A built-in one, by its name.
     Shipped(&'static str),
-    /// One's own, and the markup that its receiver reads.
+    /// The user's own file, and the markup that its receiver reads.
     File(PathBuf, Markup),
 }
 
-/// A text that may have to be kept from others.
+/// A text that may be secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Secret {
-    /// As it is written.
+    /// The text in the configuration.
     Text(String),
-    /// What a file has, without the newline at its end.
+    /// The content of a file, without the newline at its end.
     File(PathBuf),
 }
 
 impl Secret {
-    /// The text.
     pub fn read(&self) -> Result<String, String> {
         match self {
             Self::Text(text) => Ok(text.clone()),
@@ -312,7 +301,7 @@ fn receiver(check: &Checker<'_>, key: &str, stream: &str, at: usize, raw: RawRec
     })
 }
 
-/// What others on the way would read of secrets that are kept in files, if anything.
+/// The secrets from files that third parties on the network could read, if any.
 pub fn shown_to_others(address: &str, url: &Secret, headers: &[(String, Secret)]) -> Option<&'static str> {
     let uri = address.parse::<Uri>().ok()?;
     let from_file = |secret: &Secret| matches!(secret, Secret::File(_));
@@ -325,7 +314,7 @@ pub fn shown_to_others(address: &str, url: &Secret, headers: &[(String, Secret)]
     }
 }
 
-/// Scheme, authority and path of where alerts are sent.
+/// Scheme, authority and path of a receiver's address.
 pub fn address(text: &str) -> Result<Uri, String> {
     let remedy = "write it as https://host/path";
     let uri: Uri = text.parse().map_err(|error| format!("is no URL ({error}): {remedy}"))?;

@@ -1,4 +1,4 @@
-//! Dead letters: what could not be told, as lines of JSON in a file that does not grow without end.
+//! Dead letters: undeliverable alerts as JSON lines in a file of limited size.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,30 +10,28 @@ use tokio::sync::Semaphore;
 
 use crate::metrics::Metrics;
 
-/// Largest file: some thousand alerts, enough to see what happened and to send it again.
+/// Largest file: some thousand alerts, enough to see the events and to send them again.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Letters that are written behind the back of full queues at one time, in bytes of their alerts; more are only counted. An alert is there
-/// four times over while it becomes a line: as it came, as a body, as its values, and as text.
+/// Most bytes of alerts from full queues that are written in the background at one time; further ones are only counted.
+/// An alert is in memory four times while it becomes a line: as received, as a body, as its values, and as text.
 const BURIALS_BYTES_MAX: usize = 512 << 10;
 
-/// The file, if there is one.
 #[derive(Debug)]
 pub struct DeadLetters {
     path: Option<PathBuf>,
     metrics: Arc<Metrics>,
-    /// One line at a time.
     line: Mutex<()>,
     burials: Arc<Semaphore>,
 }
 
 impl DeadLetters {
-    /// Letters go to the file at `path`, which is made when it is needed.
+    /// Letters go to the file at `path`, which is made at the first one.
     pub fn new(path: Option<PathBuf>, metrics: Arc<Metrics>) -> Self {
         Self { path, metrics, line: Mutex::new(()), burials: Arc::new(Semaphore::new(BURIALS_BYTES_MAX)) }
     }
 
-    /// Has `bury` keep what a full queue does not take, an alert of `bytes`, while nobody waits. A burst shall not become as many tasks behind
-    /// a slow disk: beyond the bound it is counted as lost. Must be called inside of a runtime.
+    /// Runs `bury` in the background for an alert of `bytes` from a full queue. A burst must not become as many tasks
+    /// behind a slow disk: beyond the limit it is counted as lost. Must be called inside a runtime.
     pub fn behind<F: Future<Output = ()> + Send + 'static>(&self, bytes: usize, bury: impl FnOnce() -> F) {
         let place = u32::try_from(bytes).ok();
         let place = place.and_then(|bytes| Arc::clone(&self.burials).try_acquire_many_owned(bytes).ok());
@@ -48,7 +46,7 @@ impl DeadLetters {
         }));
     }
 
-    /// Keeps what `receiver` was not told, and why.
+    /// Writes the alert that `receiver` did not get, and the reason.
     pub async fn keep(self: &Arc<Self>, receiver: &str, why: &str, body: &str) {
         let Some(path) = self.path.clone() else {
             self.metrics.lost.inc();
@@ -66,7 +64,7 @@ impl DeadLetters {
             }
             file.write_all(line.as_bytes())
         };
-        // A disk that hangs holds no thread that answers reviews.
+        // A disk that hangs must not block a thread that answers reviews.
         if let Err(error) = tokio::task::spawn_blocking(write).await.unwrap_or(Ok(())) {
             self.metrics.lost.inc();
             tracing::warn!(name: service_core::logs::names::LETTER_LOST, receiver, error = %error, "a dead letter was lost");
@@ -74,7 +72,8 @@ impl DeadLetters {
     }
 }
 
-/// The file, which is its owner's alone where it is made: bodies have what was put into headers and payloads, and names of all namespaces.
+/// Opens the file. Only its owner can read a new one: bodies contain the values of headers and payloads, and names of
+/// all namespaces.
 fn open(path: &Path) -> std::io::Result<std::fs::File> {
     let mut options = std::fs::OpenOptions::new();
     options.create(true).append(true);

@@ -1,8 +1,8 @@
-//! Alerts: who is told what became of reviews, and how it is written to them.
+//! Alerts: the receivers of the outcomes of reviews, and the form of the messages.
 //!
-//! Owns receivers: their templates, queues, retries, and what could not be told (dead letters). A receiver that is slow or gone delays
-//! nobody, but where its rule says that nothing is admitted unless it was told. What is told is decided by whoever has an
-//! [`service_core::alert::AlertSink`]: dry runs are told to nobody.
+//! This crate owns receivers: their templates, queues and retries, and undeliverable alerts (dead letters). A slow or
+//! absent receiver delays no review, unless its setting makes reviews wait for it. The user of a
+//! [`service_core::alert::AlertSink`] chooses the alerts: dry runs cause none.
 
 mod collapse;
 pub mod config;
@@ -38,15 +38,15 @@ pub use template::TemplateError;
 pub struct Desk {
     admit: Vec<Arc<Receiver>>,
     reject: Vec<Arc<Receiver>>,
-    /// Another process that tells receivers.
+    /// Another process that sends to its own receivers.
     remote: Option<Arc<Remote>>,
     /// Memory of alerts that reviews wait for.
     waited_for: Arc<Semaphore>,
 }
 
-/// Memory of alerts that reviews wait for, in bytes. Others wait for it, until their deadline.
+/// Memory of alerts that reviews wait for, in bytes. Further alerts wait for it, until their deadline.
 const WAITED_FOR_BYTES_MAX: usize = 2 << 20;
-/// How often such an alert is there while it is sent: as it came, as values, as text, and as the body of a request.
+/// Copies of such an alert in memory while it is sent: as received, as values, as text, and as the body of a request.
 const WAITED_FOR_COPIES: usize = 4;
 
 /// Why the receivers of a configuration cannot be used.
@@ -58,7 +58,7 @@ pub struct OpenError {
 }
 
 impl Desk {
-    /// Reads what the files of `settings` say and begins to wait for alerts. Must be called inside of a runtime.
+    /// Reads the files of `settings` and begins to wait for alerts. Must be called inside a runtime.
     pub fn open(settings: &Alerts, registry: &mut Registry) -> Result<Arc<Self>, OpenError> {
         let metrics = Metrics::register(registry);
         let dead = Arc::new(DeadLetters::new(settings.dead_letters.clone(), Arc::clone(&metrics)));

@@ -1,27 +1,26 @@
-//! Markup of chats: how a text is written so that it is shown as it is.
+//! The markup of chats, and its escaping, so that a text is shown as it is.
 //!
-//! Names of images, objects and users are written by anybody. Unescaped they call a channel or show one address and lead to another. Each
-//! template has one markup, and all that is filled into it is escaped. Pure.
+//! Anybody can choose names of images, objects and users. Unescaped they could call a channel, or show one address and
+//! lead to another. Each template has one markup, and every value in it is escaped. Pure.
 
 use serde::Deserialize;
 
-/// The markup of a template.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Markup {
-    /// None: what is between the quotes is shown.
+    /// None: the text between the quotes is shown.
     #[default]
     Plain,
     /// Slack's mrkdwn: `<!channel>`, `<https://…|text>`.
     Slack,
-    /// Markdown and HTML, as cards of Teams have them: `[text](https://…)`, `<a href=…>`.
+    /// Markdown and HTML, as in cards of Teams: `[text](https://…)`, `<a href=…>`.
     Teams,
     /// Keybase: `*bold*`, `@here`.
     Keybase,
 }
 
 impl Markup {
-    /// `text` so that none of it is markup.
+    /// `text`, escaped so that none of it is markup.
     pub fn escaped(self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut before = ' ';
@@ -34,7 +33,7 @@ impl Markup {
                 | (Self::Keybase, '\\' | '`' | '*' | '_' | '~' | '>') => {
                     out.extend(['\\', char]);
                 }
-                // The at sign of a digest stands behind a name and mentions nobody.
+                // The at sign of a digest follows a name and mentions nobody.
                 (Self::Keybase, '@') if !before.is_alphanumeric() => out.extend([char, '\u{200b}']),
                 _ => out.push(char),
             }

@@ -1,4 +1,4 @@
-//! What alerting counts.
+//! The metrics of alerting.
 
 use std::sync::Arc;
 
@@ -15,18 +15,16 @@ pub struct Labels {
     outcome: &'static str,
 }
 
-/// The counters.
 #[derive(Debug, Default)]
 pub struct Metrics {
     alerts: Family<Labels, Counter>,
-    /// Alerts that wait.
     pub waiting: Gauge,
-    /// Dead letters that no file took.
+    /// Dead letters that could not be written to a file.
     pub lost: Counter,
 }
 
 impl Metrics {
-    /// Counters at zero, under the name and the prefix `longhaul_alerts`.
+    /// Registers counters at zero, under the name and the prefix `longhaul_alerts`.
     pub fn register(registry: &mut Registry) -> Arc<Self> {
         let metrics = Self::default();
         registry.register("longhaul_alerts", "Alerts by receiver and what became of them", metrics.alerts.clone());

@@ -1,6 +1,6 @@
-//! Alerts that wait, in their order, for the task that tells them.
+//! The queue of alerts: they wait in their order for the task that sends them.
 //!
-//! Owns how many there may be and how much they may hold, what becomes of those that find no place, and the end of the task.
+//! This module owns its limits on number and bytes, the handling of alerts that find no place, and the end of the task.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,33 +15,30 @@ use tokio::time::{Instant, timeout_at};
 use crate::dead::DeadLetters;
 use crate::metrics::Metrics;
 
-/// Memory of what waits for all receivers of a process: a sixteenth of the shipped limit of 64 MiB, and the alerts of some thousand Pods.
+/// Memory of waiting alerts for all receivers of a process: a sixteenth of the shipped limit of 64 MiB, and the alerts
+/// of some thousand Pods.
 const ALL_BYTES_MAX: usize = 4 << 20;
 
-/// How much may wait.
+/// The limits of a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Alerts.
     pub places: usize,
-    /// Bytes of them.
     pub bytes: usize,
 }
 
-/// The memory of each of so many queues. They share nothing: a receiver that hangs takes no place of another.
+/// The memory of each of this many queues. They share nothing: a receiver that hangs takes no place of another.
 pub fn share_bytes(queues: usize) -> usize {
     ALL_BYTES_MAX / queues.max(1)
 }
 
-/// An alert that waits, with its part of the queue's memory.
+/// A waiting alert, with its part of the queue's memory.
 pub struct Waiting {
-    /// The alert.
     pub alert: Arc<Alert>,
     _bytes: OwnedSemaphorePermit,
 }
 
-/// A queue and its task.
 pub struct Queue {
-    /// Whose it is, in numbers and letters.
+    /// Its receiver's name in metrics and dead letters.
     name: String,
     entrance: Mutex<Option<mpsc::Sender<Waiting>>>,
     free: Arc<Semaphore>,
@@ -51,7 +48,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// For as much as `bounds` says; `run` is the task, which ends when nothing waits any more and nothing can come.
+    /// A queue with the limits of `bounds`; `run` is the task, which ends when the queue is empty and closed.
     pub fn begin<F>(
         name: &str,
         bounds: Bounds,
@@ -68,7 +65,7 @@ impl Queue {
         Self { name: name.to_owned(), entrance: Mutex::new(Some(entrance)), free, task, metrics, dead }
     }
 
-    /// Lets an alert wait for its turn; nobody waits with it. One that finds no place is handed to `bury`, behind everybody's back.
+    /// Queues an alert without waiting. One that finds no place is passed to `bury`, in the background.
     pub fn put<F>(&self, alert: Arc<Alert>, bury: impl FnOnce(Arc<Alert>, &'static str) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -92,7 +89,7 @@ impl Queue {
         self.dead.behind(bytes, || bury(alert, why));
     }
 
-    /// Lets nothing in any more, and gives the task until `deadline` for what waits.
+    /// Closes the queue, and gives the task until `deadline` for the waiting alerts.
     pub async fn stop(&self, deadline: Instant) {
         drop(self.entrance.lock().take());
         let task = self.task.lock().take();

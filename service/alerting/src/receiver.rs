@@ -1,4 +1,4 @@
-//! A receiver: its queue, the task that tells it one alert after the other, and what it is told.
+//! A receiver: its queue, the task that sends one alert after the other, and the message.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,16 +17,15 @@ use crate::template::{Template, shipped};
 
 /// Largest template; each alert is a copy of it.
 const TEMPLATE_BYTES_MAX: u64 = 256 << 10;
-/// Bytes of the names of images in a text: chats take some thousand characters.
+/// Most bytes of the names of images in a text: chats accept some thousand characters.
 const IMAGES_BYTES_MAX: usize = 4000;
 
-/// A receiver that waits for alerts.
 pub struct Receiver {
     work: Arc<Work>,
     queue: Queue,
 }
 
-/// What the task and blocking callers share.
+/// The parts that the task and blocking callers share.
 struct Work {
     settings: config::Receiver,
     cluster: String,
@@ -38,7 +37,7 @@ struct Work {
 }
 
 impl Receiver {
-    /// Reads its files, and begins to wait. What waits holds `bytes` at most.
+    /// Reads its files, and begins to wait. Waiting alerts hold `bytes` at most.
     pub fn begin(
         settings: &config::Receiver,
         cluster: &str,
@@ -65,7 +64,7 @@ impl Receiver {
         let (settings, cluster) = (settings.clone(), cluster.to_owned());
         let work = Arc::new(Work { settings, cluster, pod, template, sender, metrics, dead });
         let (settings, both) = (&work.settings, (&work.metrics, &work.dead));
-        // A burst that is collapsed is remembered beside the queue: half of it for each.
+        // Collapsed bursts are remembered next to the queue: half of the memory for each.
         let remembered = if settings.collapse.is_some() { bytes / 2 } else { 0 };
         let bounds = Bounds { places: settings.queue, bytes: bytes - remembered };
         let run = |waiting| Arc::clone(&work).tell_all(waiting, remembered);
@@ -73,32 +72,31 @@ impl Receiver {
         Ok(Arc::new(Self { work, queue }))
     }
 
-    /// Whether nothing is decided unless it was told.
+    /// Whether reviews wait for its alerts.
     pub fn is_blocking(&self) -> bool {
         self.work.settings.blocking
     }
 
-    /// Lets an alert wait for its turn; nobody waits with it.
+    /// Queues an alert without waiting.
     pub fn enqueue(&self, alert: Arc<Alert>) {
         let work = Arc::clone(&self.work);
         self.queue.put(alert, |alert, why| async move { work.bury(&alert, why).await });
     }
 
-    /// Tells an alert now.
     pub async fn tell(&self, alert: &Arc<Alert>, deadline: Instant) -> Result<(), String> {
         let told = timeout_at(deadline, self.work.tell(alert, 0, Some(deadline))).await;
         let told = told.unwrap_or_else(|_| Err("no answer before the deadline of the review".into()));
         told.map_err(|why| format!("the alert could not be sent to {}: {why}", self.work.settings.name))
     }
 
-    /// Tells what waits until `deadline`.
+    /// Sends the waiting alerts until `deadline`.
     pub async fn stop(&self, deadline: Instant) {
         self.queue.stop(deadline).await;
     }
 }
 
 impl Work {
-    /// The task: one alert after the other, in their order.
+    /// The task: sends one alert after the other, in their order.
     async fn tell_all(self: Arc<Self>, mut waiting: mpsc::Receiver<Waiting>, remembered: usize) {
         let mut collapse = self.settings.collapse.map(|window| Collapse::new(window, remembered));
         loop {
@@ -127,7 +125,7 @@ impl Work {
                 }
             }
         }
-        // Bursts that had not ended are told as far as they came.
+        // Bursts that have not ended are sent with their present count.
         if let Some(mut collapse) = collapse {
             let end = Instant::now() + self.settings.collapse.unwrap_or_default();
             for (alert, more) in collapse.ended(end) {
@@ -160,7 +158,7 @@ impl Work {
         }
     }
 
-    /// What is sent about `alert`, after which `more` of the same came.
+    /// The message about `alert`, after which `more` of the same came.
     fn body(&self, alert: &Alert, more: u64) -> Result<Option<String>, String> {
         let mut message = alert.message.clone();
         if more > 0 {

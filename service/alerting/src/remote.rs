@@ -1,7 +1,7 @@
-//! Another process that tells receivers: alerts are brought there, in their order, some at one time.
+//! Another process that sends alerts to its receivers: alerts are passed to it in their order, several in one call.
 //!
-//! Owns the queue in front of it. A process that is gone delays nobody, unless nothing is decided without it; what it could not be
-//! brought becomes a dead letter here.
+//! This module owns the queue in front of it. If that process is away, it delays no review, unless reviews must wait
+//! for it; undelivered alerts become dead letters here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,20 +25,20 @@ use crate::dead::DeadLetters;
 use crate::metrics::Metrics;
 use crate::queue::{Bounds, Queue, Waiting};
 
-/// What numbers and letters call it.
+/// Its name in metrics and dead letters.
 const NAME: &str = "alerting";
-/// How often alerts are brought at most.
+/// Most attempts to pass alerts on.
 const ATTEMPTS: u32 = 3;
 /// Wait before the second attempt, doubled each time and drawn at random.
 const RETRY_BASE: Duration = Duration::from_millis(200);
 /// Calls at one time: those of reviews that wait for it.
 const OPEN_MAX: usize = 64;
-/// Alerts that are brought at one time, in bytes: a call is there once more as JSON, and a small one is taken where a large one is refused.
+/// Most bytes of alerts in one call: they are in memory once more as JSON, and a small call is accepted where a large
+/// one is refused.
 const CALL_BYTES_MAX: usize = 256 << 10;
-/// Largest answer: a number.
 const ANSWER_BYTES_MAX: usize = 4 << 10;
 
-/// The way to the other process.
+/// The connection to the other process.
 pub struct Remote {
     work: Arc<Work>,
     queue: Queue,
@@ -52,7 +52,7 @@ struct Work {
 }
 
 impl Remote {
-    /// Reads its files, and begins to wait. What waits holds `bytes` at most.
+    /// Reads its files, and begins to wait. Waiting alerts hold `bytes` at most.
     pub fn begin(
         settings: &config::Remote,
         bytes: usize,
@@ -76,18 +76,17 @@ impl Remote {
         Ok(Arc::new(Self { work, queue }))
     }
 
-    /// Whether nothing is decided unless it was told.
+    /// Whether reviews wait for its alerts.
     pub fn is_blocking(&self) -> bool {
         self.work.settings.blocking
     }
 
-    /// Lets an alert wait for its turn; nobody waits with it.
+    /// Queues an alert without waiting.
     pub fn enqueue(&self, alert: Arc<Alert>) {
         let work = Arc::clone(&self.work);
         self.queue.put(alert, |alert, why| async move { work.bury(&alert, why).await });
     }
 
-    /// Brings an alert now.
     pub async fn tell(&self, alert: &Arc<Alert>, deadline: Instant) -> Result<(), String> {
         let brought = self.work.bring(&[&**alert], deadline).await;
         self.work.metrics.count(NAME, if brought.is_ok() { "sent" } else { "failed" });
@@ -99,7 +98,7 @@ impl Remote {
         })
     }
 
-    /// Brings what waits until `deadline`.
+    /// Passes the waiting alerts on until `deadline`.
     pub async fn stop(&self, deadline: Instant) {
         self.queue.stop(deadline).await;
     }

@@ -1,4 +1,4 @@
-//! The role: alerts of other processes are taken, and told to the receivers of this one.
+//! The alerting role: accepts alerts of other processes, and sends them to the receivers of this one.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ const ABOUT: About = About {
     always: false,
 };
 
-/// Other processes bring alerts.
+/// The role that accepts alerts of other processes.
 #[derive(Debug)]
 pub struct Telling;
 
@@ -56,7 +56,7 @@ impl Role for Telling {
     }
 }
 
-/// Tells `0` of what is brought.
+/// Passes received alerts to `0`.
 struct Paths(Arc<dyn AlertSink>);
 
 impl Desk for Paths {
@@ -88,7 +88,7 @@ impl Desk for Paths {
             for alert in brought.alerts {
                 failed = failed.or(self.0.tell(alert, deadline).await.err());
             }
-            // Not a failure of this process: bringing them again would tell the others twice.
+            // This is no failure of this process: a repetition would send the alerts to the other receivers twice.
             if let Some(why) = failed {
                 return Err(Refusal::new(StatusCode::FAILED_DEPENDENCY, why));
             }

@@ -1,4 +1,4 @@
-//! One alert over HTTP: attempts, waits between them, and what counts as told.
+//! The sending of one alert over HTTP: attempts, waits between them, and the meaning of answers.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::config::{self, Secret};
 
 /// Wait before the second attempt, doubled each time and drawn at random.
 const RETRY_BASE: Duration = Duration::from_millis(200);
-/// Longest wait that a receiver may ask for.
+/// Longest wait that a receiver may request.
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// Answers are not read beyond this; receivers answer with a word.
+/// Most bytes of an answer that are read; receivers answer with a word.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Requests of blocking receivers at one time; the others have one.
 const OPEN_MAX: usize = 16;
 
-/// The way to a receiver.
+/// The connection to a receiver.
 pub struct Sender {
     client: Client,
     path: String,
@@ -29,16 +29,16 @@ pub struct Sender {
     attempts: u32,
 }
 
-/// What one attempt brought.
+/// The outcome of one attempt.
 enum Attempt {
     Told,
-    /// Trying again may help, after so long.
+    /// A repetition may help, after this time.
     Later(String, Option<Duration>),
     Never(String),
 }
 
 impl Sender {
-    /// Reads what files say; connects to nobody.
+    /// Reads the files of the settings; makes no connection.
     pub fn new(settings: &config::Receiver) -> Result<Self, String> {
         let address = settings.url.read()?;
         let uri = config::address(&address)?;
@@ -56,7 +56,7 @@ impl Sender {
         Ok(Self { client, path, headers, timeout: settings.timeout, attempts: settings.attempts })
     }
 
-    /// Sends `body`, and again while that may help and there is time.
+    /// Sends `body`, with repetitions while they may help and there is time.
     pub async fn send(&self, body: &str, deadline: Option<Instant>) -> Result<(), String> {
         let mut failed = String::new();
         for attempt in 0..self.attempts {

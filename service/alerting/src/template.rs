@@ -1,7 +1,7 @@
-//! Templates: a JSON text with places such as `{{ alert_message }}`.
+//! Templates: JSON texts with places such as `{{ alert_message }}`.
 //!
-//! Owns which places there are, and the templates that are built in. Values are escaped, so that nothing that somebody writes into an
-//! object can add a field to an alert, or markup to a chat. Pure.
+//! This module owns the list of places, and the built-in templates. Values are escaped, so that no text in an object
+//! can add a field to an alert, or markup to a chat. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::markup::Markup;
 
-/// What a place of a template may be called.
+/// The names of places in a template.
 pub const NAMES: [&str; 11] = [
     "alert_message",
     "priority",
@@ -21,11 +21,11 @@ pub const NAMES: [&str; 11] = [
     "request_id",
     "timestamp",
     "pod_id",
-    // As Connaisseur's templates have it.
+    // The name in Connaisseur's templates.
     "connaisseur_pod_id",
 ];
 
-/// The templates that are built in.
+/// The built-in templates.
 pub fn shipped() -> impl Iterator<Item = (&'static str, Markup, &'static str)> {
     [
         ("slack", Markup::Slack, include_str!("templates/slack.json")),
@@ -38,29 +38,27 @@ pub fn shipped() -> impl Iterator<Item = (&'static str, Markup, &'static str)> {
     .into_iter()
 }
 
-/// A template that cannot be used.
+/// Why a template is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// A name that nobody knows.
+    /// The name of a place is unknown.
     #[error("line {line}: there is no `{name}`: the places are {}", NAMES.join(", "))]
     Unknown {
-        /// From 1.
+        /// Counted from 1.
         line: usize,
-        /// What stands there.
         name: String,
     },
-    /// `{{` alone.
+    /// A `{{` without its end.
     #[error("line {line}: `{{{{` without `}}}}`")]
     Open {
-        /// From 1.
+        /// Counted from 1.
         line: usize,
     },
-    /// Not a JSON object when it is filled in.
+    /// The result of filling it in is no JSON object.
     #[error("filled in it is no JSON object: {0}")]
     Json(String),
 }
 
-/// A template that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     /// Text, and the place after it.
@@ -69,7 +67,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// Reads a template, whose values are escaped for `markup`, and tries it.
+    /// Reads a template, whose values are escaped for `markup`, and fills it in once as a test.
     pub fn parse(text: &str, markup: Markup) -> Result<Self, TemplateError> {
         let (mut parts, mut rest, mut line) = (Vec::new(), text, 1);
         while let Some((before, after)) = rest.split_once("{{") {
@@ -89,7 +87,7 @@ impl Template {
         Ok(template)
     }
 
-    /// The JSON with `values` in their places and `payload` over its keys; none of a template that is empty.
+    /// The JSON with `values` in their places and `payload` over its keys; `None` for an empty template.
     pub fn fill(
         &self,
         values: &BTreeMap<&str, String>,

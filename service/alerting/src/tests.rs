@@ -1,4 +1,4 @@
-//! Receivers that are well, slow, failing, never answering, and gone, as wiremock plays them.
+//! Tests with receivers that work, are slow, fail, never answer, or are gone, played by wiremock.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,7 +36,7 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(10)
 }
 
-/// What a receiver got, in its order.
+/// The alerts that a receiver got, in their order.
 async fn got(server: &MockServer) -> Vec<Value> {
     let requests = server.received_requests().await.unwrap();
     requests.iter().map(|request| serde_json::from_slice(&request.body).unwrap()).collect()
@@ -78,7 +78,7 @@ async fn each_stream_tells_its_receivers_in_order_with_headers_and_payload() {
     assert_eq!(told[0]["details"]["cluster"], "prod");
 }
 
-/// Fails so often, then answers.
+/// Fails this many times, then answers.
 struct Failing(AtomicUsize, ResponseTemplate);
 
 impl Respond for Failing {
@@ -164,7 +164,8 @@ async fn endless(head: &'static str, piece: &'static str) -> std::net::SocketAdd
     address
 }
 
-/// Whatever a receiver does instead of answering, it holds a review no longer than its deadline and the process no longer than its time.
+/// For any misbehaviour of a receiver, a review waits at most until its deadline, and the process at most its time
+/// limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_without_end_is_no_answer() {
     for (head, piece) in [
@@ -192,7 +193,7 @@ async fn an_answer_without_end_is_no_answer() {
     }
 }
 
-/// However large they are, the alerts that wait for a receiver hold no more than its part.
+/// For any size of alerts, those that wait for a receiver hold no more than its part of the memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_has_a_bound_in_bytes() {
     let server = MockServer::start().await;

@@ -1,6 +1,6 @@
-//! What a validator answers, and everything that can be wrong with it: a sentence each.
+//! The answer of a validator, and everything that can be wrong with it, one sentence each.
 //!
-//! Pure. An answer that breaks the contract says nothing about the image: whoever asked cannot tell.
+//! Pure. An answer that breaks the contract says nothing about the image: the result is unknown.
 
 use http::StatusCode;
 use serde::Deserialize;
@@ -22,69 +22,60 @@ pub const CLASSES: [&str; 11] = [
 ];
 /// Most signers of an answer; an audit log shows eight.
 const SIGNERS_MAX: usize = 64;
-/// Bytes of a text of somebody else in a sentence of ours.
+/// Most bytes of a foreign text in our messages.
 const SHOWN_BYTES_MAX: usize = 200;
 
-/// What is wrong with an answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Breach {
-    /// Not a success.
+    /// The status is not success.
     #[error("it answered {status}{}", said(text))]
     Status {
-        /// The status.
         status: StatusCode,
-        /// What it says about that.
+        /// The text of the answer.
         text: String,
     },
-    /// Not JSON, or not that JSON.
+    /// The answer is not JSON, or has another shape.
     #[error("its answer is {what} at line {line}, column {column}: the contract is in docs/contract.md")]
     Shape {
-        /// In which way.
+        /// The kind of error.
         what: &'static str,
-        /// From 1.
+        /// Counted from 1.
         line: usize,
-        /// From 1.
+        /// Counted from 1.
         column: usize,
     },
-    /// Another version.
+    /// The answer has another version.
     #[error(
         "it speaks version {theirs} of the contract, and this program version {CONTRACT}: bring both to one release"
     )]
-    Version {
-        /// Theirs.
-        theirs: u32,
-    },
-    /// About something else.
+    Version { theirs: u32 },
+    /// The answer is about another image.
     #[error("its answer is about another image ({}): nothing of it counts", shown(theirs))]
     OtherImage {
-        /// The digest that it names.
+        /// The digest in the answer.
         theirs: String,
     },
-    /// A class that nobody knows here.
+    /// The class is not in the list.
     #[error("it answers `{}`, which is no class of this program: verified, {}", shown(theirs), CLASSES.join(", "))]
-    UnknownClass {
-        /// The class.
-        theirs: String,
-    },
-    /// Too many signers.
+    UnknownClass { theirs: String },
     #[error("it names more than {SIGNERS_MAX} signers")]
     Crowd,
-    /// What whoever knows the form says.
+    /// An error in the provider's own form.
     #[error("{0}")]
     Other(String),
-    /// Verified, and nobody has signed it.
+    /// The verdict is verified, and there is no signer.
     #[error("it answers `verified` and names no signer: who approves says for whom")]
     NoSigner,
-    /// Verified, and nobody was asked.
+    /// The verdict is verified, and the registry was not asked.
     #[error("it answers `verified` and that nobody was asked (unasked): one of them is wrong")]
     Unasked,
-    /// Without a generation nobody knows how long it may be remembered.
+    /// Without a generation, nothing says how long the answer may be remembered.
     #[error("it names no generation of its trust: nobody could tell when its answers are out of date")]
     NoGeneration,
 }
 
 impl Breach {
-    /// Whether the question itself was refused, and another time would not help.
+    /// Whether the question itself was refused, so that a repetition would not help.
     pub fn is_of_question(&self) -> bool {
         let again = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
         matches!(self, Self::Status { status, .. } if status.is_client_error() && !again.contains(status))
@@ -117,7 +108,7 @@ pub fn ruling(status: StatusCode, body: &[u8], digest: &str) -> Result<Ruling, B
     Ok(ruling)
 }
 
-/// Refuses an approval that says itself that it is none.
+/// Refuses an approval that contradicts itself.
 pub fn consistent(ruling: &Ruling) -> Result<(), Breach> {
     if ruling.verdict != VERIFIED {
         Ok(())
@@ -130,7 +121,7 @@ pub fn consistent(ruling: &Ruling) -> Result<(), Breach> {
     }
 }
 
-/// Who answers, by `body`.
+/// The self-description in `body`.
 pub fn about(status: StatusCode, body: &[u8]) -> Result<About, Breach> {
     success(status, body)?;
     let about: About = read(body)?;
@@ -138,7 +129,7 @@ pub fn about(status: StatusCode, body: &[u8]) -> Result<About, Breach> {
     if about.generation.is_empty() { Err(Breach::NoGeneration) } else { Ok(about) }
 }
 
-/// An error unless it is a success.
+/// An error unless the status is success.
 pub fn success(status: StatusCode, body: &[u8]) -> Result<(), Breach> {
     if status == StatusCode::OK {
         return Ok(());
@@ -147,7 +138,7 @@ pub fn success(status: StatusCode, body: &[u8]) -> Result<(), Breach> {
     Err(Breach::Status { status, text })
 }
 
-/// JSON of some shape. The words of the library are not shown: they may hold what was sent.
+/// Reads JSON of some shape. The library's messages are not shown: they may hold the sent text.
 pub fn read<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, Breach> {
     serde_json::from_slice(body).map_err(|error| {
         let what = if error.is_data() { "not the fields of the contract" } else { "no JSON" };
@@ -163,7 +154,7 @@ fn said(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {}", shown(text)) }
 }
 
-/// A text from outside on one line, cut.
+/// An outside text on one line, cut.
 fn shown(text: &str) -> String {
     let mut end = text.len().min(SHOWN_BYTES_MAX);
     while !text.is_char_boundary(end) {
@@ -182,7 +173,7 @@ mod tests {
         ruling(StatusCode::OK, value.to_string().as_bytes(), "sha256:a").map_err(|breach| breach.to_string())
     }
 
-    /// Whatever is wrong with an answer is a sentence of its own, and none counts.
+    /// Every fault of an answer has a sentence of its own, and no such answer counts.
     #[test]
     fn each_breach_is_a_sentence() {
         assert_eq!(answer(|_| {}).unwrap().verdict, "unsigned");
@@ -221,7 +212,7 @@ mod tests {
         );
     }
 
-    /// The schema that is handed out says what is checked here, field by field.
+    /// The published schema agrees with the checks here, field by field.
     #[test]
     fn the_schema_has_these_fields_and_classes() {
         let schema: serde_json::Value =
@@ -246,7 +237,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever comes is a sentence or a ruling about the image that was asked, and no sentence has a character of control.
+        /// Any answer gives a sentence or a ruling about the requested image, and no sentence has a control character.
         #[test]
         fn any_answer_is_a_sentence_or_about_the_image(status in 100_u16..600, text in "\\PC*|[{}\":,a-z0-9\\[\\]]{0,200}", bytes: Vec<u8>) {
             let status = StatusCode::from_u16(status).unwrap();

@@ -1,7 +1,8 @@
-//! A call of another process from its head to its answer: path, method, size, deadline, shedding, and the line about a refusal.
+//! A call of another process from its head to its answer: path, method, size, deadline, shedding, and the log line
+//! about a refusal.
 //!
-//! Owns what these steps are for every role that is asked by others (their order is that of `service_core::edge::serve`). What is
-//! answered says the role, as a [`Desk`].
+//! This module implements these steps for every role that other processes call; `service_core::edge::serve` fixes their
+//! order. Each role answers as a [`Desk`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,72 +26,62 @@ use service_core::share::{Held, ReviewMemory, Stop};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-/// Kept back so that the answer arrives before the caller leaves: a twentieth, at most this.
+/// Reserve so that the answer arrives before the caller leaves: a twentieth, at most this.
 const MARGIN_MAX: Duration = Duration::from_millis(100);
-/// Seconds from a head to its answer: from a remembered verdict to a registry that hangs.
+/// Histogram edges in seconds from a head to its answer: from a cached verdict to a registry that hangs.
 const DURATION_EDGES_S: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
-/// Bytes of a reason in a line.
+/// Most bytes of a reason in a log line.
 const REASON_BYTES_MAX: usize = 256;
 
-/// A path, and what may be done there.
+/// A path, with its method.
 #[derive(Debug, Clone)]
 pub struct Route {
-    /// The method.
     pub method: Method,
-    /// The path.
     pub path: &'static str,
 }
 
-/// A call that is not answered with success.
+/// An answer other than success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// 4xx or 5xx.
     pub status: StatusCode,
-    /// A sentence for whoever called.
+    /// A sentence for the caller.
     pub text: String,
 }
 
 impl Refusal {
-    /// A refusal.
     pub fn new(status: StatusCode, text: impl Into<String>) -> Self {
         Self { status, text: text.into() }
     }
 
-    /// 400.
     pub fn bad(text: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, text)
     }
 }
 
-/// What a role answers.
+/// The answers of a role.
 pub trait Desk: Send + Sync + 'static {
-    /// The role, which is its section too.
+    /// The name of the role and of its section.
     fn name(&self) -> &'static str;
 
-    /// How the check of its listener is called.
+    /// The name of its listener's health check.
     fn listener(&self) -> &'static str;
 
-    /// The paths.
     fn routes(&self) -> &'static [Route];
 
-    /// JSON in answer to the route with that index, at the latest at `deadline`.
+    /// The JSON answer to the route with that index, by `deadline`.
     fn answer(&self, route: usize, body: Bytes, deadline: Instant) -> BoxFuture<'_, Result<Bytes, Refusal>>;
 }
 
 /// The limits of the calls of a role.
 #[derive(Debug, Clone)]
 pub struct Bounds {
-    /// Calls in work at one time.
     pub in_flight: usize,
-    /// Largest body, bytes.
     pub body_bytes: usize,
-    /// Memory of all bodies.
     pub memory: Arc<ReviewMemory>,
-    /// Longest time for a call.
     pub time: Duration,
 }
 
-/// The calls of a role.
+/// The calls of a role, with their limits and metrics.
 pub struct Internal<D> {
     desk: D,
     places: Semaphore,
@@ -114,7 +105,7 @@ struct ErrorBody<'a> {
 }
 
 impl<D: Desk> Internal<D> {
-    /// Counters at zero, under the prefix `longhaul_<role>`.
+    /// Registers counters at zero, under the prefix `longhaul_<role>`.
     pub fn new(bounds: Bounds, desk: D, registry: &mut Registry) -> Self {
         let sub = registry.sub_registry_with_prefix(format!("longhaul_{}", desk.name()));
         let (in_flight, requests) = (Gauge::default(), Family::default());
@@ -193,7 +184,7 @@ impl<D: Desk> Calls for Internal<D> {
         if head.method == Method::POST {
             let media_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
             let media_type = media_type.and_then(|value| value.split(';').next()).map(str::trim);
-            // Gatekeeper's client says nothing of its bodies.
+            // Gatekeeper's client sends no content type.
             if media_type.is_some_and(|media_type| !media_type.eq_ignore_ascii_case("application/json")) {
                 return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a body is application/json"));
             }
@@ -251,7 +242,7 @@ impl<D: Desk> Calls for Internal<D> {
     }
 }
 
-/// What is left of the caller's time, when it says so.
+/// The rest of the caller's time, if the query states it.
 fn asked_for(query: &str) -> Option<Duration> {
     let value = query.split('&').find_map(|pair| pair.strip_prefix("timeoutMs="))?;
     value.parse().ok().filter(|ms| *ms > 0).map(Duration::from_millis)

@@ -1,6 +1,8 @@
-//! Gatekeeper's external data, `externaldata.gatekeeper.sh/v1beta1`: the question with its keys, and the answer with an item for each.
+//! Gatekeeper's external data, `externaldata.gatekeeper.sh/v1beta1`: the question with its keys, and the answer with an
+//! item for each.
 //!
-//! Pure. Source: open-policy-agent/frameworks, `constraint/pkg/externaldata/{request,response}.go`; the kinds are checked there as here.
+//! Pure. Source: open-policy-agent/frameworks, `constraint/pkg/externaldata/{request,response}.go`; the kinds are
+//! checked there as here.
 
 use std::fmt;
 
@@ -10,102 +12,92 @@ use serde_json::{Map, Value};
 
 use crate::answer::{Breach, read};
 
-/// `apiVersion` of question and answer. Gatekeeper sends the one that its CRD is stored in; both have the same fields.
+/// `apiVersion` of question and answer. Gatekeeper sends the stored version of its CRD; both versions have the same
+/// fields.
 pub const API_VERSION: &str = "externaldata.gatekeeper.sh/v1beta1";
-/// The version before.
 const API_VERSION_ALPHA: &str = "externaldata.gatekeeper.sh/v1alpha1";
 /// Largest answer of a provider about one image.
 pub const ANSWER_BYTES_MAX: usize = 256 << 10;
 /// Most keys of one question: the images of a large object.
 pub const KEYS_MAX: usize = 128;
 
-/// What is asked.
+/// The question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderRequest {
-    /// [`API_VERSION`].
     #[serde(default)]
     pub api_version: String,
-    /// `ProviderRequest`.
     #[serde(default)]
     pub kind: String,
-    /// The keys.
     #[serde(default)]
     pub request: Request,
 }
 
-/// The keys that are asked about.
+/// The keys in a question.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
-    /// Images, here.
+    /// Here, the keys are images.
     #[serde(default)]
     pub keys: Vec<String>,
 }
 
-/// What is answered.
+/// The answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderResponse {
-    /// [`API_VERSION`].
     #[serde(default)]
     pub api_version: String,
-    /// `ProviderResponse`.
     #[serde(default)]
     pub kind: String,
-    /// The answers.
     #[serde(default)]
     pub response: Response,
 }
 
-/// The answers to the keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Response {
-    /// Whether asking again gives the same.
+    /// Whether a repetition gives the same answer.
     #[serde(default)]
     pub idempotent: bool,
     /// One for each key.
     #[serde(default)]
     pub items: Vec<Item>,
-    /// Why there is none.
+    /// Why there is no answer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub system_error: String,
 }
 
-/// The answer to one key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Item {
-    /// The key.
     #[serde(default)]
     pub key: String,
-    /// What is said of it; a key that is there twice is refused.
+    /// The result for the key; a key that occurs twice is refused.
     #[serde(default, deserialize_with = "unambiguous")]
     pub value: Value,
-    /// Why nothing is.
+    /// Why there is no result.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
 }
 
-/// What is wrong with an answer.
+/// Why an answer is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
-    /// As with any answer.
+    /// A fault that any answer can have.
     #[error(transparent)]
     Breach(#[from] Breach),
-    /// Another form.
+    /// The answer has another form.
     #[error("its answer is no ProviderResponse of {API_VERSION}")]
     Kind,
     /// The provider as a whole failed.
     #[error("the provider says: {0}")]
     System(String),
-    /// Answers, but none of them or several to what was asked.
+    /// The requested key has no item or several.
     #[error("it answers other keys than asked: {items} items, {fitting} of them for this image")]
     Keys {
-        /// Items.
         items: usize,
-        /// Those with the key that was asked.
+        /// Number of items with the requested key.
         fitting: usize,
     },
 }
@@ -177,19 +169,17 @@ impl<'de> Visitor<'de> for Unambiguous {
     }
 }
 
-/// The question about `keys`.
 pub fn question(keys: Vec<String>) -> ProviderRequest {
     let (api_version, kind) = (API_VERSION.to_owned(), "ProviderRequest".to_owned());
     ProviderRequest { api_version, kind, request: Request { keys } }
 }
 
-/// The answer with `items`.
 pub fn answer(items: Vec<Item>, system_error: String) -> ProviderResponse {
     let (api_version, kind) = (API_VERSION.to_owned(), "ProviderResponse".to_owned());
     ProviderResponse { api_version, kind, response: Response { idempotent: true, items, system_error } }
 }
 
-/// The question in `body`; an error is a sentence for whoever asked.
+/// The keys in the question `body`; an error is a sentence for the caller.
 pub fn read_question(body: &[u8]) -> Result<Vec<String>, String> {
     let question: ProviderRequest = read(body).map_err(|_| "the question is no ProviderRequest".to_owned())?;
     if ![API_VERSION, API_VERSION_ALPHA].contains(&&*question.api_version) || question.kind != "ProviderRequest" {
@@ -201,7 +191,7 @@ pub fn read_question(body: &[u8]) -> Result<Vec<String>, String> {
     Ok(question.request.keys)
 }
 
-/// The one item about `key` in an answer that was asked for nothing else.
+/// The one item about `key`, in an answer to a question with only this key.
 pub fn item(body: &[u8], key: &str) -> Result<(Item, bool), Wrong> {
     let ProviderResponse { api_version, kind, response } = read(body)?;
     if ![API_VERSION, API_VERSION_ALPHA].contains(&&*api_version) || kind != "ProviderResponse" {

@@ -1,6 +1,7 @@
-//! The kit that a validator in any language is held against: what the contract demands, one case each.
+//! The conformance kit for validators in any language: the demands of the contract, one case each.
 //!
-//! Owns the cases. Nothing is asked twice as a remedy: a case that fails says what was answered and what the contract has instead.
+//! This module owns the cases. No question is repeated to make a case pass: a failed case shows the answer and the
+//! contract's demand.
 
 use std::time::Duration;
 
@@ -15,41 +16,36 @@ use tokio::time::Instant;
 use crate::link::{Files, Link, LinkError};
 use crate::{ANSWER_BYTES_MAX, VALIDATE, answer, path};
 
-/// Questions at one time.
 const PARALLEL: usize = 20;
-/// A question that must be answered soon, and how much later an answer may be on a busy machine.
+/// Time limit of a question with a short deadline, and the tolerance for a busy machine.
 const SOON: Duration = Duration::from_millis(500);
 const SLACK: Duration = Duration::from_millis(500);
-/// Every other case.
+/// Time limit of every other case.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Larger than any question.
 const LARGE_BYTES: usize = 4 << 20;
 
-/// Who is checked, and with what.
+/// The validator to check, and the inputs of the cases.
 #[derive(Debug, Clone)]
 pub struct Subject {
-    /// Its address.
     pub url: String,
-    /// Whom we trust and who we are.
+    /// Trusted authorities and our own certificate.
     pub files: Files,
-    /// Which HTTP is spoken.
     pub protocol: Protocol,
-    /// The validator that is asked; the first that it names when absent.
+    /// The validator to ask; if absent, the first that the process names.
     pub validator: Option<String>,
-    /// An image that it can say something about.
+    /// An image that the validator can judge.
     pub image: service_core::judge::Subject,
-    /// What it must say of it; anything when absent.
+    /// The expected verdict; any if absent.
     pub verdict: Option<String>,
-    /// What the rule demands, as JSON.
+    /// The rule's demands, as JSON.
     pub demands: Option<Value>,
 }
 
-/// A case, and why it failed.
+/// A case, and its failure if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
-    /// What the contract demands.
     pub demand: &'static str,
-    /// Nothing when it holds.
+    /// `None` if the case passes.
     pub failed: Option<String>,
 }
 
@@ -59,7 +55,7 @@ struct Bench {
     validator: String,
 }
 
-/// Holds `subject` against every case.
+/// Checks `subject` with every case.
 pub async fn check(subject: Subject) -> Result<Vec<Case>, LinkError> {
     let link =
         Link::open(&subject.url, &subject.files, subject.protocol, Limits { open_max: PARALLEL, idle_max: PARALLEL })?;
@@ -189,10 +185,10 @@ impl Bench {
     async fn large(&self) -> Result<(), String> {
         let path = path(self.link.base(), VALIDATE, PATIENCE);
         let sent = self.send(Method::POST, path, vec![b' '; LARGE_BYTES], PATIENCE).await;
-        // Whoever refuses so much may hang up after it, and the next case must not meet that.
+        // A server that refuses so much may close the connection, and the next case must not meet that.
         self.link.client().forget_connections();
         match sent {
-            // It may hang up on what it does not want to read.
+            // The server may close the connection instead of reading on.
             Err(_) => self.about().await.map(drop),
             sent => Self::refused(sent, StatusCode::PAYLOAD_TOO_LARGE),
         }

@@ -1,7 +1,7 @@
-//! What processes of this service, and validators of others, say to each other: the contract (docs/contract.md).
+//! The contract between the processes of this service and foreign validators (docs/contract.md).
 //!
-//! Owns the forms on the wire and what is wrong with an answer, the pooled way to several instances, the listener of a role that is
-//! asked, and the kit that any validator can be held against. What a verdict means is known to nobody here.
+//! This crate owns the forms on the wire, the faults of an answer, the pooled connections to several instances, the
+//! listener of a role that other processes call, and the kit that checks any validator. It does not interpret verdicts.
 
 pub mod alerts;
 pub mod answer;
@@ -12,11 +12,11 @@ pub mod link;
 pub mod listen;
 pub mod pool;
 
-/// Where a validator is asked (POST), and says who it is (GET).
+/// The path of questions to a validator (POST) and of its self-description (GET).
 pub const VALIDATE: &str = "/internal/v1/validate";
-/// Where alerts are brought.
+/// The path that receives alerts.
 pub const ALERTS: &str = "/internal/v1/alerts";
-/// Where Gatekeeper asks.
+/// The path of Gatekeeper's questions.
 pub const EXTERNAL_DATA: &str = "/externaldata/v1beta1";
 /// Largest answer of a validator: signers of an audit log and a cause, many times over.
 pub const ANSWER_BYTES_MAX: usize = 64 << 10;

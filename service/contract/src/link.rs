@@ -1,6 +1,7 @@
-//! The way to one instance: its address, whom it must be vouched for by, and who we are, read again when the files change.
+//! The connection to one instance: its address, trusted authorities and our certificate, read again when the files
+//! change.
 //!
-//! Calls under way end on the connection that they began on. Files that cannot be used change nothing.
+//! Calls under way end on their first connection. Unusable files change nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,40 +18,23 @@ use sha2::{Digest as _, Sha256};
 /// The files of a client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Files {
-    /// PEM file of the authorities that vouch for the server; absent is those of the system.
+    /// PEM file of the authorities that certify the server; if absent, those of the system.
     pub ca: Option<PathBuf>,
     /// PEM files of our certificate and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// Why there is no way.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The address.
     #[error("`{url}` is no address: write https://host:port")]
-    Address {
-        /// As it is written.
-        url: String,
-    },
-    /// A file cannot be read.
+    Address { url: String },
     #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A file does not hold what it should.
+    Read { path: PathBuf, source: std::io::Error },
+    /// A file has wrong content.
     #[error("{}: {source}", path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: TlsError,
-    },
+    Content { path: PathBuf, source: TlsError },
 }
 
-/// The way to one instance.
 pub struct Link {
     base: String,
     origin: Origin,
@@ -61,7 +45,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// The way to `url`, which is `https`.
+    /// The connection to `url`, which is `https`.
     pub fn open(url: &str, files: &Files, protocol: Protocol, limits: Limits) -> Result<Self, LinkError> {
         let (mut origin, base) = address(url)?;
         let read = Read::new(files)?;
@@ -71,22 +55,21 @@ impl Link {
         Ok(Self { base, origin, protocol, limits, files: files.clone(), now: RwLock::new((client, seen)) })
     }
 
-    /// What sends now.
+    /// The present client.
     pub fn client(&self) -> Arc<Client> {
         Arc::clone(&self.now.read().0)
     }
 
-    /// The path that every path begins with.
+    /// The prefix of every path.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// Host and port.
     pub fn authority(&self) -> String {
         self.origin.authority()
     }
 
-    /// Reads the files again; whether they are others. An error leaves what was there.
+    /// Reads the files again; returns whether they changed. An error keeps the former ones.
     pub fn look(&self) -> Result<bool, LinkError> {
         let read = Read::new(&self.files)?;
         let seen = read.seen();
@@ -114,7 +97,7 @@ pub fn address(url: &str) -> Result<(Origin, String), LinkError> {
     Ok((Origin { host, port, tls: None, server_name: None }, base))
 }
 
-/// What the files hold.
+/// The content of the files.
 struct Read {
     ca: Option<Vec<u8>>,
     identity: Option<(Vec<u8>, Vec<u8>)>,

@@ -1,7 +1,7 @@
-//! Where a role is asked by other processes: its keys, its certificate, and who may call.
+//! The listener of a role that other processes call: its keys, its certificate, and the permitted callers.
 //!
-//! Owns keys that the sections `validator` and `alerting` have in common, their defaults and their reasons, and how they become a
-//! listener. Everybody who calls shows a certificate.
+//! This module owns the keys that the sections `validator` and `alerting` have in common, their defaults and their
+//! reasons, and makes a listener of them. Every caller presents a certificate.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,17 +21,15 @@ use service_core::share::Share;
 
 use crate::desk::{Bounds, Desk, Internal};
 
-/// The processes of a cluster, each with a connection or two of HTTP/2.
+/// The processes of a cluster, each with one or two HTTP/2 connections.
 const MAX_CONNECTIONS: u64 = 256;
-/// A cold verification waits for a registry and holds some kilobytes; more of them than this are a storm.
+/// A verification without cache waits for a registry and holds some kilobytes; more at one time mean an overload.
 const MAX_IN_FLIGHT: u64 = 512;
-/// As long as kube-apiserver waits for a webhook.
+/// kube-apiserver's longest wait for a webhook.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Where a role is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen {
-    /// Address to listen on.
     pub listen: SocketAddr,
     /// PEM file of the certificate chain.
     pub certificate: PathBuf,
@@ -39,21 +37,17 @@ pub struct Listen {
     pub key: PathBuf,
     /// PEM files of the authorities of client certificates, at least one.
     pub client_ca: Vec<PathBuf>,
-    /// Names of which a client certificate must have one; empty accepts any certificate of the authorities.
+    /// Accepted names in client certificates; if empty, any certificate of the authorities is accepted.
     pub client_names: Vec<String>,
     /// PEM files of revocation lists.
     pub crl: Vec<PathBuf>,
-    /// Open connections.
     pub max_connections: usize,
     /// Calls in work at one time; more are refused with 429.
     pub max_in_flight: usize,
-    /// Largest body, bytes.
     pub max_body_bytes: usize,
-    /// Longest time for a call.
     pub timeout: Duration,
 }
 
-/// As it is written.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RawListen {
@@ -73,7 +67,7 @@ pub struct RawListen {
 }
 
 impl Listen {
-    /// The checked keys of the section `key`, whose bodies have `body_bytes` unless it says otherwise.
+    /// The checked keys of the section `key`; the default size of bodies is `body_bytes`.
     pub fn check(raw: RawListen, key: &str, body_bytes: usize, check: &Checker<'_>) -> Result<Self, Error> {
         let of = |name: &str| format!("{key}.{name}");
         if raw.client_ca.is_empty() {
@@ -97,7 +91,7 @@ impl Listen {
         })
     }
 
-    /// Binds and answers by `desk`: a role without tasks of its own.
+    /// Binds and answers with `desk`: a role without tasks of its own.
     pub async fn open<D: Desk>(&self, labels: Labels, desk: D, start: &mut Start<'_>) -> anyhow::Result<Started> {
         let name = desk.name();
         let files = Files {
@@ -132,7 +126,6 @@ impl Listen {
     }
 }
 
-/// It has no tasks of its own.
 struct Idle;
 
 impl Running for Idle {

@@ -1,8 +1,8 @@
-//! Several instances of one validator: who is asked, who is asked instead, and what is known of each.
+//! The instances of one validator: the choice for each question, the fallback, and the known state of each.
 //!
-//! Owns weights, health and the bounded wait for a place. Whatever an instance does wrong makes the next one be asked while there is
-//! time; that a question is asked twice is harmless, because a verdict depends on nothing but the question and what is trusted.
-//! An instance that begins again is waited for, a little; one that stays away is not.
+//! This module owns weights, health and the bounded wait for a place. If an instance fails in any way, the next one is
+//! asked while there is time. A repeated question is harmless, because a verdict depends only on the question and the
+//! trust. The pool waits a short time for a restarting instance, but not for one that stays away.
 
 mod metrics;
 mod watch;
@@ -24,62 +24,58 @@ use crate::answer::Breach;
 use crate::link::{Files, Link, LinkError};
 pub use metrics::{Metrics, Outcome};
 
-/// Since the last answer of anybody: a process that is replaced is back within this, and whoever asks waits for it.
+/// Time since the last answer of any instance in which a question waits: a replaced process is back within it.
 const RESTART: Duration = Duration::from_secs(5);
-/// The first wait for an instance that is gone, doubled each time, up to the longest.
+/// The first wait for an absent instance, doubled each time, up to the longest.
 const WAIT: Duration = Duration::from_millis(20);
 const WAIT_MAX: Duration = Duration::from_millis(250);
-/// Idle connections of HTTP/1.1 that are kept for each instance.
+/// Idle HTTP/1.1 connections kept for each instance.
 const IDLE_MAX: usize = 8;
 
-/// Makes the request for a base path and the time that is left.
+/// Makes the request for a base path and the remaining time.
 pub type Make<'a> = dyn Fn(&str, Duration) -> Request<Bytes> + Send + Sync + 'a;
-/// Reads an answer; it says as well what the instance trusts, where it says so.
+/// Reads an answer; also returns the instance's trust generation, if the answer has one.
 pub type Read<'a, T> = dyn Fn(&Response<Bytes>) -> Result<(T, Option<String>), Breach> + Send + Sync + 'a;
 
-/// The settings of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// The validator's name, for numbers.
+    /// The validator's name, for metrics.
     pub name: String,
     /// Address and weight of each instance.
     pub instances: Vec<(String, u32)>,
-    /// Whom we trust and who we are.
+    /// Trusted authorities and our own certificate.
     pub files: Files,
-    /// Which HTTP is spoken.
     pub protocol: Protocol,
-    /// Questions at one time.
     pub open_max: usize,
     /// Questions that may wait for a place.
     pub queue_max: usize,
     /// Longest time of a question to one instance.
     pub timeout: Duration,
-    /// Whether instances say who they are when they are asked ([`crate::VALIDATE`] with GET).
+    /// Whether instances describe themselves ([`crate::VALIDATE`] with GET).
     pub told: bool,
 }
 
-/// Why nobody answers.
+/// Why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
-    /// Nobody can tell now.
+    /// The result is unknown now.
     #[error("{0}")]
     Unavailable(String),
-    /// A limit, here or there, that others have reached.
+    /// A limit, here or there, that other callers have reached.
     #[error("{0}")]
     Busy(String),
-    /// The question is refused, whenever it comes.
+    /// The question is refused, at any time.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Several instances.
 pub struct Pool {
     settings: Settings,
     instances: Vec<Instance>,
     turn: AtomicU64,
     places: Semaphore,
     waiting: AtomicUsize,
-    /// When anybody answered last.
+    /// When any instance answered last.
     good: Mutex<Instant>,
     generation: RwLock<Arc<str>>,
     metrics: Metrics,
@@ -96,24 +92,24 @@ struct Instance {
 struct State {
     /// Why it does not answer.
     down: Option<String>,
-    /// What it trusts, as far as it has said.
+    /// Its last known trust generation.
     generation: String,
 }
 
 /// Why one instance has not answered.
 enum Trouble {
-    /// It could not be reached; it may be about to begin again.
+    /// The instance could not be reached; it may be restarting.
     Away(String),
-    /// It has as many questions as it takes.
+    /// The instance has as many questions as it accepts.
     Full(String),
-    /// What it answered cannot be used.
+    /// Its answer cannot be used.
     Wrong(String),
-    /// It refuses the question.
+    /// The instance refuses the question.
     Refused(String),
 }
 
 impl Pool {
-    /// The way to every instance; follows files and health from now on. Must be called inside of a runtime.
+    /// The connections to all instances; follows files and health from now on. Must be called inside a runtime.
     pub fn open(settings: Settings, metrics: Metrics) -> Result<Arc<Self>, LinkError> {
         let limits = Limits { open_max: settings.open_max, idle_max: IDLE_MAX };
         let open = |(url, weight): &(String, u32)| {
@@ -137,12 +133,12 @@ impl Pool {
         Ok(pool)
     }
 
-    /// What all instances trust, as far as they have said: another text as soon as one of them trusts something else.
+    /// The known trust of all instances: the text changes when the trust of any of them changes.
     pub fn generation(&self) -> Arc<str> {
         Arc::clone(&self.generation.read())
     }
 
-    /// What `read` makes of the answer to `request`, at most `cap_bytes` long.
+    /// The result of `read` for the answer to `request`, at most `cap_bytes` long.
     pub async fn ask<T>(
         &self,
         request: &Make<'_>,
@@ -187,7 +183,7 @@ impl Pool {
             let (mut away, mut full, mut last) = (true, false, None);
             for (at, index) in order.iter().enumerate() {
                 let instance = &self.instances[*index];
-                // Who is asked first leaves time for the next one.
+                // The first instance must leave time for the next one.
                 let left = deadline.saturating_duration_since(Instant::now());
                 let share = left / u32::try_from(order.len() - at).unwrap_or(1).min(2);
                 let until = Instant::now() + share.min(self.settings.timeout);
@@ -206,7 +202,7 @@ impl Pool {
                     break;
                 }
             }
-            // Somebody is waited for that was there a moment ago.
+            // Waits for an instance that was there a moment ago.
             let next = Instant::now() + wait.mul_f64(rand::rng().random_range(0.5..1.5));
             if !away || next >= deadline || self.good.lock().elapsed() >= RESTART {
                 return self.nobody(last, full);
@@ -217,7 +213,7 @@ impl Pool {
         }
     }
 
-    /// Why nobody has answered; with `full` some instance has as much to do as it may.
+    /// Why no instance has answered; `full` is whether an instance has as much work as it may.
     fn nobody<T>(&self, last: Option<(String, Trouble)>, full: bool) -> (Outcome, Result<T, Unanswered>) {
         let name = &self.settings.name;
         match last {
@@ -257,7 +253,7 @@ impl Pool {
                     return Ok(answer);
                 }
                 Err(breach) if breach.is_of_question() => return Err(Trouble::Refused(breach.to_string())),
-                // Who drains or is full is not there for the moment.
+                // An instance that drains or is full counts as absent for the moment.
                 Err(breach @ Breach::Status { status, .. }) if status.is_server_error() => {
                     Trouble::Away(breach.to_string())
                 }
@@ -277,7 +273,8 @@ impl Pool {
         Err(trouble)
     }
 
-    /// Whom to ask, one after the other: one that answers, by weight; then the others that do; then those that do not.
+    /// The instances in the order of asking: one that answers, by weight; then the others that do; then those that do
+    /// not.
     fn order(&self) -> Vec<usize> {
         let up: Vec<bool> = self.instances.iter().map(|instance| instance.state.lock().down.is_none()).collect();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -301,7 +298,6 @@ impl Pool {
     }
 }
 
-/// A question that waits.
 struct Waiting<'a> {
     count: &'a AtomicUsize,
     number: usize,
@@ -319,7 +315,8 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Indices in the order of asking. Pure: of `turn`s in a row each instance comes first as often as its weight says.
+/// Indices in the order of asking. Pure: over `turn`s in a row each instance comes first as often as its weight
+/// demands.
 fn order(weights: &[u64], up: &[bool], turn: u64) -> Vec<usize> {
     let total: u64 = weights.iter().sum();
     let mut at = if total == 0 { 0 } else { turn % total };

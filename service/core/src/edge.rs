@@ -1,6 +1,6 @@
-//! The way in: listeners, server TLS, drain, and the health endpoints.
+//! The inbound side: listeners, server TLS, drain, and the health endpoints.
 //!
-//! Owns sockets and their limits. It does not know what a review or a watch is; it gets a handler and probes.
+//! This module owns sockets and their limits. It knows neither reviews nor watches; it is given a handler and probes.
 
 mod connection;
 mod drain;

@@ -1,6 +1,6 @@
-//! Changes of scalars in a text: everything else stays as it is, byte for byte.
+//! Edits of scalars in a text: everything else stays as it is, byte for byte.
 //!
-//! Pure. A scalar keeps the way in which it was quoted.
+//! Pure. A scalar keeps its style of quoting.
 
 use std::ops::Range;
 
@@ -8,21 +8,19 @@ use granit_parser::ScalarStyle;
 
 use crate::yaml::{Document, Id, Value};
 
-/// A scalar with another text.
+/// A scalar with a new text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
-    /// What is replaced.
     pub range: Range<usize>,
-    /// By what.
     pub text: String,
 }
 
-/// The change of the scalar `id` of `text`; none where it is written in a way that is not changed in place (a block).
+/// The edit of the scalar `id` of `text`; `None` for a style that cannot be edited in place (a block).
 pub fn scalar(text: &str, document: &Document, id: Id, new: &str) -> Option<Edit> {
     let node = document.node(id);
     let Value::Scalar(..) = &node.value else { return None };
     let written = text.get(node.range.clone())?;
-    // Between quotes: a tag may stand before them, and is no part of the node.
+    // Only the part between quotes: a tag may stand before them, and is no part of the node.
     let style = match written.as_bytes().first()? {
         b'\'' => ScalarStyle::SingleQuoted,
         b'"' => ScalarStyle::DoubleQuoted,
@@ -53,7 +51,7 @@ fn quoted(new: &str, style: ScalarStyle) -> String {
     }
 }
 
-/// The text with all changes; of two at one place the first counts.
+/// The text with all edits; of two at one place the first is used.
 pub fn apply(text: &str, mut edits: Vec<Edit>) -> String {
     edits.sort_by_key(|edit| edit.range.start);
     let (mut out, mut at) = (String::with_capacity(text.len() + 128 * edits.len()), 0);

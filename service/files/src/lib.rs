@@ -1,8 +1,8 @@
-//! The webhook's function on files: every image of manifests pinned to its digest, and nothing else of them changed.
+//! The webhook's function on files: pins every image in manifests to its digest, and changes nothing else.
 //!
-//! Owns how YAML is read with the place of each image and written back byte for byte around it, KRM functions (`ResourceList` in,
-//! `ResourceList` out). What becomes of an image is asked of [`service_core::role::Review`], by the same reviews that
-//! an API server would send: rules, validators and messages are those of the webhook.
+//! This crate owns the reading of YAML with the place of each image, its writing byte for byte around the images, and
+//! KRM functions (`ResourceList` in, `ResourceList` out). A [`service_core::role::Review`] judges the images, by the
+//! same reviews that an API server would send: rules, validators and messages are those of the webhook.
 
 mod edit;
 mod objects;

@@ -1,6 +1,6 @@
-//! What becomes of the images of one object: the changes of its text, and what is said about it.
+//! The judgement of the images of one object: the edits of its text, and the findings.
 //!
-//! Owns which parts of a document are objects, and to which field of them something that was said belongs.
+//! This module finds the objects in a document, and the field of each finding.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -14,22 +14,20 @@ use crate::paths::Path;
 use crate::review::{Answer, Asked, ask};
 use crate::yaml::{Document, Error, Id};
 
-/// As long as an API server waits for a webhook at most.
+/// The longest wait of an API server for a webhook.
 pub const LONGEST: Duration = Duration::from_secs(30);
 
-/// How bad something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// An image got its digest.
     Info,
-    /// Something that the policy lets through.
+    /// A problem that the policy admits.
     Warning,
     /// An image that may not run, or is not found.
     Error,
 }
 
 impl Severity {
-    /// As KRM functions write it.
+    /// The name in KRM functions.
     pub fn name(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -42,63 +40,52 @@ impl Severity {
 /// An object of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
-    /// Its node.
     pub id: Id,
-    /// Its `apiVersion`.
     pub api_version: String,
-    /// Its `kind`.
     pub kind: String,
-    /// Its namespace, as it is written.
+    /// Its namespace, as written.
     pub namespace: Option<String>,
-    /// Its name.
     pub name: String,
 }
 
-/// Something that is said about a field of an object.
+/// A message about a field of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
     pub severity: Severity,
-    /// The words.
     pub message: String,
-    /// About which object.
     pub object: Object,
     /// Line of the text, from 1.
     pub line: usize,
-    /// JSON pointer of the field from the object's root, when it is about one.
+    /// JSON pointer of the field from the object's root, if it is about one.
     pub field: Option<String>,
-    /// The image as it is written.
+    /// The image as written.
     pub current: Option<String>,
-    /// The image as it is to be.
     pub proposed: Option<String>,
 }
 
 /// An image that got its digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
-    /// As it was written.
+    /// The image as written before.
     pub image: String,
-    /// As it is written now.
+    /// The image as written now.
     pub pinned: String,
-    /// Who signed it and by what, when that was asked for.
+    /// Its signers and their evidence, if signatures were verified.
     pub evidence: Vec<String>,
 }
 
-/// What becomes of an object.
 #[derive(Debug, Default)]
 pub struct Judged {
-    /// Changes of the text.
+    /// Edits of the text.
     pub edits: Vec<Edit>,
-    /// What is said.
     pub findings: Vec<Finding>,
-    /// Images that got a digest.
     pub pins: Vec<Pin>,
 }
 
-/// What is asked for.
+/// The inputs of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
-    /// Further fields that hold images.
+    /// Further fields with images.
     pub paths: Vec<Path>,
     /// The namespace of objects that name none.
     pub namespace: String,
@@ -127,7 +114,7 @@ fn object(document: &Document, id: Id) -> Option<Object> {
     })
 }
 
-/// Where Kubernetes' own objects have images: only to say to which field an answer about the whole object belongs.
+/// The places of images in Kubernetes' own objects, used only to find the field of an answer about the whole object.
 static USUAL: LazyLock<Vec<Path>> = LazyLock::new(|| {
     let specs = ["spec", "spec.template.spec", "spec.jobTemplate.spec.template.spec", "template.spec"];
     let fields = [
@@ -140,7 +127,7 @@ static USUAL: LazyLock<Vec<Path>> = LazyLock::new(|| {
     all.filter_map(|path| path.parse().ok()).collect()
 });
 
-/// Asks what becomes of `object`.
+/// Judges `object` by a review.
 pub async fn judge(
     review: &dyn Review,
     (text, document): (&str, &Document),
@@ -152,7 +139,7 @@ pub async fn judge(
         Place { review, text, document, object, namespace: object.namespace.as_deref().unwrap_or(&wanted.namespace) };
     let mut judged = Judged::default();
     let usual = USUAL.iter().flat_map(|path| path.find(document, object.id)).collect::<Vec<_>>();
-    // Without any image there is nothing to ask.
+    // Without any image no review is needed.
     if !usual.is_empty() {
         match place.ask(&json, &object.api_version, &object.kind).await {
             Ok(answer) if answer.refused.is_none() => {
@@ -174,7 +161,7 @@ pub async fn judge(
     Ok(judged)
 }
 
-/// An object in its text.
+/// An object and its text.
 struct Place<'a> {
     review: &'a dyn Review,
     text: &'a str,
@@ -189,7 +176,7 @@ impl Place<'_> {
         ask(self.review, asked, Instant::now() + LONGEST).await
     }
 
-    /// Asks about each image alone, after they were refused together with the words `whole`.
+    /// Judges each image alone, after the whole object was refused with the message `whole`.
     async fn one_by_one(&self, images: &[(String, Id)], whole: String, judged: &mut Judged) {
         let before = judged.findings.len();
         for (pointer, id) in images {
@@ -201,7 +188,7 @@ impl Place<'_> {
         }
     }
 
-    /// Asks about one image as if a Pod had it and nothing else. Of an object that is refused no image is changed.
+    /// Judges one image as the only one of a Pod. If the object is refused, none of its images is changed.
     async fn alone(&self, pointer: &str, id: Id, judged: &mut Judged, refused: Option<()>) {
         let Some(image) = self.document.text(id) else { return };
         let spec = json!({"containers": [{"name": "image", "image": image}]});
@@ -236,7 +223,7 @@ impl Place<'_> {
 }
 
 impl Judged {
-    /// Takes an image as it is to be.
+    /// Records the new text of an image.
     fn take(&mut self, place: &Place<'_>, pointer: &str, new: &str, answer: &Answer) {
         let Some(id) = place.document.at(place.object.id, pointer) else { return };
         let image = place.document.text(id).unwrap_or_default().to_owned();

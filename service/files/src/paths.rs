@@ -1,10 +1,10 @@
-//! Paths of fields that hold images in objects that Kubernetes does not know: `spec.image`, `spec.workers[*].image`.
+//! Paths of fields with images in objects that Kubernetes does not know: `spec.image`, `spec.workers[*].image`.
 
 use std::str::FromStr;
 
 use crate::yaml::{Document, Id, Value};
 
-/// Longest path that is taken.
+/// Most steps of a path.
 const STEPS_MAX: usize = 32;
 
 /// A path from the root of an object.
@@ -18,7 +18,7 @@ enum Step {
     Each,
 }
 
-/// A path that is none.
+/// The text is no path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no path of fields: write keys with dots between, and `[*]` for every item, as in spec.workers[*].image"
@@ -50,7 +50,7 @@ impl FromStr for Path {
 }
 
 impl Path {
-    /// The scalars of `object` that it leads to, each with its JSON pointer.
+    /// The scalars of `object` at this path, each with its JSON pointer.
     pub fn find(&self, document: &Document, object: Id) -> Vec<(String, Id)> {
         let mut found = vec![(String::new(), object)];
         for step in &self.0 {

@@ -1,4 +1,4 @@
-//! Files of manifests, as people and pre-commit hooks have them.
+//! The pinning of manifest files, for people and pre-commit hooks.
 
 use service_core::role::Review;
 use tokio::task::yield_now;
@@ -7,14 +7,12 @@ use crate::edit;
 use crate::objects::{Finding, Pin, Severity, Wanted, judge, objects};
 use crate::yaml::{Error, documents};
 
-/// What became of a text.
 #[derive(Debug)]
 pub struct Pinned {
-    /// The text with every image pinned that could be.
+    /// The text with every image pinned, as far as possible.
     pub text: String,
-    /// What is said, in the order of the text.
+    /// The findings in the order of the text.
     pub findings: Vec<Finding>,
-    /// Images that got a digest.
     pub pins: Vec<Pin>,
 }
 
@@ -25,7 +23,7 @@ impl Pinned {
     }
 }
 
-/// Pins the images of all objects of `text`; what is no Kubernetes object is left alone.
+/// Pins the images of all objects of `text`; other documents are left alone.
 pub async fn pin(review: &dyn Review, text: &str, wanted: &Wanted) -> Result<Pinned, Error> {
     let (mut edits, mut findings, mut pins) = (Vec::new(), Vec::new(), Vec::new());
     for document in documents(text)? {

@@ -1,7 +1,7 @@
 //! KRM functions: a `ResourceList` in, the same with pinned images and `results` out
 //! (<https://github.com/kubernetes-sigs/kustomize/blob/master/cmd/config/docs/api-conventions/functions-spec.md>).
 //!
-//! Owns the form of `results`, and what `functionConfig` may say.
+//! This module owns the form of `results`, and the keys of `functionConfig`.
 
 use serde_json::{Value, json};
 use service_core::role::Review;
@@ -11,28 +11,24 @@ use crate::objects::{Finding, Judged, Severity, Wanted, judge, objects};
 use crate::paths::{Path, PathError};
 use crate::yaml::{self, Document, documents};
 
-/// A list that cannot be worked on.
+/// Why a list cannot be processed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Not YAML.
     #[error("the input is no YAML: {0}")]
     Yaml(#[from] yaml::Error),
-    /// Something else.
+    /// The input has another kind.
     #[error(
         "the input is no ResourceList: its `kind` is {0}; a KRM function is given one by kpt or kustomize on its standard input"
     )]
     Kind(String),
-    /// `paths` of the `functionConfig`.
+    /// The `paths` of the `functionConfig` are invalid.
     #[error("functionConfig: {0}")]
     Path(#[from] PathError),
 }
 
-/// What became of a list.
 #[derive(Debug)]
 pub struct Done {
-    /// The list, with `results`.
     pub text: String,
-    /// What was said.
     pub findings: Vec<Finding>,
 }
 
@@ -66,7 +62,8 @@ pub async fn run(review: &dyn Review, text: &str, mut wanted: Wanted) -> Result<
     Ok(Done { text: edit::apply(text, edits), findings })
 }
 
-/// `data` of a `ConfigMap`, or `spec` of any other kind: `paths` (a list, or a text with commas or lines) and `namespace`.
+/// Reads `data` of a `ConfigMap`, or `spec` of any other kind: `paths` (a list, or a text with commas or lines) and
+/// `namespace`.
 fn with_config(document: &Document, config: yaml::Id, mut wanted: Wanted) -> Result<Wanted, Error> {
     let Some(keys) = ["data", "spec"].iter().find_map(|key| document.get(config, key)) else { return Ok(wanted) };
     if let Some(namespace) = document.text_of(keys, "namespace") {
@@ -82,7 +79,6 @@ fn with_config(document: &Document, config: yaml::Id, mut wanted: Wanted) -> Res
     Ok(wanted)
 }
 
-/// One of `results`.
 fn result(document: &Document, finding: &Finding) -> Value {
     let object = &finding.object;
     let mut reference = json!({"apiVersion": object.api_version, "kind": object.kind, "name": object.name});
@@ -123,7 +119,7 @@ fn dotted(pointer: &str) -> String {
     path
 }
 
-/// The change that adds results to those that the list has already.
+/// The edit that adds results to the list's existing ones.
 fn told(text: &str, document: &Document, results: &[Value]) -> Option<Edit> {
     if results.is_empty() {
         return None;
@@ -133,7 +129,7 @@ fn told(text: &str, document: &Document, results: &[Value]) -> Option<Edit> {
     let root = document.node(document.root());
     let insert = |at: usize, text: String| Edit { range: at..at, text };
     let edit = match document.get(document.root(), "results") {
-        // Before those that are there, which stay as they are written.
+        // Before the existing ones, which stay as written.
         Some(list) if text[document.node(list).range.start..].starts_with('[') => {
             let comma = if document.items(list).is_empty() { "" } else { ", " };
             insert(document.node(list).range.start + 1, flow() + comma)

@@ -1,4 +1,4 @@
-//! The review of an object of a file, as an API server would send it, and what its answer means.
+//! The review of an object in a file, in the API server's form, and the meaning of its answer.
 
 use base64::Engine as _;
 use serde::Deserialize;
@@ -6,51 +6,44 @@ use serde_json::{Value, json};
 use service_core::role::Review;
 use tokio::time::Instant;
 
-/// What becomes of an object.
+/// The result for an object.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Why it would be refused.
+    /// The reason for a refusal.
     pub refused: Option<String>,
-    /// What the user is told.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// Images with their JSON pointers, as they are to be.
+    /// The new images by their JSON pointers.
     pub images: Vec<(String, String)>,
-    /// What is known of images, each once.
+    /// The known facts about images, each image once.
     pub known: Vec<Known>,
 }
 
-/// An image with its digest.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Known {
-    /// As it is written.
+    /// The image as written.
     pub image: String,
-    /// Its digest.
     #[serde(default)]
     pub digest: String,
-    /// Who signed it.
     #[serde(default)]
     pub signers: Vec<String>,
-    /// By what.
+    /// The evidence of the signatures.
     #[serde(default)]
     pub evidence: Vec<String>,
 }
 
-/// An object that is asked about.
+/// An object to review.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     /// `group/version`, or the version alone.
     pub api_version: &'a str,
-    /// Its kind.
     pub kind: &'a str,
-    /// Where it will be.
     pub namespace: &'a str,
-    /// Its name.
     pub name: &'a str,
-    /// The object as JSON.
     pub json: &'a str,
 }
 
-/// Asks what becomes of an object.
+/// Reviews an object.
 pub async fn ask(review: &dyn Review, asked: Asked<'_>, deadline: Instant) -> Result<Answer, String> {
     let (group, version) = asked.api_version.split_once('/').unwrap_or(("", asked.api_version));
     let kind = json!({"group": group, "version": version, "kind": asked.kind});
@@ -64,7 +57,7 @@ pub async fn ask(review: &dyn Review, asked: Asked<'_>, deadline: Instant) -> Re
     read(&answer)
 }
 
-/// The resource of a kind, as the built-in ones are called; nobody looks it up.
+/// The resource of a kind, by the rule of the built-in ones, without a lookup.
 fn plural(kind: &str) -> String {
     let kind = kind.to_ascii_lowercase();
     if kind.ends_with('s') { format!("{kind}es") } else { format!("{kind}s") }
@@ -90,7 +83,7 @@ fn read(answer: &[u8]) -> Result<Answer, String> {
     }
     for key in ["pinned", "verified"] {
         let Some(text) = response["auditAnnotations"][key].as_str() else { continue };
-        // An annotation that is cut short says less; nothing stands on it being whole.
+        // A truncated annotation is skipped; nothing depends on it.
         let Ok(entries) = serde_json::from_str::<Vec<Value>>(text) else { continue };
         let entries = entries.into_iter().filter_map(|entry| serde_json::from_value::<Known>(entry).ok());
         for entry in entries.filter(|entry| !entry.digest.is_empty()) {

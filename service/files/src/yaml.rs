@@ -1,6 +1,7 @@
-//! YAML as a tree whose nodes know where they stand in the text.
+//! YAML as a tree whose nodes know their place in the text.
 //!
-//! Owns anchors, aliases and merge keys, as Kubernetes' own reader takes them, and the way into a tree by JSON pointer. Pure.
+//! This module owns anchors, aliases and merge keys, with the rules of Kubernetes' own reader, and the access by JSON
+//! pointer. Pure.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -9,38 +10,33 @@ use granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
 
 /// Largest text: a chart of thousands of objects has some megabytes.
 pub const TEXT_BYTES_MAX: usize = 64 << 20;
-/// Most nodes of one document as JSON: aliases of aliases shall not fill the memory.
+/// Most nodes of one document as JSON: aliases of aliases must not fill the memory.
 const NODES_MAX: usize = 4 << 20;
 
-/// YAML that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Not YAML.
+    /// The text is not YAML.
     #[error("line {line}, column {column}: {what}")]
     Syntax {
-        /// From 1.
+        /// Counted from 1.
         line: usize,
-        /// From 1.
+        /// Counted from 1.
         column: usize,
-        /// The parser's words.
         what: String,
     },
-    /// Larger than anything that is kept in a repository.
+    /// The text is too large.
     #[error("the text has {bytes} bytes; at most {TEXT_BYTES_MAX} are read")]
-    TooLarge {
-        /// Its size.
-        bytes: usize,
-    },
-    /// More than JSON can say, or an alias that contains itself.
+    TooLarge { bytes: usize },
+    /// Too large for JSON, or an alias contains itself.
     #[error("line {line}: an alias makes the document endless or larger than {NODES_MAX} values")]
     Endless {
-        /// Where the document begins, from 1.
+        /// First line of the document, from 1.
         line: usize,
     },
-    /// A key that is no text.
+    /// A key is no text.
     #[error("line {line}: a key is a list or a map")]
     Key {
-        /// From 1.
+        /// Counted from 1.
         line: usize,
     },
 }
@@ -48,29 +44,25 @@ pub enum Error {
 /// A node's number in its document.
 pub type Id = usize;
 
-/// A node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// Its bytes in the text.
     pub range: Range<usize>,
     /// Its line, from 1.
     pub line: usize,
-    /// What it is.
     pub value: Value,
 }
 
-/// What a node is.
+/// The kinds of nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// A scalar, unescaped.
     Scalar(String, ScalarStyle),
-    /// A list.
     List(Vec<Id>),
     /// A map, in the order of the text; a merged map stands under `<<`.
     Map(Vec<(Id, Id)>),
 }
 
-/// One document.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Document {
     nodes: Vec<Node>,
@@ -95,7 +87,7 @@ pub fn documents(text: &str) -> Result<Vec<Document>, Error> {
     Ok(reader.done)
 }
 
-/// A list or map that is not closed.
+/// A list or map whose end was not read yet.
 enum Open {
     List(Id),
     Map(Id, Option<Id>),
@@ -159,7 +151,7 @@ impl Reader {
         Ok(id)
     }
 
-    /// Puts a node where the text has it.
+    /// Adds a node at its place in the tree.
     fn place(&mut self, id: Id) -> Result<(), Error> {
         match self.open.last_mut() {
             None => self.now.root = id,
@@ -186,28 +178,26 @@ impl Reader {
     }
 }
 
-/// Whether a tag makes a text of whatever stands there.
+/// Whether a tag turns any scalar into a text.
 fn is_text(tag: Option<&Tag>) -> bool {
     tag.is_some_and(|tag| tag.is_yaml_core_schema_tag("str"))
 }
 
 impl Document {
-    /// The outermost node.
     pub fn root(&self) -> Id {
         self.root
     }
 
-    /// A node.
     pub fn node(&self, id: Id) -> &Node {
         &self.nodes[id]
     }
 
-    /// The value of `key` in a map; what the map says itself counts before what it merges.
+    /// The value of `key` in a map; the map's own entries have precedence over merged ones.
     pub fn get(&self, map: Id, key: &str) -> Option<Id> {
         self.get_within(map, key, MERGES_MAX)
     }
 
-    /// The same, through so many merged maps at most.
+    /// Like [`Self::get`], through at most `steps` merged maps.
     fn get_within(&self, map: Id, key: &str, steps: usize) -> Option<Id> {
         let Value::Map(entries) = &self.nodes[map].value else { return None };
         let named = |name: &'_ str| entries.iter().rev().find(|(key, _)| self.text(*key) == Some(name));
@@ -221,7 +211,7 @@ impl Document {
         }
     }
 
-    /// The items of a list; none of anything else.
+    /// The items of a list; empty for any other node.
     pub fn items(&self, list: Id) -> &[Id] {
         match &self.nodes[list].value {
             Value::List(items) => items,
@@ -229,7 +219,6 @@ impl Document {
         }
     }
 
-    /// The text of a scalar.
     pub fn text(&self, id: Id) -> Option<&str> {
         match &self.nodes[id].value {
             Value::Scalar(text, _) => Some(text),
@@ -237,7 +226,6 @@ impl Document {
         }
     }
 
-    /// The text of `key` in a map.
     pub fn text_of(&self, map: Id, key: &str) -> Option<&str> {
         self.text(self.get(map, key)?)
     }
@@ -254,7 +242,6 @@ impl Document {
         matches!(&self.nodes[id].value, Value::Scalar(text, ScalarStyle::Plain) if is_null(text))
     }
 
-    /// The node as JSON.
     pub fn json(&self, id: Id) -> Result<String, Error> {
         let (mut out, mut left) = (String::new(), NODES_MAX);
         let endless = Error::Endless { line: self.nodes[id].line };
@@ -262,9 +249,9 @@ impl Document {
         Ok(out)
     }
 
-    /// None when it would be too large, or too deep.
+    /// `None` if it would be too large, or too deep.
     fn write(&self, id: Id, out: &mut String, left: &mut usize, depth: usize) -> Option<()> {
-        // The parser's own limit, twice: a merged map is one level, and an alias in itself would have no end.
+        // Twice the parser's own limit: a merged map is one level, and an alias in itself would have no end.
         const DEPTH_MAX: usize = 512;
         *left = left.checked_sub(1)?;
         if depth > DEPTH_MAX {
@@ -296,7 +283,7 @@ impl Document {
         Some(())
     }
 
-    /// The entries of a map with those that it merges and does not have; of a key that stands twice the last.
+    /// The entries of a map, with the merged ones that it lacks; of a repeated key the last.
     fn merged<'a>(&'a self, map: Id, into: &mut Entries<'a>, left: &mut usize, depth: usize) -> Option<()> {
         *left = left.checked_sub(1)?;
         let Value::Map(entries) = &self.nodes[map].value else { return Some(()) };
@@ -323,7 +310,7 @@ impl Document {
     }
 }
 
-/// Maps that merge maps that merge maps, at most.
+/// Most levels of merged maps.
 const MERGES_MAX: usize = 16;
 
 /// Entries of a map, each key once.
@@ -357,7 +344,7 @@ fn write_scalar(text: &str, style: ScalarStyle, out: &mut String) {
 }
 
 fn quote(text: &str, out: &mut String) {
-    // A text is always JSON.
+    // A text always has a JSON form.
     out.push_str(&serde_json::to_string(text).unwrap_or_default());
 }
 

@@ -1,4 +1,4 @@
-//! The command line of `inject`: arguments, what is printed, and the steps of each command in order.
+//! The command line of `inject`: arguments, printed text, and the steps of each command in order.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,13 +24,13 @@ use service_core::wire::Proxies;
 use service_registry::config::Resolve;
 use service_registry::{Hosts, Registry};
 
-/// Bytes of a chunk: an eighth of a second of a small control plane's disk, and a request that every proxy lets through.
+/// Bytes of a chunk: an eighth of a second of a small control plane's disk, and a request that every proxy accepts.
 const CHUNK_BYTES: u32 = 512 << 10;
 /// Chunks on their way at one time.
 const PARALLEL: usize = 4;
 /// Most chunks on their way at one time: each is some megabytes here, and a control plane has other work.
 const PARALLEL_MAX: usize = 16;
-/// Longest time until the seed serves, beside what its chunks take the kubelet.
+/// Longest time until the seed serves, in addition to the kubelet's time for its chunks.
 const WAIT_SECONDS: u64 = 60;
 
 /// Commands of an injection.
@@ -155,13 +155,12 @@ fn parallel(text: &str) -> Result<usize, String> {
 pub struct Program {
     /// The configuration at a path, or that of an empty file.
     pub load: fn(Option<&Path>) -> Result<Config, Error>,
-    /// Decides about images.
     pub judge: Judge,
-    /// The API server of a kubeconfig, or the one that is found without.
+    /// The API server of a kubeconfig, or of the environment without one.
     pub cluster: fn(Option<&Path>) -> Result<kube::Cluster>,
 }
 
-/// Does it; answers whether all is well. `program` decides what `--verify` asks.
+/// Runs the command; returns whether it succeeded. `program` provides the judge for `--verify`.
 pub async fn run(command: Command, program: Program) -> Result<bool> {
     match command {
         Command::Plan(arguments) => plan(&arguments, program).await.map(|()| true),
@@ -205,7 +204,7 @@ impl Where {
     }
 }
 
-/// Images in a payload, with the folder that holds what was fetched for them.
+/// Images in a payload, with the folder that holds fetched ones.
 struct Packed {
     payload: Payload,
     images: Arc<Images>,
@@ -310,7 +309,6 @@ async fn apply(arguments: &ApplyArgs, program: Program) -> Result<()> {
     Ok(())
 }
 
-/// Describes the payload.
 fn described(packed: &Packed, binary_bytes: usize) -> String {
     let index = &packed.payload.index;
     let chunk = index.chunks.first().map_or(0, |chunk| chunk.bytes);
@@ -334,7 +332,7 @@ fn described(packed: &Packed, binary_bytes: usize) -> String {
     text
 }
 
-/// Where the images are, as one would pull them.
+/// The names of the images at the seed's registry, for the user.
 fn served(packed: &Packed, applied: &Applied, at: &Where) -> String {
     let sent = &applied.sent;
     let mut text = format!(

@@ -1,4 +1,4 @@
-//! Failures and their remedies, in sentences.
+//! Failures of an injection and their remedies, in sentences.
 //!
 //! Pure: answers of the API server, the Pod, its events and the census of chunks go in; findings come out.
 
@@ -9,15 +9,14 @@ use serde_json::Value;
 
 use service_core::kube;
 
-/// Characters of a message from outside that are shown.
+/// Most characters of an outside message that are shown.
 const SHOWN_CHARS_MAX: usize = 300;
 
-/// Something that keeps the seed from serving, or that it serves.
+/// A reason why the seed does not serve, or the fact that it serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The finding.
     pub what: String,
-    /// The remedy; empty when there is none.
+    /// Empty if there is none.
     pub remedy: String,
     /// Whether waiting may be enough.
     pub passes: bool,
@@ -30,17 +29,16 @@ impl fmt::Display for Finding {
     }
 }
 
-/// An event, of either API, as far as it explains anything.
+/// An event of either API, as far as it explains a failure.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Event {
     /// `FailedMount` and the like.
     pub reason: String,
-    /// The text of the event.
     pub message: String,
 }
 
-/// The remedy for an answer that is not success; begins with a separator, or is empty.
+/// The remedy for an answer other than success; begins with a separator, or is empty.
 pub fn advice(error: &kube::Error) -> String {
     let kube::Error::Status { status, message, .. } = error else { return String::new() };
     let message = message.as_deref().unwrap_or_default();
@@ -82,7 +80,7 @@ fn refusal(status: u16, message: &str) -> Option<String> {
     Some(remedy.to_owned())
 }
 
-/// Findings from the Pod and its events. `event`s come in the order in which they happened.
+/// Findings from the Pod and its events. `events` are in the order in which they happened.
 pub fn pod(pod: &Value, events: &[Event]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let status = &pod["status"];
@@ -187,7 +185,7 @@ fn text(value: &Value) -> String {
     shown(value.as_str().unwrap_or_default())
 }
 
-/// A text from outside on one line.
+/// An outside text on one line.
 fn shown(text: &str) -> String {
     let text: String =
         text.chars().map(|char| if char.is_control() { ' ' } else { char }).take(SHOWN_CHARS_MAX).collect();

@@ -1,4 +1,4 @@
-//! The section `reconcile`: the queue of the reconciler, its attempts, and which of several replicas works.
+//! The section `reconcile`: the queue of the reconciler, its attempts, and the leader election among replicas.
 
 use std::time::Duration;
 
@@ -14,20 +14,19 @@ const WORKERS: usize = 8;
 /// The waits of the UDS operator between its five attempts: powers of three.
 const RETRIES: [Duration; 4] =
     [Duration::from_secs(3), Duration::from_secs(9), Duration::from_secs(27), Duration::from_secs(81)];
-/// The name of the lease and, by default, what the role `watch` is called in a cluster.
+/// The name of the lease; also the default name of the role `watch` in a cluster.
 const LEASE_NAME: &str = "longhaul-watch";
-/// client-go's default: longer than a short outage of the API server, shorter than anybody's patience.
+/// client-go's default: longer than a short outage of the API server, and still a short wait.
 const LEASE_DURATION: Duration = Duration::from_secs(15);
-/// client-go's default: five seconds before the lease ends a leader that could not renew it has stopped.
+/// client-go's default: a leader that could not renew has stopped five seconds before the lease ends.
 const LEASE_RENEW: Duration = Duration::from_secs(10);
 /// client-go's default: some attempts fit before the renewal is given up.
 const LEASE_RETRY: Duration = Duration::from_secs(2);
-/// Replicas believe no lease that says it lasts longer.
+/// Replicas do not accept a longer duration in a lease.
 const LEASE_DURATION_MAX: Duration = Duration::from_hours(1);
 /// client-go spreads its attempts by up to this part of the retry period; one of them must fit.
 const RETRY_SPREAD: f64 = 1.2;
 
-/// The reconciler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reconcile {
     /// The key by which work is kept in order.
@@ -36,7 +35,7 @@ pub struct Reconcile {
     pub workers: usize,
     /// Wait before each further attempt.
     pub retries: Vec<Duration>,
-    /// Which of several replicas works.
+    /// The leader election among replicas.
     pub lease: Lease,
 }
 

@@ -1,6 +1,6 @@
 //! The controller of Packages: client, watches, witness, reconciler, and their end.
 //!
-//! Owns their tasks.
+//! This module owns their tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,26 +17,23 @@ use service_core::config::Kubernetes;
 use service_core::edge::Probe;
 use service_core::kube::{Client, Cluster, KubeconfigError};
 
-/// How long workers may finish what they hold at the end.
+/// At the end, time for workers to finish their objects.
 const FINISH_MAX: Duration = Duration::from_secs(3);
-/// The reason when the reconciler is stopped.
+/// The reason if the reconciler is stopped.
 const STOPPED: &str = "the reconciler was stopped";
 
-/// Why the controller does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No way to the API server.
+    /// The API server cannot be reached.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
-    /// An election without a place for its lease.
+    /// The election has no namespace for its lease.
     #[error("reconcile.lease.namespace: is needed beside `enabled: true` outside of a pod")]
     LeaseNamespace,
-    /// The witness is no address.
     #[error(transparent)]
     Witness(#[from] TargetError),
 }
 
-/// The running controller.
 pub struct Controller {
     packages: Informer<Package>,
     policies: Informer<Applied>,
@@ -45,7 +42,7 @@ pub struct Controller {
     stop: CancellationToken,
 }
 
-/// The reconciler and what decides when it works.
+/// The reconciler and the election that decides when it works.
 struct Reconciliation {
     parts: reconcile::Parts,
     packages: Arc<Diagnostics<Package>>,
@@ -55,7 +52,6 @@ struct Reconciliation {
 }
 
 impl Controller {
-    /// Starts to list and watch.
     pub fn start(start: &mut service_core::role::Start<'_>, metrics: &Metrics) -> Result<Self, Error> {
         let (settings, reconcile) = (start.config.of::<Watch>(), start.config.of::<Reconcile>());
         let Resource::Packages = settings.resource;
@@ -81,7 +77,7 @@ impl Controller {
             settings,
             client: Arc::clone(&client),
             metrics,
-            // Who asks for a witness judges the view of packages; policies are our own affair.
+            // A witness judges the view of packages; policies are internal.
             witness_url: None,
             sink: Box::new(move |event| {
                 to_inbox.policy(event);
@@ -112,12 +108,11 @@ impl Controller {
         Ok(Self { packages, policies, reconciliation, follower, stop })
     }
 
-    /// The checks of the watches.
     pub fn probes(&self) -> [Arc<dyn Probe>; 2] {
         [self.packages.probe(), self.policies.probe()]
     }
 
-    /// Waits until a task ends that never should; answers why.
+    /// Waits until a task ends that should never end; returns the reason.
     pub async fn broken(&mut self) -> String {
         let (name, ended) = tokio::select! {
             why = self.packages.broken() => return why,
@@ -134,7 +129,7 @@ impl Controller {
         }
     }
 
-    /// Stops watching, lets the workers finish what they hold, and delivers the last observations.
+    /// Stops watching, lets the workers finish their objects, and delivers the last observations.
     pub async fn stop(mut self) {
         self.packages.stop().await;
         self.policies.stop().await;
@@ -145,10 +140,10 @@ impl Controller {
 }
 
 impl Reconciliation {
-    /// Reconciles until it is stopped; answers why it ended.
+    /// Reconciles until it is stopped; returns the reason of its end.
     async fn run(mut self) -> String {
         let stop = self.stop.clone();
-        // Before both lists are done, what is missing cannot be told apart from what was not listed yet.
+        // Before both lists are done, missing objects cannot be distinguished from unlisted ones.
         let listed = async {
             self.packages.first_list().await;
             self.policies.first_list().await;
@@ -169,7 +164,7 @@ impl Reconciliation {
         STOPPED.into()
     }
 
-    /// Reconciles whenever the lease is ours.
+    /// Reconciles while this replica has the lease.
     async fn elected(self, mut elector: Elector) -> String {
         loop {
             tokio::select! {
@@ -184,7 +179,7 @@ impl Reconciliation {
                     tracing::warn!(name: service_core::logs::names::LEASE_LOST, why, "this replica does not lead any more");
                 }
                 () = self.stop.cancelled() => {
-                    // Nobody else may begin before the last write is done: the lease is given back after it.
+                    // No other replica may begin before the last write is done: the lease is given back after it.
                     term.finish(FINISH_MAX.min(elector.tenure().left())).await;
                     elector.release().await;
                     return STOPPED.into();
@@ -194,7 +189,7 @@ impl Reconciliation {
     }
 }
 
-/// The replica's part in the election, when there is one.
+/// The replica's part in the election, if there is one.
 fn elector(settings: &Lease, pod_namespace: Option<String>, client: &Arc<Client>) -> Result<Option<Elector>, Error> {
     let namespace = settings.namespace.clone().or(pod_namespace);
     match (settings.enabled, namespace) {

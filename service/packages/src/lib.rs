@@ -1,6 +1,7 @@
-//! The role `watch`: Packages are watched and reconciled.
+//! The role `watch`: watches and reconciles Packages.
 //!
-//! Owns the reconciler, its queue, and which replica works. The view of what exists belongs to `service-watch`.
+//! This crate owns the reconciler, its queue, and the choice of the working replica. The view of existing objects
+//! belongs to `service-watch`.
 
 pub mod config;
 mod controller;

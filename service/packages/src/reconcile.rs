@@ -1,8 +1,8 @@
-//! The reconciler for packages: phases, retries, finalizer, and one NetworkPolicy for each allowed connection, restored when
-//! somebody edits or deletes it.
+//! The reconciler of packages: phases, retries, finalizer, and one NetworkPolicy for each allowed connection, restored
+//! after foreign edits and deletions.
 //!
-//! Owns what it remembers about a package between two visits, and forgets it with the package. It reads the stores and
-//! writes through the API; it never touches a watch.
+//! This module owns its memory of a package between two visits, and forgets it with the package. It reads the stores
+//! and writes through the API; it never touches a watch.
 
 mod api;
 mod inbox;
@@ -33,17 +33,16 @@ use status::Report;
 use steps::Done;
 pub use term::{Parts, Term};
 
-/// The finalizer that lets the clean-up run before a package is gone.
+/// The finalizer that makes the deletion of a package wait for the clean-up.
 const FINALIZER: &str = "longhaul.dev/cleanup";
-/// The pause after a policy was restored for the second time; it doubles each time, so that two who want different things do not
+/// The pause after the second restoration of a policy; it doubles each time, so that two conflicting writers do not
 /// write in a hot loop.
 const RESTORE_PAUSE: Duration = Duration::from_secs(1);
-/// Longest such pause.
 const RESTORE_PAUSE_MAX: Duration = Duration::from_mins(5);
-/// After so long without a restoration the next one is a first one again.
+/// After this long without a restoration the next one counts as the first again.
 const RESTORES_FORGOTTEN: Duration = Duration::from_mins(10);
 
-/// Works on packages, from the moment this process leads until it does not any more.
+/// Works on packages while this process leads.
 pub struct Reconciler {
     retries: Vec<Duration>,
     api: Api,
@@ -61,11 +60,11 @@ pub struct Reconciler {
 #[derive(Debug, Clone, Default)]
 struct Memo {
     uid: Box<str>,
-    /// Generation that was brought to an end, good or bad.
+    /// Last finished generation, with success or failure.
     done: Option<i64>,
-    /// Whether that end was a good one, whose policies are kept as they are.
+    /// Whether it finished with success, so that its policies are maintained.
     kept: bool,
-    /// Times in a row that its policies were restored, and when that was last.
+    /// Restorations of its policies in a row, and the time of the last one.
     restores: u32,
     restored_at: Option<Instant>,
     /// Generation that `failures` and `retry_at` are about.
@@ -76,16 +75,16 @@ struct Memo {
     cleaned: bool,
 }
 
-/// Work on a package.
+/// The kinds of work on a package.
 #[derive(Debug, PartialEq, Eq)]
 enum Work {
-    /// Nothing.
+    /// Nothing to do.
     Skip,
-    /// Bring the cluster to what the spec says.
+    /// Apply the spec to the cluster.
     Apply,
-    /// The same once more, because somebody has changed what was done.
+    /// Apply the spec again after a foreign change.
     Restore,
-    /// The package is being deleted: remove what belongs to it, then our finalizer.
+    /// The package is being deleted: remove its objects, then our finalizer.
     Remove,
 }
 
@@ -98,19 +97,19 @@ impl Reconciler {
         }
     }
 
-    /// Visits one package. The queue sees to it that nobody else visits it meanwhile.
+    /// Visits one package. The queue prevents a second visit at the same time.
     async fn visit(&self, key: &Key) {
         if !self.tenure.holds() {
-            // Whoever leads now visits it; this term is about to be cut.
+            // The present leader visits it; this term is about to be cut.
             return;
         }
         let memo = self.memos.lock().get(key).cloned();
         let Some(object) = self.store.object(key) else {
-            // What it left is found by its uid.
+            // Its remaining objects are found by its uid.
             self.memos.lock().remove(key);
             return;
         };
-        // Another object under the name is another package.
+        // Another object of the same name is another package.
         let memo = memo.filter(|memo| memo.uid == object.uid);
         let now = Instant::now();
         let mut work = decide(&object, memo.as_ref(), now);
@@ -120,7 +119,7 @@ impl Reconciler {
         if work == Work::Skip {
             return self.count("skipped");
         }
-        // The visit's own copy: it follows what the visit writes.
+        // The visit's own copy, which follows its writes.
         let mut object = Object::clone(&object);
         let result = match work {
             Work::Remove => self.remove(&mut object).await,
@@ -135,7 +134,7 @@ impl Reconciler {
                 let (done, kept) = (Some(generation), !deleting);
                 self.remember(key, Memo { done, kept, failures: 0, retry_at: None, cleaned: deleting, ..memo });
             }
-            // Somebody deleted it meanwhile; the watch will say so.
+            // It was deleted meanwhile; the watch will report that.
             Err(Error::Gone) => {
                 self.count("gone");
                 self.remember(key, memo);
@@ -144,10 +143,11 @@ impl Reconciler {
         }
     }
 
-    /// Whether the policies of a package that needs nothing else are still as they were applied, and whether it is time to say so.
+    /// Checks whether the policies of a package without other work are still as applied, and whether a restoration is
+    /// due.
     fn check(&self, object: &Object, memo: &Memo, now: Instant) -> Work {
         if let Some(when) = memo.retry_at.filter(|when| *when > now) {
-            // This visit may have taken the place of the appointment.
+            // This visit may have replaced the scheduled one.
             self.queue.add_by(object.key.clone(), when);
             return Work::Skip;
         }
@@ -165,7 +165,7 @@ impl Reconciler {
         }
     }
 
-    /// A look at the API server, and perhaps writes, brought the policies back to what they were.
+    /// Records that a visit restored the policies.
     async fn restored(&self, object: &Object, memo: Memo, done: Done) {
         if done.writes == 0 {
             // The watch lagged behind our own writes.
@@ -201,7 +201,7 @@ impl Reconciler {
         // A deletion is never given up: its finalizer would keep the object for ever.
         let wait = wait.or_else(|| {
             self.retries.last().copied().filter(|_| {
-                // A status that cannot be written for good would be tried for ever.
+                // A status that can never be written would be retried for ever.
                 deleting || written.as_ref().is_err_and(Error::may_pass)
             })
         });
@@ -216,7 +216,7 @@ impl Reconciler {
     fn remember(&self, key: &Key, memo: Memo) {
         self.memos.lock().insert(key.clone(), memo);
         if self.store.object(key).is_none() {
-            // It went while we worked: the visit that forgets it may already have been, so ask for another.
+            // It was deleted during the visit: the visit that forgets it may already be over, so another one is needed.
             self.queue.add(key.clone());
         }
     }
@@ -236,7 +236,7 @@ fn decide(object: &Object, memo: Option<&Memo>, now: Instant) -> Work {
         return if ours && !removed && !retry_waits { Work::Remove } else { Work::Skip };
     }
     let Some(memo) = memo else { return Work::Apply };
-    // The store may lag behind our own writes, so what we finished counts before what the status says.
+    // The store may lag behind our own writes, so our own memory counts before the status.
     if retry_waits || memo.done.is_some_and(|done| done >= object.body.generation) {
         return Work::Skip;
     }
@@ -247,7 +247,7 @@ fn decide(object: &Object, memo: Option<&Memo>, now: Instant) -> Work {
     if settled { Work::Skip } else { Work::Apply }
 }
 
-/// How long to leave policies alone that were restored so many times in a row.
+/// The pause before policies are restored again after this many times in a row.
 fn restore_pause(restores: u32) -> Duration {
     let doublings = restores.saturating_sub(2);
     if restores < 2 {

@@ -1,4 +1,4 @@
-//! The role: its section, its start and its end.
+//! The packages role: its section, its start and its end.
 
 use anyhow::Context as _;
 use futures_util::FutureExt as _;
@@ -20,7 +20,7 @@ const ABOUT: About = About {
     always: true,
 };
 
-/// Packages are watched and reconciled.
+/// The role that watches and reconciles Packages.
 #[derive(Debug)]
 pub struct Packages;
 
@@ -40,7 +40,7 @@ impl Role for Packages {
     }
 }
 
-/// The controller until it is left.
+/// The controller, until the role ends.
 struct Stage(Option<Controller>);
 
 impl Running for Stage {
@@ -54,7 +54,7 @@ impl Running for Stage {
         .boxed()
     }
 
-    /// Writes under way end first; nobody waits for the watch.
+    /// Writes under way end first; no caller waits for the watch.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         async move {
             if let Some(controller) = self.0.take() {

@@ -1,4 +1,4 @@
-//! The section `resolve`: how images become digests, and the registries that need more than anonymous HTTPS.
+//! The section `resolve`: the resolution of images, and the registries that need more than anonymous HTTPS.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,11 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 const CACHE_TTL: Duration = Duration::from_secs(30);
 /// About 15,000 images at some 280 bytes each.
 const CACHE_BYTES: u64 = 4 << 20;
-/// Questions to one registry at one time: a burst of a hundred distinct images stays two round trips.
+/// Requests to one registry at one time: a burst of a hundred distinct images stays two round trips.
 pub const MAX_CONCURRENT: usize = 64;
 /// Mirrors of one registry: each takes its share of the time for one image.
 const MIRRORS_MAX: usize = 4;
 
-/// How images are resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolve {
     /// Written images that start with one of these are left alone.
@@ -36,11 +35,11 @@ pub struct Resolve {
     pub registries: Vec<Registry>,
     /// Credentials from elsewhere.
     pub keychain: Keychain,
-    /// The digest lock: what is in it is asked of no registry.
+    /// The digest lock: no registry is asked for its images.
     pub lock: Option<PathBuf>,
 }
 
-/// Where credentials come from besides the entries of registries.
+/// Sources of credentials besides the entries of registries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keychain {
     /// A docker configuration, such as `config.json`.
@@ -49,12 +48,12 @@ pub struct Keychain {
     pub pull_secrets: bool,
 }
 
-/// One registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registry {
-    /// Its one name; images may write another.
+    /// Its one name; images may use another spelling.
     pub host: OneName,
-    /// Host and port that requests for it really go to, such as a mirror inside the cluster. Images keep their spelling.
+    /// Host and port that requests for it really go to, such as a mirror inside the cluster. Images keep their
+    /// spelling.
     pub endpoint: Option<Authority>,
     /// Whether it speaks HTTP without TLS.
     pub plain_http: bool,
@@ -64,31 +63,30 @@ pub struct Registry {
     pub login: Option<(String, PathBuf)>,
     /// Places that are asked before it, in this order.
     pub mirrors: Vec<Place>,
-    /// Repositories that are somewhere else.
+    /// Repositories that are at another place.
     pub rewrite: Vec<Rewrite>,
-    /// Questions at one time.
+    /// Requests at one time.
     pub max_concurrent: usize,
-    /// Questions in a second, if that is limited.
+    /// Requests per second, if limited.
     pub max_per_second: Option<u32>,
-    /// Hosts of token services that get the credentials and may be inside; without a port, at any port.
+    /// Hosts of token services that get the credentials and may be internal; without a port, at any port.
     pub realms: Vec<Authority>,
 }
 
 /// A registry and a path in it, written `host[:port][/path]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The registry, as an entry for it would be called.
+    /// The registry, named as in its entry.
     pub host: Authority,
     /// Parts of a repository's name, without `/` at either end; may be empty.
     pub path: String,
 }
 
-/// Repositories whose name begins with some parts, and where they are instead.
+/// A prefix of repositories, and the place that serves them instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewrite {
-    /// The parts, without `/` at either end; empty for all.
+    /// The prefix in whole parts, without `/` at either end; empty for all.
     pub from: String,
-    /// The place that they are asked at instead.
     pub to: Place,
 }
 
@@ -107,7 +105,7 @@ struct RawResolve {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct RawKeychain {
     pub docker_config: Option<PathBuf>,
-    /// Off by default: to read the secrets of a cluster is a right that a webhook should have only where it is needed.
+    /// Off by default: a webhook should have the right to read a cluster's secrets only where it is needed.
     pub pull_secrets: bool,
 }
 
@@ -146,7 +144,7 @@ pub struct RawFile {
 }
 
 impl Resolve {
-    /// The section of `text`, which has no other one and is right.
+    /// The valid section in `text`, which has no other one.
     #[doc(hidden)]
     pub fn of(text: &str) -> Self {
         const KINDS: &[Kind] = &[kind::<Resolve>()];
@@ -196,7 +194,6 @@ impl Section for Resolve {
         }))
     }
 
-    /// All of it.
     fn take(&mut self, fresh: &Self) -> Vec<&'static str> {
         if self == fresh {
             return Vec::new();

@@ -1,14 +1,15 @@
-//! Rights of callers, by the alternative names of their certificates.
+//! The rights of callers, by the alternative names of their certificates.
 //!
-//! Pure. Common names do not count: an authority need not have checked them. A name counts for what it is: one of a host is not fitted by a URI or a
-//! mail address with the same text, because an authority may give those to others.
+//! Pure. Common names do not count: an authority need not have checked them. A pattern matches names of its own kind
+//! only: a URI or a mail address with the text of a host name does not match the host's pattern, because an authority
+//! may give those to others.
 
 use crate::config;
 
 use super::route::Verb;
 use service_core::wire::Alternative;
 
-/// The names that each verb is allowed to.
+/// The names with each right.
 #[derive(Debug, Clone)]
 pub struct Access {
     read: Names,
@@ -16,11 +17,11 @@ pub struct Access {
     image: Names,
 }
 
-/// Absent is everybody.
+/// `None` is everybody.
 #[derive(Debug, Clone)]
 struct Names(Option<Vec<Pattern>>);
 
-/// A name, or the beginning of names.
+/// A name, or a prefix of names.
 #[derive(Debug, Clone)]
 enum Pattern {
     Whole(String),
@@ -28,7 +29,6 @@ enum Pattern {
 }
 
 impl Access {
-    /// The rights of the configuration.
     pub fn new(allow: &config::Allow) -> Self {
         Self {
             read: Names::new(allow.read.as_ref()),
@@ -37,7 +37,7 @@ impl Access {
         }
     }
 
-    /// Whether whoever has `names` may do `verb`.
+    /// Whether a caller with `names` has the right `verb`.
     pub fn may(&self, verb: Verb, names: &[Alternative]) -> bool {
         let allowed = match verb {
             Verb::Read => &self.read,
@@ -68,7 +68,7 @@ impl Pattern {
         match self {
             Self::Whole(whole) => is_of_kind(whole, name) && text == whole,
             Self::Beginning(beginning) if beginning.is_empty() => true,
-            // The beginning alone is not a name of whom it stands for.
+            // The prefix alone is no valid name.
             Self::Beginning(beginning) => {
                 is_of_kind(beginning, name)
                     && is_plain(name)
@@ -79,7 +79,8 @@ impl Pattern {
     }
 }
 
-/// Whether `pattern` is about names of this kind: what has a colon is of URIs, else what has an `@` of mail addresses, and all else of hosts.
+/// Whether `pattern` concerns names of this kind: one with a colon concerns URIs, else one with an `@` mail addresses,
+/// all others hosts.
 fn is_of_kind(pattern: &str, name: &Alternative) -> bool {
     match name {
         Alternative::Uri(_) => pattern.contains(':'),
@@ -88,7 +89,8 @@ fn is_of_kind(pattern: &str, name: &Alternative) -> bool {
     }
 }
 
-/// Whether a name is what it begins with: a URI whose path goes up again, or has parts in another spelling, is not (SPIFFE ID, section 2.2).
+/// Whether a prefix of a name can be trusted: not for a URI whose path goes up again, or has parts in another spelling
+/// (SPIFFE ID, section 2.2).
 fn is_plain(name: &Alternative) -> bool {
     let Alternative::Uri(uri) = name else { return true };
     let path = uri.split_once("://").map_or(uri.as_str(), |(_, rest)| rest);

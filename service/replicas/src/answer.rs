@@ -1,4 +1,4 @@
-//! Answers: JSON with the headers that say which state of the cluster they speak of, and errors as `{"error": text}`.
+//! Answers: JSON with headers about the cluster's state, and errors as `{"error": text}`.
 //!
 //! Pure.
 
@@ -10,29 +10,28 @@ use http_body_util::Full;
 use serde::Serialize;
 use service_core::edge::Answer;
 
-/// `metadata.resourceVersion` of the Deployment that the answer is about.
+/// `metadata.resourceVersion` of the Deployment in the answer.
 pub const REVISION: HeaderName = HeaderName::from_static("longhaul-revision");
-/// The version up to which the cache knows everything, at the time of the answer.
+/// The version up to which the cache is complete, at the time of the answer.
 pub const CACHE_REVISION: HeaderName = HeaderName::from_static("longhaul-cache-revision");
-/// Milliseconds since the cache last heard of the API server.
+/// Milliseconds since the cache last received data from the API server.
 pub const CACHE_AGE: HeaderName = HeaderName::from_static("longhaul-cache-age-ms");
-/// Where the next page of a list begins; absent on the last one.
+/// The cursor of the next page of a list; absent on the last one.
 pub const CONTINUE: HeaderName = HeaderName::from_static("longhaul-continue");
-/// Names one call in answers and logs.
+/// Identifies one call in answers and logs.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// A call that is not answered with success.
+/// An answer other than success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// 4xx or 5xx.
     pub status: StatusCode,
     /// The text for a person.
     pub text: String,
     /// After how long the caller may try again.
     pub retry_after: Option<Duration>,
-    /// The methods of the path, when another one was used.
+    /// The permitted methods of the path, if another one was used.
     pub allow: Option<&'static str>,
-    /// Whether the connection is of no more use.
+    /// Whether the connection must be closed.
     pub closes: bool,
 }
 
@@ -42,29 +41,26 @@ struct ErrorBody<'a> {
 }
 
 impl Refusal {
-    /// A refusal.
     pub fn new(status: StatusCode, text: impl Into<String>) -> Self {
         Self { status, text: text.into(), retry_after: None, allow: None, closes: false }
     }
 
-    /// 400.
     pub fn bad(text: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, text)
     }
 
-    /// The caller may try again after `wait`.
+    /// Adds that the caller may try again after `wait`.
     #[must_use]
     pub fn after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
     }
 
-    /// As an answer.
     pub fn answer(&self) -> Answer {
         let mut answer = json(self.status, &ErrorBody { error: &self.text });
         let headers = answer.headers_mut();
         if let Some(wait) = self.retry_after {
-            // Whole seconds, and never none: who comes at once comes in vain.
+            // Whole seconds, rounded up and never 0: an earlier call would fail again.
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             headers.insert(header::RETRY_AFTER, seconds.max(1).into());
         }
@@ -75,12 +71,10 @@ impl Refusal {
     }
 }
 
-/// `body` as JSON.
 pub fn json(status: StatusCode, body: &impl Serialize) -> Answer {
     text(status, serde_json::to_vec(body).expect("strings and numbers always serialise"))
 }
 
-/// Text that is JSON already.
 pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     let mut answer = Response::new(Full::new(body.into()));
     *answer.status_mut() = status;
@@ -90,7 +84,7 @@ pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     answer
 }
 
-/// Puts `value` into `header`, unless it has bytes that no header has.
+/// Puts `value` into `header`, unless it has bytes that no header may have.
 pub fn put(answer: &mut Answer, header: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         answer.headers_mut().insert(header, value);

@@ -1,7 +1,7 @@
-//! One call from its head to its answer: who, how often, what, whether it may, and the line about it.
+//! One call from its head to its answer: caller, rate, route, rights, and the log line about it.
 //!
-//! Owns what these steps are for the API (their order is that of `service_core::edge::serve`), and the request's name. A count is read
-//! from the cache alone; no call but one that changes something reaches the API server.
+//! This module implements these steps for the API (`service_core::edge::serve` fixes their order), and makes the
+//! request's id. A count is read only from the cache; only changing calls reach the API server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant as StdInstant, SystemTime};
@@ -32,34 +32,31 @@ use service_core::logs::{Throttle, names};
 use service_core::role::Review;
 use service_watch::{Key, Link, View, reaches};
 
-/// The answer to a write of a count (the interface's own words).
+/// The answer to a write of a count (the wording of the interface).
 const SCALED: &str = "Replica count updated successfully.";
-/// The same of an image.
+/// The answer to a write of an image.
 const IMAGE_SET: &str = "Image updated successfully.";
 /// The answer when nothing was stored.
 const DRY_RUN: &str = "Dry run: nothing was changed.";
-/// Without a stream, and without a word of the API server, for longer it counts as disconnected: between two streams lies a second.
+/// The API server counts as disconnected after this long without a stream and without data: between two streams lies a
+/// second.
 const DISCONNECTED_AFTER: Duration = Duration::from_secs(5);
-/// Bytes of a caller's own name for a call.
+/// Most bytes of a caller's own id for a call.
 const REQUEST_ID_BYTES_MAX: usize = 64;
-/// A caller who is refused for what everybody shares may come again after so long.
+/// Retry time for a caller refused because of a shared limit.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
 
-/// Everything that the API needs.
 pub struct Parts {
-    /// The Deployments.
     pub view: View<Deployment>,
-    /// The client that changes them.
+    /// The client that changes Deployments.
     pub client: Arc<service_core::kube::Client>,
-    /// The review of images; absent where images are not set.
+    /// The review of images; absent if images cannot be set.
     pub admit: Option<Arc<dyn Review>>,
-    /// Where it is counted.
     pub metrics: Metrics,
-    /// Where clients are counted whose certificate does not count any more.
+    /// The metrics for clients whose certificate is no longer valid.
     pub edge: ListenerMetrics,
 }
 
-/// The API.
 pub struct Api {
     view: View<Deployment>,
     writer: Writer,
@@ -80,7 +77,7 @@ struct Gate {
     limits: Arc<Limits>,
 }
 
-/// A call as the lines about it name it.
+/// A call, as its log lines name it.
 pub struct Call {
     id: HeaderValue,
     version: Version,
@@ -116,7 +113,6 @@ struct Unhealthy {
 }
 
 impl Api {
-    /// An API with the limits of `settings`.
     pub fn new(settings: &config::Replicas, parts: Parts) -> Self {
         let gate = Gate { access: Access::new(&settings.allow), limits: Arc::new(Limits::new(settings.rate)) };
         Self {
@@ -133,16 +129,16 @@ impl Api {
         }
     }
 
-    /// Lets who `allow` says call from now on, as often as `rate` says. Buckets stay as they are where the rate does.
+    /// Applies `allow` and `rate` from now on. Buckets keep their tokens if the rate is unchanged.
     pub fn replace(&self, allow: &config::Allow, rate: config::Rate) {
         let mut gate = self.gate.write();
         let limits = if gate.limits.rate() == rate { Arc::clone(&gate.limits) } else { Arc::new(Limits::new(rate)) };
         *gate = Arc::new(Gate { access: Access::new(allow), limits });
     }
 
-    /// The client's certificate, which still counts.
+    /// The client's certificate, if it is still valid.
     fn client_of<'a>(&self, peer: &'a Peer) -> Result<&'a ClientCertificate, Refusal> {
-        // Absent only behind a listener that asks for none, which this API is never given.
+        // Absent only behind a listener without client certificates, which this API never has.
         let none = || Refusal::new(StatusCode::UNAUTHORIZED, "a client certificate is needed");
         let client = peer.client().ok_or_else(none)?;
         client.check(SystemTime::now()).map_err(|reason| {
@@ -180,7 +176,7 @@ impl Api {
         Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text).after(BUSY_RETRY))
     }
 
-    /// `answer` with what the cache says of itself.
+    /// Adds the cache's facts to `answer`.
     #[expect(clippy::unused_self, reason = "it speaks of this API's cache")]
     fn stamped(&self, mut answer: Answer, link: &Link) -> Answer {
         if let Some(revision) = &link.revision {
@@ -279,7 +275,7 @@ impl Api {
         Err(Refusal::new(StatusCode::GATEWAY_TIMEOUT, text))
     }
 
-    /// The line about a call that changes something.
+    /// Logs a call that changes something.
     fn audit(
         call: &Call,
         (verb, target, container): (Verb, Target<'_>, Option<&str>),
@@ -310,7 +306,7 @@ impl Api {
         );
     }
 
-    /// The line about a write that the caller may not do.
+    /// Logs a refused write.
     fn audit_refusal(call: &Call, asked: &Route<'_>, refusal: &Refusal) {
         let (target, container, how) = match asked {
             Route::Scale(target, how) => (*target, None, *how),
@@ -327,7 +323,7 @@ impl Call {
         self.id.to_str().unwrap_or_default()
     }
 
-    /// The client, which was let in by its certificate.
+    /// The client, which the listener accepted by its certificate.
     fn client(&self) -> &ClientCertificate {
         self.peer.client().expect("a call without a client was refused before anything is said of it")
     }
@@ -384,7 +380,7 @@ impl Calls for Api {
         })
     }
 
-    /// Only calls that set something have one.
+    /// Only calls that set something have a body.
     async fn read<'a, B: Body<Data = Bytes, Error: Broken> + Send + Unpin>(
         &'a self,
         _: &'a Self::Call,
@@ -446,7 +442,8 @@ impl Calls for Api {
     }
 }
 
-/// Whether a request says whom it is for, once (RFC 9112, section 3.2; RFC 9113, section 8.3.1): of two names each proxy takes another.
+/// Whether a request names exactly one host (RFC 9112, section 3.2; RFC 9113, section 8.3.1): of two names each proxy
+/// uses another.
 fn names_one_host(head: &Head) -> bool {
     let hosts = head.headers.get_all(header::HOST).iter().count();
     hosts == 1 || hosts == 0 && head.version == Version::HTTP_2 && head.uri.authority().is_some()
@@ -460,7 +457,7 @@ fn too_many(text: &str) -> Refusal {
     Refusal::new(StatusCode::TOO_MANY_REQUESTS, text)
 }
 
-/// The revision that the caller wants to change: `If-Match: "REVISION"`, as `Longhaul-Revision` had it.
+/// The revision that the caller wants to change: `If-Match: "REVISION"`, as in `Longhaul-Revision`.
 fn seen(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
     let text = value.to_str().ok().map(|text| text.trim_matches('"'));
@@ -468,7 +465,7 @@ fn seen(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     text.filter(fits).map(Some).ok_or_else(|| Refusal::bad("If-Match: one revision, as Longhaul-Revision had it"))
 }
 
-/// The caller's own name for the call, where it is one, else a fresh one.
+/// The caller's own id for the call if it is valid, else a fresh one.
 fn request_id(headers: &HeaderMap) -> HeaderValue {
     let is_name = |value: &&HeaderValue| {
         let bytes = value.as_bytes();

@@ -1,4 +1,4 @@
-//! Bodies of calls: read with a cap and a deadline, and checked to the last field.
+//! Bodies of calls: read with a size limit and a deadline, and checked to the last field.
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::answer::Refusal;
 
-/// Longest image that a cluster takes seriously: host, path, tag and digest.
+/// Longest image that a cluster accepts: host, path, tag and digest.
 const IMAGE_BYTES_MAX: usize = 1024;
 
 #[derive(Deserialize)]
@@ -26,7 +26,7 @@ struct Image {
     image: String,
 }
 
-/// Reads a JSON body of at most `max` bytes, which must be there at `deadline`.
+/// Reads a JSON body of at most `max` bytes, by `deadline`.
 pub async fn read<B>(headers: &HeaderMap, body: B, max: usize, deadline: Instant) -> Result<Bytes, Refusal>
 where
     B: Body<Data = Bytes>,
@@ -42,7 +42,7 @@ where
     }
     let too_large = || {
         let refusal = Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, format!("a body has at most {max} bytes"));
-        // What is left of it would be read as the next call.
+        // The rest of the body would be read as the next call.
         Refusal { closes: true, ..refusal }
     };
     if body.size_hint().lower() > max as u64 {
@@ -67,13 +67,13 @@ pub fn replica_count(body: &[u8]) -> Result<i32, Refusal> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Refusal::bad("replicaCount: a whole number"));
     }
-    // Not a question of the type: a number that is none of `int32`, or below zero, was understood and cannot be.
+    // A number outside `int32`, or below zero, has the right type and a wrong value, so the error is another one.
     text.parse().ok().filter(|count: &i32| *count >= 0).ok_or_else(|| {
         Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, format!("replicaCount: a number from 0 to {}", i32::MAX))
     })
 }
 
-/// The image of `{"image": text}`; whether it is one is decided by the pipeline.
+/// The image of `{"image": text}`; the pipeline decides whether it is valid.
 pub fn image(body: &[u8]) -> Result<String, Refusal> {
     let Image { image } = serde_json::from_slice(body).map_err(|error| malformed(&error))?;
     let visible = image.bytes().all(|byte| byte.is_ascii_graphic());
@@ -85,7 +85,7 @@ pub fn image(body: &[u8]) -> Result<String, Refusal> {
 }
 
 fn malformed(error: &serde_json::Error) -> Refusal {
-    // Line and column are ours to tell; the words of the library may hold what was sent.
+    // Only line and column are shown, because the library's message may contain the sent text.
     let at = format!("line {}, column {}", error.line(), error.column());
     let what = if error.is_data() { "not the fields that this path has" } else { "not JSON" };
     Refusal::bad(format!("the body is {what} ({at})"))

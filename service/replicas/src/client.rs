@@ -1,6 +1,6 @@
-//! A client of the API: `longhaul-service replicas get|set|list`.
+//! The client of the API: `longhaul-service replicas get|set|list`.
 //!
-//! Owns requests and what is printed. The caller is known by a certificate, as every client is.
+//! This module owns the requests and the printed text. A certificate identifies the caller, as for every client.
 
 use std::io::Write;
 use std::path::Path;
@@ -22,35 +22,32 @@ use service_core::wire::{
     self, Identity, Limits, Origin, Protocol, Trust, certificates_from_pem, client_config, key_from_pem,
 };
 
-/// Longer than the service takes for a call.
+/// Longer than the service's time limit for a call.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// A page of the largest size.
+/// The size of a largest page.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
-/// Deployments in a page.
 const PAGE: usize = 1000;
-/// The port when none is written.
+/// The default port.
 const PORT: u16 = 8444;
 
-/// A client of one server.
 pub struct Client {
     wire: wire::Client,
 }
 
-/// A Deployment as it is named on a command line: `NAMESPACE/NAME`.
+/// A Deployment as named on a command line: `NAMESPACE/NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     namespace: String,
     name: String,
 }
 
-/// The terms of a write beside the count.
+/// The conditions of a write.
 #[derive(Debug, Clone, Default)]
 pub struct Terms {
-    /// Only when the Deployment is at this revision.
+    /// Only if the Deployment is at this revision.
     pub revision: Option<String>,
-    /// Store nothing.
     pub dry_run: bool,
-    /// Wait until the cache shows it.
+    /// Wait until the cache shows the change.
     pub wait: bool,
 }
 
@@ -83,7 +80,7 @@ impl std::str::FromStr for Name {
 }
 
 impl Client {
-    /// A client of `server` (`host` or `host:port`) that trusts `ca` and shows `certificate`, all PEM files.
+    /// A client of `server` (`host` or `host:port`) that trusts `ca` and presents `certificate`, all PEM files.
     pub fn new(server: &str, ca: &Path, certificate: &Path, key: &Path) -> anyhow::Result<Self> {
         let read = |path: &Path| std::fs::read(path).with_context(|| path.display().to_string());
         let Authority { host, port } = Authority::parse(server).with_context(|| format!("--server {server}"))?;
@@ -115,7 +112,7 @@ impl Client {
         Ok(())
     }
 
-    /// Sets the image of `container` in `name` and prints what was written.
+    /// Sets the image of `container` in `name` and prints the written image.
     pub async fn image(
         &self,
         name: &Name,

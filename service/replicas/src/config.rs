@@ -1,4 +1,4 @@
-//! The section `replicas`: the API over Deployments, who may call it, and its limits.
+//! The section `replicas`: the API over Deployments, the permitted callers, and its limits.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -15,23 +15,21 @@ use service_core::wire::provider;
 
 /// A body is one number, or one image of at most some hundred bytes.
 const MAX_BODY_BYTES: u64 = 4 << 10;
-/// As long as kubectl waits by default for a write, and shorter than what proxies in between wait.
+/// kubectl's default wait for a write, and shorter than the limits of proxies in between.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Handshakes of a hundred clients with several connections each; about 20 KiB each while they are idle.
 const MAX_CONNECTIONS: usize = 512;
 /// Calls in work at one time: one that waits for an observation holds some kilobytes.
 const MAX_IN_FLIGHT: usize = 256;
-/// A dashboard that asks for each of a hundred Deployments each second.
+/// A dashboard that reads each of a hundred Deployments each second.
 const CLIENT_PER_SECOND: u32 = 100;
-/// Ten such clients: what one processor answers without being noticed.
+/// Ten such clients: a small load for one processor.
 const ALL_PER_SECOND: u32 = 1000;
-/// Rates above this are no limits.
+/// Higher rates are no limits.
 const PER_SECOND_MOST: u64 = 10_000_000;
 
-/// The API over Deployments.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replicas {
-    /// Address to listen on.
     pub listen: SocketAddr,
     /// PEM file of the certificate chain.
     pub certificate: PathBuf,
@@ -39,57 +37,52 @@ pub struct Replicas {
     pub key: PathBuf,
     /// PEM files of the authorities of client certificates, at least one.
     pub client_ca: Vec<PathBuf>,
-    /// PEM files of revocation lists.
     pub crl: Vec<PathBuf>,
-    /// Whether a certificate of an authority without a revocation list is refused.
+    /// Whether a certificate is refused if its authority has no revocation list.
     pub crl_required: bool,
-    /// The suites that are offered; empty for all of TLS 1.3.
+    /// The offered suites; empty for all of TLS 1.3.
     pub cipher_suites: Vec<SupportedCipherSuite>,
     /// Longest validity of a client certificate.
     pub max_certificate_lifetime: Option<Duration>,
-    /// Rights of callers; taken while running.
+    /// Rights of callers; applied while running.
     pub allow: Allow,
-    /// How often; taken while running.
+    /// Rate limits; applied while running.
     pub rate: Rate,
     /// Whether images may be set, which needs more rights.
     pub images: bool,
-    /// Largest body, bytes.
     pub max_body_bytes: usize,
-    /// Longest time for a call.
     pub timeout: Duration,
-    /// Open connections; for more, idle ones are closed.
+    /// Open connections; beyond this number, idle ones are closed.
     pub max_connections: usize,
     /// Calls in work at one time; more are refused with 429.
     pub max_in_flight: usize,
 }
 
-/// Rights by alternative names of certificates; absent is everybody with a certificate that counts.
+/// Rights by alternative names of certificates; absent means everybody with a valid certificate.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Allow {
-    /// Read counts, lists and health.
+    /// Names with the right to read counts, lists and health.
     pub read: Option<Vec<String>>,
-    /// Set counts.
+    /// Names with the right to set counts.
     pub scale: Option<Vec<String>>,
-    /// Set images.
+    /// Names with the right to set images.
     pub image: Option<Vec<String>>,
 }
 
-/// How often calls may come.
+/// The rate limits of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// Of one client.
     pub client: Bucket,
-    /// Of all together.
+    /// The limit of all clients together.
     pub all: Bucket,
 }
 
-/// A token bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
-    /// Tokens that come in a second.
+    /// Tokens added per second.
     pub per_second: NonZeroU32,
-    /// Tokens that it holds.
+    /// Most tokens in the bucket.
     pub burst: NonZeroU32,
 }
 
@@ -187,7 +180,6 @@ impl Section for Replicas {
         }))
     }
 
-    /// Takes rights and rates.
     fn take(&mut self, fresh: &Self) -> Vec<&'static str> {
         if (&self.allow, self.rate) == (&fresh.allow, fresh.rate) {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! The cursor of the list: the last Deployment of a page, as text that a client hands back.
+//! The cursor of the list: the last Deployment of a page, as text that a client sends back.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,19 +6,19 @@ use service_watch::Key;
 
 use super::names;
 
-/// Where a page begins: after this one.
+/// The start of a page: after this Deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor(Key);
 
 impl Cursor {
-    /// Reads what [`Self::written`] wrote, and nothing else.
+    /// Reads only text written by [`Self::written`].
     pub fn read(text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (namespace, name) = std::str::from_utf8(&bytes).ok()?.split_once('/')?;
         names::are_names(namespace, name).then(|| Self(Key { namespace: namespace.into(), name: name.into() }))
     }
 
-    /// The text of a page that ends with `key`.
+    /// The cursor of a page that ends with `key`.
     pub fn written(key: &Key) -> String {
         URL_SAFE_NO_PAD.encode(format!("{}/{}", key.namespace, key.name))
     }

@@ -1,16 +1,15 @@
-//! The kept part of a Deployment: the count. Whatever else it has, its pod template above all, is never allocated.
+//! The kept part of a Deployment: the count. All other parts, above all the pod template, are never allocated.
 
 use serde::Deserialize;
 
 use service_watch::{Form, Kind, RawObject, Source};
 
-/// The count of a Deployment that names none (`apps/v1`: "Defaults to 1").
+/// The count of a Deployment that states none (`apps/v1`: "Defaults to 1").
 const DEFAULT_REPLICAS: i32 = 1;
 
-/// The kept part of a Deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deployment {
-    /// `spec.replicas`: how many there should be, not how many are ready.
+    /// `spec.replicas`: the wanted number, not the number of ready ones.
     pub replicas: i32,
 }
 
@@ -20,7 +19,6 @@ struct Spec {
 }
 
 impl Deployment {
-    /// All Deployments.
     pub const SOURCE: Source =
         Source::new("deployments.apps", "watch/deployments", "/apis/apps/v1/deployments", Form::Whole);
 }

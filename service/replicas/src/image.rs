@@ -1,7 +1,8 @@
-//! Setting an image: the change goes through admission before it is sent, as if the API server had asked about it.
+//! The setting of an image: the change goes through admission before it is sent, as if the API server had sent a
+//! review.
 //!
-//! So an image is pinned, and refused, by the same rules and with the same credentials, whether or not the cluster calls our
-//! webhook. What is written is what admission made of it. Owns the review that is asked, and what its answer means.
+//! So the same rules and credentials pin or refuse an image, whether or not the cluster calls our webhook. The written
+//! image is admission's result. This module makes the review and interprets its answer.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -13,27 +14,25 @@ use super::scale::{Terms, Writer, Written, path};
 use service_core::kube::Write;
 use service_core::role::Review;
 
-/// Where containers with names are.
+/// The lists of named containers.
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
-/// An image that was set, or would have been.
+/// The result of setting an image, or of a dry run.
 #[derive(Debug)]
 pub struct Set {
-    /// The write.
     pub written: Written,
-    /// The image as it was written.
+    /// The image as written to the API server.
     pub image: String,
-    /// Warnings of admission.
     pub warnings: Vec<String>,
 }
 
-/// Where a container is in a Deployment.
+/// The position of a container in a Deployment.
 struct Place {
     list: &'static str,
     index: usize,
 }
 
-/// Sets the image of `container` in `target` to what `admit` makes of `image`.
+/// Sets the image of `container` in `target` to the result of `admit` for `image`.
 pub async fn set(
     writer: &Writer,
     admit: &dyn Review,
@@ -49,7 +48,8 @@ pub async fn set(
         let place = self::place(&known, container)?;
         let before = known["spec"]["template"]["spec"][place.list][place.index]["image"].as_str().unwrap_or_default();
         let containers = json!({place.list: [{"name": container, "image": image}]});
-        // The version makes it a change of what was read: without it a container that is gone would be made again, half.
+        // The version limits the change to the object that was read: without it a removed container would be made
+        // again, incomplete.
         let version = &known["metadata"]["resourceVersion"];
         let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"template": {"spec": containers}}});
         Ok((before.to_owned(), patch))
@@ -67,7 +67,7 @@ fn place(deployment: &Value, container: &str) -> Result<Place, Refusal> {
     found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "the deployment has no such container"))
 }
 
-/// The image as it is to be written, and warnings.
+/// The image to write, and warnings.
 async fn admitted(
     admit: &dyn Review,
     known: &Value,
@@ -77,7 +77,7 @@ async fn admitted(
 ) -> Result<(String, Vec<String>), Refusal> {
     let pointer = format!("/spec/template/spec/{}/{}/image", place.list, place.index);
     let mut object = known.clone();
-    // The place was just found.
+    // The position was just found.
     if let Some(slot) = object.pointer_mut(&pointer) {
         *slot = image.into();
     } else if let Some(container) = object.pointer_mut(pointer.trim_end_matches("/image")) {
@@ -92,7 +92,7 @@ async fn admitted(
             "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
             "namespace": meta["namespace"], "name": meta["name"], "operation": "UPDATE",
             "object": object, "oldObject": known,
-            // The API server asks again when it is written: alerts about images are sent then.
+            // The API server sends another review for the write: that one causes the alerts about images.
             "dryRun": true,
         },
     });
@@ -110,7 +110,7 @@ async fn admitted(
     Ok((patched(response, &pointer)?.unwrap_or_else(|| image.to_owned()), warnings))
 }
 
-/// The text that the patch of an answer puts at `pointer`; nothing when it leaves that alone.
+/// The text that the patch of an answer puts at `pointer`; `None` if the patch leaves it alone.
 fn patched(response: &Value, pointer: &str) -> Result<Option<String>, Refusal> {
     use base64::Engine as _;
     let Some(patch) = response["patch"].as_str() else { return Ok(None) };

@@ -1,7 +1,8 @@
-//! The API over Deployments: how many replicas one has, answered from the watch, and set through the API server.
+//! The API over Deployments: reads replica counts from the watch, and sets them through the API server.
 //!
-//! Owns paths, JSON, who may do what and how often, and the line about each change. Listening and TLS belong to `edge`, the view of
-//! Deployments to `watch`, requests to the API server to `kube`; what becomes of an image decides whoever is behind the seam `Review`.
+//! This crate owns paths, JSON, rights, rates, and the log line about each change. Listening and TLS belong to `edge`,
+//! the view of Deployments to `watch`, requests to the API server to `kube`; the implementation of the interface
+//! `Review` judges images.
 
 mod access;
 mod answer;
@@ -23,5 +24,5 @@ mod upstream;
 
 pub use role::Replicas;
 
-/// The description of the API, as it is served.
+/// The served description of the API.
 pub const OPENAPI: &str = include_str!("openapi.json");

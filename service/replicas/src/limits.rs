@@ -1,6 +1,6 @@
-//! How often calls may come: a token bucket for each client, and one for all together.
+//! The rate limits of calls: a token bucket for each client, and one for all together.
 //!
-//! Owns the buckets. A client that asks too often takes nothing from others: its own bucket is asked first.
+//! A client over its rate takes nothing from others: its own bucket is checked first.
 
 use std::hash::RandomState;
 use std::sync::Arc;
@@ -12,12 +12,11 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 use crate::config::{self, Bucket};
 
-/// Clients that are remembered before those whose buckets are full again are forgotten: some megabytes.
+/// Number of clients at which those with full buckets are forgotten: some megabytes.
 const CLIENTS_MAX: usize = 10_000;
 
 type Keyed = RateLimiter<Arc<str>, HashMapStateStore<Arc<str>, RandomState>, DefaultClock>;
 
-/// The buckets.
 pub struct Limits {
     rate: config::Rate,
     clock: DefaultClock,
@@ -25,24 +24,22 @@ pub struct Limits {
     all: DefaultDirectRateLimiter,
 }
 
-/// A call that came too soon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooSoon {
     /// The owner of the empty bucket, `client` or `all`; a label value.
     pub whose: &'static str,
-    /// When there will be a token.
+    /// Time until the next token.
     pub wait: Duration,
 }
 
 impl Limits {
-    /// Full buckets.
     pub fn new(rate: config::Rate) -> Self {
         let clock = DefaultClock::default();
         let clients = RateLimiter::new(quota(rate.client), HashMapStateStore::default(), clock.clone());
         Self { rate, clients, all: RateLimiter::direct(quota(rate.all)), clock }
     }
 
-    /// The rate that they were made for.
+    /// The rate of these buckets.
     pub fn rate(&self) -> config::Rate {
         self.rate
     }
@@ -57,7 +54,7 @@ impl Limits {
         self.all.check().map_err(|until| too_soon("all", until.wait_time_from(now)))
     }
 
-    /// Forgets clients whose buckets are full, when there are many.
+    /// Forgets clients with full buckets, if there are many clients.
     pub fn sweep(&self) {
         if self.clients.len() > CLIENTS_MAX {
             self.clients.retain_recent();

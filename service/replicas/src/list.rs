@@ -1,7 +1,7 @@
-//! The list, by namespace and name, in pages.
+//! The list of Deployments, by namespace and name, in pages.
 //!
-//! A page ends with a cursor that names the last Deployment of it, so it stays good whatever comes and goes meanwhile: what exists
-//! all the time is in exactly one page.
+//! A page ends with a cursor that names its last Deployment. So the cursor stays valid whatever changes meanwhile: an
+//! object that exists all the time is in exactly one page.
 
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use super::route::{BASE, Page};
 use service_core::edge::Answer;
 use service_watch::{Key, Object, Store};
 
-/// One Deployment, with exactly the keys that an answer has.
+/// One Deployment, with exactly the keys of an answer.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry<'a> {
@@ -29,10 +29,10 @@ impl<'a> From<&'a Object<Deployment>> for Entry<'a> {
     }
 }
 
-/// A page of what `store` has.
+/// A page of the objects in `store`.
 pub fn page(store: &Store<Deployment>, page: &Page) -> Answer {
     let after = page.after.as_ref().map(Cursor::key);
-    // One more than is shown says whether there are more.
+    // One more than shown, to find out whether there are more.
     let mut found = store.after(after, page.limit + 1);
     let more = found.len() > page.limit;
     found.truncate(page.limit);

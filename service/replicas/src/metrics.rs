@@ -1,4 +1,4 @@
-//! The counts of the API. Labels are closed lists: verbs, statuses, and whose limit it was.
+//! The metrics of the API. Label values are closed lists: verbs, statuses, and limits.
 
 use http::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -8,7 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// From the cache an answer takes microseconds; a write waits for the API server.
+/// An answer from the cache takes microseconds; a write waits for the API server.
 const DURATION_EDGES_S: [f64; 12] = [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0, 10.0];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -22,23 +22,20 @@ struct ByLimit {
     limit: &'static str,
 }
 
-/// The counts of the API.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     calls: Family<ByCall, Counter>,
     limited: Family<ByLimit, Counter>,
     /// Seconds from the head of a call to its answer.
     pub duration: Histogram,
-    /// Calls in work.
     pub in_flight: Gauge,
-    /// Writes that were tried again because somebody else had written.
+    /// Repeated writes after a conflict with another writer.
     pub conflicts: Counter,
-    /// Calls that panicked.
     pub panics: Counter,
 }
 
 impl Metrics {
-    /// Counters at zero, registered under the prefix `longhaul_replicas`.
+    /// Registers counters at zero, under the prefix `longhaul_replicas`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             calls: Family::default(),
@@ -58,12 +55,12 @@ impl Metrics {
         metrics
     }
 
-    /// A call was answered; `verb` is one of a closed list.
+    /// Counts an answered call; `verb` is one of a closed list.
     pub fn answered(&self, verb: &'static str, status: StatusCode) {
         self.calls.get_or_create(&ByCall { verb, code: status.as_u16() }).inc();
     }
 
-    /// A call was refused because of `limit`, one of `client`, `all`, `in-flight`.
+    /// Counts a call refused because of `limit`, one of `client`, `all`, `in-flight`.
     pub fn limited(&self, limit: &'static str) {
         self.limited.get_or_create(&ByLimit { limit }).inc();
     }

@@ -1,11 +1,11 @@
-//! Names of Kubernetes: which texts are some.
+//! The validity of Kubernetes' names.
 
 /// Longest label (RFC 1123).
 const LABEL_BYTES_MAX: usize = 63;
 /// Longest subdomain.
 const SUBDOMAIN_BYTES_MAX: usize = 253;
 
-/// Lower-case letters, digits and dashes, beginning and ending with one of the first two.
+/// Lower-case letters, digits and dashes, beginning and ending with a letter or digit.
 pub fn is_label(text: &str) -> bool {
     let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = text.as_bytes();
@@ -27,7 +27,7 @@ pub fn is_subdomain(text: &str) -> bool {
     text.len() <= SUBDOMAIN_BYTES_MAX && text.split('.').all(is_part)
 }
 
-/// Whether both are names; what a cursor holds is checked as a path is.
+/// Whether both are valid; the content of a cursor is checked like a path.
 pub fn are_names(namespace: &str, name: &str) -> bool {
     is_label(namespace) && is_subdomain(name)
 }

@@ -1,6 +1,6 @@
-//! The role: its watch, its listener, and their end.
+//! The replicas role: its watch, its listener, and their end.
 //!
-//! Owns the tasks of this role. What a call means is in `api`.
+//! This module owns the tasks of the role. Calls are handled in `api`.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ const ABOUT: About = About {
     always: false,
 };
 
-/// The API over Deployments is served.
+/// The role that serves the API over Deployments.
 #[derive(Debug)]
 pub struct Replicas;
 
@@ -99,7 +99,7 @@ async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
     Ok(Started { served: Some((listener, handler)), probes, reload: Some(reload), running })
 }
 
-/// Takes who may call and how often.
+/// Reloads rights and rates.
 fn reload(mut running: config::Replicas, api: Arc<Api>) -> Reload {
     Box::new(move |fresh| {
         let Some(fresh) = fresh.find::<config::Replicas>() else { return Ok(Vec::new()) };
@@ -111,7 +111,6 @@ fn reload(mut running: config::Replicas, api: Arc<Api>) -> Reload {
     })
 }
 
-/// The tasks.
 struct Stage {
     informer: Informer<Deployment>,
     follower: JoinSet<()>,
@@ -129,7 +128,7 @@ impl Running for Stage {
         .boxed()
     }
 
-    /// Callers are answered to the end: from a view that goes on.
+    /// Calls are still answered, from a view that stays current.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         std::future::ready(()).boxed()
     }
@@ -150,7 +149,7 @@ fn files(settings: &config::Replicas) -> Files {
         key: settings.key.clone(),
         handed: None,
         client_cas: settings.client_ca.clone(),
-        // Who may do what is said by verb, to whom has proved who it is.
+        // Rights are checked by verb, for a proven identity.
         client_names: Vec::new(),
         revoked: settings.crl.clone(),
         rules: Rules {

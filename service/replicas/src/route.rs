@@ -1,6 +1,6 @@
-//! From method, path and query to what is asked for. Everything else is refused here.
+//! The routes: from method, path and query to the requested operation. All other requests are refused here.
 //!
-//! Pure. A name that is no name of Kubernetes never reaches the API server, so nothing can be put into its paths.
+//! Pure. An invalid name never reaches the API server, so nothing can be injected into its paths.
 
 use http::{Method, StatusCode};
 
@@ -8,68 +8,57 @@ use super::answer::Refusal;
 use super::cursor::Cursor;
 use super::names::{is_label, is_subdomain};
 
-/// Prefix of every path but that of the description.
+/// Prefix of every path except that of the description.
 pub const BASE: &str = "/api/v1";
-/// Most Deployments in one answer: about 1 MB. Whoever has more follows the cursor.
+/// Most Deployments in one answer: about 1 MB. The cursor leads to further ones.
 pub const LIMIT_MAX: usize = 10_000;
 
-/// A Deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target<'a> {
-    /// Its namespace.
     pub namespace: &'a str,
-    /// Its name.
     pub name: &'a str,
 }
 
-/// A call as it is asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Route<'a> {
-    /// The count of one.
+    /// The count of one Deployment.
     Read(Target<'a>),
-    /// Another count for one.
+    /// A new count for one Deployment.
     Scale(Target<'a>, How),
-    /// Another image for one of its containers.
+    /// A new image for a container of one Deployment.
     Image(Target<'a>, &'a str, How),
-    /// All.
     List(Page),
-    /// Whether there is a cluster behind this.
+    /// Whether the cluster behind this API answers.
     Health,
-    /// The description of the API.
     Description,
 }
 
-/// How something is changed.
+/// The options of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct How {
-    /// Nothing is stored.
     pub dry_run: bool,
     /// The answer waits until the cache shows the change.
     pub wait: bool,
 }
 
-/// Which part of the list.
+/// The requested part of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Page {
-    /// At most so many.
+    /// Most entries.
     pub limit: usize,
-    /// The cursor after which it begins.
+    /// The page begins after this cursor.
     pub after: Option<Cursor>,
 }
 
 /// Rights of a caller; the names are label values and keys of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// To read.
     Read,
-    /// To set counts.
     Scale,
-    /// To set images.
     Image,
 }
 
 impl Verb {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -90,7 +79,7 @@ impl Route<'_> {
     }
 }
 
-/// Reads what `method`, `path` and `query` ask for.
+/// Parses `method`, `path` and `query`.
 pub fn route<'a>(method: &Method, path: &'a str, query: Option<&str>) -> Result<Route<'a>, Refusal> {
     let segments = |rest: &'a str| rest.split('/').collect::<Vec<_>>();
     let below = path.strip_prefix(BASE).and_then(|rest| rest.strip_prefix('/'));
@@ -141,7 +130,7 @@ fn target<'a>(namespace: &'a str, name: &'a str) -> Result<Target<'a>, Refusal> 
     Ok(Target { namespace, name })
 }
 
-/// Says nothing of the text: it may come from anybody.
+/// The message does not show the text, because a stranger may have written it.
 fn bad_name(whose: &str, what: &str) -> Refusal {
     Refusal::bad(format!("the name of the {whose} is no DNS-1123 {what}"))
 }

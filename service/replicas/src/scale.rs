@@ -1,7 +1,7 @@
-//! Setting a count: the scale subresource is read, and written with the version that was read.
+//! The setting of a count: the scale subresource is read, and written with the version that was read.
 //!
-//! So that of two writers none is overwritten unseen: a conflict is another turn with what is there now, a few times. With a
-//! revision of the caller's own there is no other turn: it asked for a change of exactly what it had seen.
+//! So no writer overwrites another one unseen: after a conflict the present object is read and written again, a few
+//! times. If the caller names a revision there is no retry: it asked for a change of exactly that revision.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,39 +20,35 @@ use service_core::kube::{Client, Write};
 
 /// Attempts at one write. Each one loses only to a write that won, so with five writers at once all succeed.
 pub const ATTEMPTS_MAX: u32 = 6;
-/// Longest pause after the first conflict; it doubles, and the real one is drawn below it.
+/// Longest pause after the first conflict; it doubles, and the actual pause is drawn below it.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Changes Deployments.
 pub struct Writer {
     client: Arc<Client>,
     metrics: Metrics,
 }
 
-/// A write that was done, or would have been.
+/// A completed write, or the result of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     /// The count, or the image, before it.
     pub before: String,
     /// `metadata.resourceVersion` after it.
     pub revision: String,
-    /// How often it was tried.
     pub attempts: u32,
 }
 
-/// The terms of a change, the same in every attempt.
+/// The conditions of a change, the same in every attempt.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a> {
-    /// The revision that the caller has seen; any when absent.
+    /// The revision that the caller has seen; any if absent.
     pub seen: Option<&'a str>,
-    /// Nothing is stored.
     pub dry_run: bool,
-    /// When an answer has to be there.
+    /// Deadline of the answer.
     pub deadline: Instant,
 }
 
 impl Writer {
-    /// Writes with `client`.
     pub fn new(client: Arc<Client>, metrics: Metrics) -> Self {
         Self { client, metrics }
     }
@@ -68,7 +64,7 @@ impl Writer {
         .await
     }
 
-    /// Reads what is at `path`, and writes what `edit` makes of it, until no one else writes in between.
+    /// Reads the object at `path`, and writes the result of `edit`, until no other write comes in between.
     pub async fn change(
         &self,
         path: &str,
@@ -99,7 +95,7 @@ impl Writer {
         }
     }
 
-    /// The object at `path`, which has to be the one that the caller has seen.
+    /// The object at `path`, which must be at the caller's revision if it named one.
     pub async fn read(&self, path: &str, terms: Terms<'_>) -> Result<Value, Refusal> {
         let doing = "reading the deployment";
         let found = self.client.read_before(path, terms.deadline).await;
@@ -136,7 +132,7 @@ fn parsed(bytes: &Bytes, doing: &str) -> Result<Value, Refusal> {
     })
 }
 
-/// Where the Deployment is; both names are checked, so nothing has to be escaped.
+/// The path of the Deployment; both names are checked, so nothing has to be escaped.
 pub fn path(target: Target<'_>) -> String {
     format!("/apis/apps/v1/namespaces/{}/deployments/{}", target.namespace, target.name)
 }

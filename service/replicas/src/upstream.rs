@@ -1,4 +1,4 @@
-//! Failures of the API server, as our caller is answered.
+//! The answers to our callers for failures of the API server.
 //!
 //! Pure.
 
@@ -27,7 +27,7 @@ pub fn refusal(error: &kube::Error, doing: &str) -> Refusal {
         kube::Error::Wire(wire::Error::Deadline { .. }) => {
             Refusal::new(StatusCode::GATEWAY_TIMEOUT, format!("no answer from the API server in time while {doing}"))
         }
-        // Addresses and causes are for the log and for whoever runs this.
+        // Addresses and causes are for the log and the operator.
         _ => Refusal::new(StatusCode::BAD_GATEWAY, format!("the API server cannot be reached while {doing}")),
     }
 }

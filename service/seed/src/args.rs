@@ -1,4 +1,4 @@
-//! The command line, parsed by hand: five options do not pay for a parser's 200 KiB.
+//! The command line, parsed by hand: a parser's 200 KiB would be too much for five options.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,22 +6,21 @@ use std::path::PathBuf;
 use crate::digest::Digest;
 use crate::failure::Failure;
 
-/// How to call it.
+/// The message about wrong usage.
 const USAGE: &str =
     "usage: longhaul-seed --index FILE --index-sha256 HEX --chunks FOLDER --out FOLDER [--listen ADDRESS]";
 
 /// Arguments of the command line.
 #[derive(Debug, Clone)]
 pub struct Args {
-    /// The index.
     pub index: PathBuf,
-    /// Its digest: what everything else is trusted by.
+    /// The index's digest, the root of all trust.
     pub index_sha256: Digest,
     /// The folder with the folders of chunks.
     pub chunks: PathBuf,
-    /// An existing folder for what is unpacked.
+    /// An existing folder for the unpacked files.
     pub out: PathBuf,
-    /// Where to serve; without it the payload is only assembled and verified.
+    /// The address to serve on; without it the payload is only assembled and verified.
     pub listen: Option<String>,
 }
 

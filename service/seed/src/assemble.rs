@@ -1,10 +1,11 @@
-//! From chunks to a folder that may be served: the pipeline, and the folder's name as the mark that all is verified.
+//! The assembly: from chunks to a folder that may be served. The folder's final name marks that everything is verified.
 //!
-//! Three threads hand a few buffers on: one reads and verifies chunks, one hashes the whole, one decompresses and unpacks. Nothing is
-//! unpacked before its chunk is verified, and the folder gets the name that is served only after the whole is.
+//! Three threads pass a few buffers on: one reads and verifies chunks, one hashes the whole, one decompresses and
+//! unpacks. A chunk is unpacked only after it is verified, and the folder gets its final name only after the whole is
+//! verified.
 //!
-//! Three fifths of the work are SHA-256, of each chunk and of the whole, at one time on two cores. With two buffers the threads waited for
-//! each other: 200 MB came at 850 MB/s instead of 960.
+//! Three fifths of the work are SHA-256, of each chunk and of the whole, in parallel on two cores. With two buffers the
+//! threads waited for each other: 200 MB came at 850 MB/s instead of 960.
 
 use std::fs;
 use std::io::{self, Read};
@@ -23,11 +24,11 @@ use crate::failure::Failure;
 use crate::index::{INDEX_BYTES_MAX, Index};
 use crate::unpack::{Bounds, unpack};
 
-/// Where the payload is unpacked.
+/// Name of the folder while the payload is unpacked.
 const ASSEMBLING: &str = "assembling";
 /// Name of the folder once the whole is verified.
 const VERIFIED: &str = "verified";
-/// Chunks in memory: at least one that is read while the other is used, and as many more as these bytes hold.
+/// Chunks in memory: at least one to read and one in use, and as many more as these bytes hold.
 const BUFFERED_BYTES: usize = 7 << 19;
 const BUFFERS_MIN: usize = 2;
 /// Small chunks gain nothing from more.
@@ -35,16 +36,12 @@ const BUFFERS_MAX: usize = 8;
 /// Stack of the thread that unpacks: its buffers are on the heap, the decompressor's tables are not large.
 const STACK_BYTES: usize = 256 << 10;
 
-/// The content that is served.
 #[derive(Debug)]
 pub struct Store {
-    /// The folder.
     pub folder: PathBuf,
-    /// Its names and manifests.
     pub catalog: Catalog,
 }
 
-/// A chunk on its way.
 type Bytes = Arc<Vec<u8>>;
 
 /// Reads index and chunks, verifies, unpacks.
@@ -52,7 +49,7 @@ pub fn assemble(args: &Args) -> Result<Store, Failure> {
     let index = index(args)?;
     let (assembling, verified) = (args.out.join(ASSEMBLING), args.out.join(VERIFIED));
     for folder in [&assembling, &verified] {
-        // Left by a container that was ended before.
+        // Left over from a container that was ended earlier.
         match fs::remove_dir_all(folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Failure::file(folder, error)),
             _ => {}
@@ -61,7 +58,7 @@ pub fn assemble(args: &Args) -> Result<Store, Failure> {
     fs::create_dir(&assembling).map_err(|error| Failure::file(&assembling, error))?;
     let catalog = run(&index, &args.chunks, &assembling);
     let catalog = catalog.inspect_err(|_| {
-        // What was unpacked so far is of no use to anybody; that it goes is not worth an error of its own.
+        // The unpacked part is useless; a failure to delete it is not reported.
         let _ = fs::remove_dir_all(&assembling);
     })?;
     fs::rename(&assembling, &verified).map_err(|error| Failure::file(&verified, error))?;
@@ -74,7 +71,7 @@ pub fn assemble(args: &Args) -> Result<Store, Failure> {
     Ok(Store { folder: verified, catalog })
 }
 
-/// Reads the index and compares it with the digest that was announced.
+/// Reads the index and compares it with the announced digest.
 fn index(args: &Args) -> Result<Index, Failure> {
     let file = fs::File::open(&args.index).map_err(|error| Failure::file(&args.index, error))?;
     let mut bytes = Vec::new();
@@ -105,7 +102,7 @@ fn run(index: &Index, chunks: &Path, folder: &Path) -> Result<Catalog, Failure> 
         let fed = feed(&Chunks::new(index, chunks), buffers, to_hash, to_unpack);
         let found = whole.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let catalog = unpacking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        // What is wrong with a chunk explains whatever else went wrong.
+        // A fault of a chunk explains every later error.
         fed?;
         let catalog = catalog?;
         let expected = index.payload_digest;
@@ -113,7 +110,8 @@ fn run(index: &Index, chunks: &Path, folder: &Path) -> Result<Catalog, Failure> 
     })
 }
 
-/// Reads chunk after chunk and hands each on. Ends early without an error when somebody takes no more: they say why.
+/// Reads chunk after chunk and passes each on. If a receiver ends early, this ends without an error: the receiver
+/// reports the reason.
 #[expect(clippy::needless_pass_by_value, reason = "the takers end when nobody can hand them anything")]
 fn feed(
     chunks: &Chunks<'_>,
@@ -125,7 +123,8 @@ fn feed(
     let count = buffers.len();
     for place in 0..chunks.count() {
         let buffer = &mut buffers[place % count];
-        // Whoever could take the chunk before this one has let go of the one that was here: no more than all others can wait.
+        // At this point every receiver of the earlier chunk has released its buffer: no more buffers wait than the
+        // channel holds.
         if let Some(bytes) = Arc::get_mut(buffer) {
             chunks.read(place, bytes)?;
         } else {
@@ -133,7 +132,7 @@ fn feed(
             chunks.read(place, &mut bytes)?;
             *buffer = Arc::new(bytes);
         }
-        // Hashing trusts nothing, so both digests are made at the same time.
+        // Hashing needs no trust, so both digests are computed at the same time.
         let hashing = to_hash.send(Arc::clone(buffer));
         chunks.verify(place, buffer)?;
         if hashing.is_err() || to_unpack.send(Arc::clone(buffer)).is_err() {
@@ -143,7 +142,7 @@ fn feed(
     Ok(())
 }
 
-/// The digest of everything that comes.
+/// The digest of all received bytes.
 fn whole(chunks: &Receiver<Bytes>) -> Digest {
     let mut hasher = Sha256::new();
     for chunk in chunks {
@@ -152,7 +151,6 @@ fn whole(chunks: &Receiver<Bytes>) -> Digest {
     hasher.into()
 }
 
-/// The payload as one stream.
 struct Source {
     chunks: Receiver<Bytes>,
     current: Bytes,
@@ -168,7 +166,7 @@ impl Source {
 impl Read for Source {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
         while self.at == self.current.len() {
-            // Let go first, so that the buffer can be filled again.
+            // Released first, so that the buffer can be filled again.
             self.current = Arc::default();
             self.at = 0;
             match self.chunks.recv() {

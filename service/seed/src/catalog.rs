@@ -1,14 +1,13 @@
-//! The catalog: which names and manifests the payload has, with the media types that they were stored with.
+//! The catalog: the names and manifests of the payload, with the media types that they were stored with.
 //!
-//! Pure; both sides of the format. It travels in the payload beside the blobs, so that the seed needs no JSON to know what it
-//! serves:
+//! Pure; both sides of the format. It is in the payload next to the blobs, so that the seed needs no JSON:
 //!
 //! ```text
 //! longhaul-catalog 1
 //! manifest SHA256 BYTES MEDIA-TYPE
 //! repository library/nginx
 //! tag 1.25 SHA256
-//! has SHA256            this manifest can be asked for by its digest in this repository
+//! has SHA256            this manifest can be requested by its digest in this repository
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,9 +16,8 @@ use std::fmt::Write as _;
 use crate::digest::Digest;
 use crate::failure::Failure;
 
-/// The first line.
 const HEADER: &str = "longhaul-catalog 1";
-/// Largest catalog: some hundred images, and little beside the 6 MB of the whole process.
+/// Largest catalog: some hundred images, and little compared with the 6 MB of the whole process.
 pub const CATALOG_BYTES_MAX: usize = 256 << 10;
 /// Longest repository name (distribution project).
 const REPOSITORY_BYTES_MAX: usize = 255;
@@ -33,30 +31,25 @@ const MEDIA_TYPE_BYTES_MAX: usize = 255;
 pub struct Catalog {
     /// Every manifest with its size and media type.
     pub manifests: BTreeMap<Digest, Manifest>,
-    /// Every repository.
     pub repositories: BTreeMap<String, Repository>,
 }
 
-/// A manifest as it was stored.
+/// A manifest as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// Its size in bytes.
     pub bytes: u64,
-    /// Its media type.
     pub media_type: String,
 }
 
-/// The content of one repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Repository {
     /// Tags and the manifests they name.
     pub tags: BTreeMap<String, Digest>,
-    /// Manifests that can be asked for by digest, those of the tags among them.
+    /// Manifests that can be requested by digest, those of the tags among them.
     pub manifests: BTreeSet<Digest>,
 }
 
 impl Catalog {
-    /// As text.
     pub fn to_text(&self) -> String {
         let mut text = format!("{HEADER}\n");
         for (digest, manifest) in &self.manifests {
@@ -74,7 +67,7 @@ impl Catalog {
         text
     }
 
-    /// Reads a catalog. Names that could not be asked for, and digests of manifests that it does not list, are refused.
+    /// Reads a catalog. Names that cannot be requested, and digests of manifests that it does not list, are refused.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let mut catalog = Self::default();
         let mut current: Option<String> = None;
@@ -125,7 +118,7 @@ impl Catalog {
     }
 }
 
-/// Whether `text` can be a repository. The characters are what matters here: it stands in answers and is compared with requests.
+/// Whether `text` can be a repository. The characters matter: it is part of answers and is compared with requests.
 pub fn is_repository(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let part = |part: &str| {
@@ -136,7 +129,6 @@ pub fn is_repository(text: &str) -> bool {
     text.len() <= REPOSITORY_BYTES_MAX && text.split('/').all(part)
 }
 
-/// Whether `text` is a tag.
 pub fn is_tag(text: &str) -> bool {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let bytes = text.as_bytes();

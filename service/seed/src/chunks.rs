@@ -1,7 +1,7 @@
-//! Reading chunks: from a file of its folder into a buffer, and verifying what is in that buffer.
+//! The reading of chunks: from a file into a buffer, and the verification of the buffer.
 //!
-//! The files may be links, as a kubelet makes them: what counts is what is read, and that is hashed from the same buffer that is
-//! then used.
+//! The files may be links, as a kubelet makes them: only the bytes read count, and the same buffer is hashed and then
+//! used.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -11,25 +11,22 @@ use crate::digest::Digest;
 use crate::failure::{Failure, Wrong};
 use crate::index::{Chunk, Index};
 
-/// The chunks of one payload.
 pub struct Chunks<'i> {
     index: &'i Index,
     folder: &'i Path,
 }
 
 impl<'i> Chunks<'i> {
-    /// The chunks of `index` below `folder`.
     pub fn new(index: &'i Index, folder: &'i Path) -> Self {
         Self { index, folder }
     }
 
-    /// How many there are.
     pub fn count(&self) -> usize {
         self.index.chunks.len()
     }
 
-    /// Reads the chunk at `place` into `buffer`. On success the buffer holds as many bytes as the index says; whether they are those is
-    /// for [`Self::verify`].
+    /// Reads the chunk at `place` into `buffer`. On success the buffer holds as many bytes as the index states;
+    /// [`Self::verify`] checks them.
     pub fn read(&self, place: usize, buffer: &mut Vec<u8>) -> Result<(), Failure> {
         let chunk = &self.index.chunks[place];
         let path = self.path(place, chunk);
@@ -58,7 +55,7 @@ impl<'i> Chunks<'i> {
         self.folder.join(self.index.folder(place)).join(chunk.name())
     }
 
-    /// Reads at most one byte more than the chunk has, and says what is wrong with it.
+    /// Reads at most one byte more than the chunk has, and returns its fault if any.
     fn fill(path: &Path, chunk: &Chunk, buffer: &mut Vec<u8>) -> std::io::Result<Option<Wrong>> {
         buffer.clear();
         // Exact, so that the buffer does not grow in steps: a chunk has at most `CHUNK_BYTES_MAX`.
@@ -76,8 +73,8 @@ impl<'i> Chunks<'i> {
         Ok(None)
     }
 
-    /// Says of a chunk with other bytes whether they are those of another chunk. The last chunk is often shorter than the others, so
-    /// a wrong length may mean the same.
+    /// Finds out whether wrong bytes are those of another chunk. The last chunk is often shorter than the others, so a
+    /// wrong length may mean the same.
     fn told_apart(&self, place: usize, wrong: Wrong) -> Wrong {
         if wrong == Wrong::Missing {
             return wrong;
@@ -94,7 +91,7 @@ impl<'i> Chunks<'i> {
         }
     }
 
-    /// The digest of whatever lies at `place`, as far as a chunk can reach.
+    /// The digest of the file at `place`, up to the size of the largest chunk.
     fn digest_of(&self, place: usize) -> std::io::Result<Digest> {
         let mut bytes = Vec::new();
         let file = File::open(self.path(place, &self.index.chunks[place]))?;

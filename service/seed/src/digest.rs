@@ -1,4 +1,4 @@
-//! SHA-256 digests as the formats write them: 64 lower-case hex digits and nothing else.
+//! SHA-256 digests in the spelling of the formats: 64 lower-case hex digits and nothing else.
 //!
 //! Pure.
 
@@ -6,7 +6,6 @@ use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 
-/// Digits of a digest.
 pub const HEX: usize = 64;
 
 /// A SHA-256 digest. Displays as its hex digits.
@@ -14,7 +13,6 @@ pub const HEX: usize = 64;
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
-    /// The digest of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
@@ -34,7 +32,8 @@ impl Digest {
         Some(Self(bytes))
     }
 
-    /// `sha256:` and 64 lower-case hex digits: as the OCI specifications write it. No other algorithm is served.
+    /// Parses `sha256:` and 64 lower-case hex digits, the spelling of the OCI specifications. No other algorithm is
+    /// served.
     pub fn from_oci(text: &str) -> Option<Self> {
         Self::from_hex(text.strip_prefix("sha256:")?)
     }

@@ -1,4 +1,4 @@
-//! Why the seed gives up: one message that names the exact place, and one exit code.
+//! The failures of the seed: one message that names the exact place, and one exit code.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,27 +7,24 @@ use crate::digest::Digest;
 
 /// The command line cannot be used (`EX_USAGE` of BSD's sysexits).
 pub const EXIT_USAGE: u8 = 64;
-/// Index, chunk or payload is not what it should be (`EX_DATAERR`).
+/// Index, chunk or payload is not valid (`EX_DATAERR`).
 pub const EXIT_DATA: u8 = 65;
-/// Index or chunk is not there (`EX_NOINPUT`).
+/// Index or chunk is missing (`EX_NOINPUT`).
 pub const EXIT_NO_INPUT: u8 = 66;
 /// The system refused: no address to listen on, no thread (`EX_OSERR`).
 pub const EXIT_SYSTEM: u8 = 71;
 /// Reading or writing failed (`EX_IOERR`).
 pub const EXIT_IO: u8 = 74;
 
-/// Why the seed gives up.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The command line.
     #[error("{0}")]
     Usage(String),
-    /// The index is not the one that was announced.
+    /// The index does not have the announced digest.
     #[error("the index has the digest {found}, and {expected} was announced")]
     IndexDigest {
-        /// As announced.
         expected: Digest,
-        /// Of the file.
+        /// The digest of the file.
         found: Digest,
     },
     /// The index breaks its format.
@@ -35,27 +32,24 @@ pub enum Failure {
     Index {
         /// Counted from 1.
         line: usize,
-        /// The reason.
         what: &'static str,
     },
-    /// A chunk that is not usable.
+    /// A chunk cannot be used.
     #[error("chunk {number:05} ({place} of {count}): {what}")]
     Chunk {
-        /// Its number.
         number: u32,
-        /// Where it stands in the payload, from 1.
+        /// Its position in the payload, from 1.
         place: usize,
-        /// How many there are.
+        /// The number of chunks.
         count: usize,
-        /// The reason.
         what: Wrong,
     },
-    /// All chunks are right and what they make up is not.
+    /// All chunks are valid, and their whole is not.
     #[error("the payload has the digest {found}, and the index says {expected}")]
     Whole {
-        /// As the index says.
+        /// The digest in the index.
         expected: Digest,
-        /// Of the chunks in order.
+        /// The digest of the chunks in their order.
         found: Digest,
     },
     /// The payload cannot be unpacked.
@@ -66,59 +60,47 @@ pub enum Failure {
     Catalog {
         /// Counted from 1.
         line: usize,
-        /// The reason.
         what: &'static str,
     },
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
-    /// The system refused something else.
+    File { path: PathBuf, source: io::Error },
+    /// The system refused another operation.
     #[error("{what}: {source}")]
-    System {
-        /// The step that failed.
-        what: String,
-        /// Error of the system.
-        source: io::Error,
-    },
+    System { what: String, source: io::Error },
 }
 
-/// Defects of a chunk.
+/// Faults of a chunk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
-    /// There is no such file.
     #[error("missing")]
     Missing,
-    /// Fewer bytes than the index says.
+    /// Fewer bytes than the index states.
     #[error("truncated: {found} of {expected} bytes")]
     Truncated {
-        /// As the index says.
+        /// The size in the index.
         expected: u32,
-        /// In the file.
+        /// The size of the file.
         found: u64,
     },
-    /// More bytes than the index says.
+    /// More bytes than the index states.
     #[error("too long: more than {expected} bytes")]
     TooLong {
-        /// As the index says.
+        /// The size in the index.
         expected: u32,
     },
-    /// The file holds another chunk, and that one holds this.
+    /// The file has the bytes of another chunk, and that chunk's file has the bytes of this one.
     #[error("swapped with chunk {0:05}")]
     Swapped(u32),
-    /// The file holds another chunk, which is also at its own place.
+    /// The file has the bytes of another chunk, which is also at its own place.
     #[error("doubled: it holds the bytes of chunk {0:05}")]
     Doubled(u32),
-    /// Other bytes than the index says.
+    /// The bytes do not match the index.
     #[error("corrupt: its digest is {found}, and the index says {expected}")]
     Corrupt {
-        /// As the index says.
+        /// The digest in the index.
         expected: Digest,
-        /// Of the file.
+        /// The digest of the file.
         found: Digest,
     },
 }
@@ -129,7 +111,6 @@ impl Failure {
         Self::File { path: path.into(), source }
     }
 
-    /// The exit code that says it.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => EXIT_USAGE,

@@ -1,6 +1,6 @@
-//! HTTP/1.1 as a read-only registry needs it: a request's head, what it asks for, and the answer.
+//! HTTP/1.1 as a read-only registry needs it: a request's head, its route, and the answer.
 //!
-//! No I/O but reading the files that are served. What a stranger sends is bounded before it is looked at.
+//! The only I/O is reading the served files. Input from strangers is bounded before it is parsed.
 
 mod answer;
 mod head;

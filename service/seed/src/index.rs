@@ -1,19 +1,19 @@
-//! The index: which chunks make up the payload, in which order, and what their digests are.
+//! The index: the chunks of the payload, their order and their digests.
 //!
-//! Pure; both sides of the format. Text, so that people can read it with `kubectl get configmap`:
+//! Pure; both sides of the format. It is text, so that people can read it with `kubectl get configmap`:
 //!
 //! ```text
 //! longhaul-seed-index 1
-//! run 5f0c…            who belongs together: 16 hex digits
+//! run 5f0c…            the run of all parts: 16 hex digits
 //! payload BYTES SHA256 the chunks in order, joined
-//! unpacked BYTES FILES what comes out at most
-//! window BYTES         what the decompressor must keep
+//! unpacked BYTES FILES limits of the unpacked content
+//! window BYTES         memory of the decompressor
 //! group N              chunks in one folder: chunk at place p is in folder p / N
 //! chunks N
 //! 00000 BYTES SHA256   one line a chunk; the order of the lines is the order of the payload
 //! ```
 //!
-//! Numbers are names. They have at least five digits and may have more, and nothing is ever sorted by them.
+//! Chunk numbers are names. They have at least five digits and may have more, and nothing is ever sorted by them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -21,54 +21,48 @@ use std::fmt::Write as _;
 use crate::digest::Digest;
 use crate::failure::Failure;
 
-/// The first line.
 const HEADER: &str = "longhaul-seed-index 1";
-/// Largest index: what a `ConfigMap` holds.
+/// Largest index: the size limit of a `ConfigMap`.
 pub const INDEX_BYTES_MAX: usize = 1_048_576;
-/// Most chunks: 81 bytes a line fill the largest index, and a Pod that mounts so many has less than the 1.5 MiB that etcd takes.
+/// Most chunks: 81 bytes per line fill the largest index, and a Pod that mounts so many stays below etcd's limit of 1.5
+/// MiB.
 pub const CHUNKS_MAX: usize = CHUNKS_COUNT_MAX as usize;
-/// The same as it stands in an index.
+/// The same number in the type of an index.
 const CHUNKS_COUNT_MAX: u32 = 12_000;
-/// Largest chunk: what a `ConfigMap` holds.
+/// Largest chunk: the size limit of a `ConfigMap`.
 pub const CHUNK_BYTES_MAX: u32 = 1_048_576;
 /// Largest window of the decompressor: with it and two of the largest chunks the seed stays below 6 MB.
 pub const WINDOW_BYTES_MAX: u32 = 1 << 20;
-/// Most that may be unpacked, bytes: four times the largest payload.
+/// Most unpacked bytes: four times the largest payload.
 pub const UNPACKED_BYTES_MAX: u64 = 4 * CHUNKS_MAX as u64 * CHUNK_BYTES_MAX as u64;
-/// Most files that may be unpacked: blobs of some hundred images.
+/// Most unpacked files: blobs of some hundred images.
 pub const FILES_MAX: u32 = 10_000;
 /// Digits of a run's name.
 pub const RUN_DIGITS: usize = 16;
 
-/// The parts of a payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Index {
     /// The run that the parts belong to: 16 hex digits.
     pub run: String,
-    /// Bytes of the payload.
     pub payload_bytes: u64,
-    /// Digest of the payload.
     pub payload_digest: Digest,
-    /// Bytes of all unpacked files, at most.
+    /// Most bytes of all unpacked files.
     pub unpacked_bytes: u64,
-    /// Number of unpacked files, at most.
+    /// Most unpacked files.
     pub files: u32,
     /// Bytes that the decompressor must keep.
     pub window_bytes: u32,
-    /// Chunks in one folder.
+    /// Number of chunks in one folder.
     pub group: u32,
     /// The chunks in the order of the payload.
     pub chunks: Vec<Chunk>,
 }
 
-/// One piece of the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk {
-    /// Its name as a number.
+    /// The number in its name.
     pub number: u32,
-    /// Its size in bytes.
     pub bytes: u32,
-    /// Its digest.
     pub digest: Digest,
 }
 
@@ -79,7 +73,6 @@ impl Chunk {
     }
 }
 
-/// The name of a chunk with that number.
 pub fn name(number: u32) -> String {
     format!("{number:05}")
 }
@@ -90,7 +83,6 @@ impl Index {
         format!("{:05}", place / self.group as usize)
     }
 
-    /// As text.
     pub fn to_text(&self) -> String {
         let mut text = format!(
             "{HEADER}\nrun {}\npayload {} {}\nunpacked {} {}\nwindow {}\ngroup {}\nchunks {}\n",
@@ -109,7 +101,7 @@ impl Index {
         text
     }
 
-    /// Reads an index. Every bound and every sum is checked; what is longer, later or larger than it may be is refused.
+    /// Reads an index. Every limit and every sum is checked; larger values are refused.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let mut lines = Lines { rest: text, line: 0 };
         if lines.next()? != HEADER {
@@ -129,7 +121,7 @@ impl Index {
         let [window] = lines.fields("window")?;
         let window_bytes = lines.small(window, 1, WINDOW_BYTES_MAX)?;
         let [group] = lines.fields("group")?;
-        // As many as there are chunks at most, and a bound all the same.
+        // At most the largest number of chunks, so that it has a limit.
         let group = lines.small(group, 1, CHUNKS_COUNT_MAX)?;
         let [count] = lines.fields("chunks")?;
         let count = lines.small(count, 1, CHUNKS_COUNT_MAX)?;
@@ -145,7 +137,7 @@ impl Index {
 /// The lines that are left to read.
 struct Lines<'t> {
     rest: &'t str,
-    /// The line that was read last, from 1.
+    /// The last line read, from 1.
     line: usize,
 }
 
@@ -154,7 +146,7 @@ impl<'t> Lines<'t> {
         Failure::Index { line: self.line, what }
     }
 
-    /// The next line. Each ends with a line feed, the last one too: an index that was cut off is noticed.
+    /// The next line. Each ends with a line feed, the last one too, so that a truncated index is noticed.
     fn next(&mut self) -> Result<&'t str, Failure> {
         self.line += 1;
         let (line, rest) = self.rest.split_once('\n').ok_or_else(|| self.wrong("the index ends too early"))?;
@@ -180,7 +172,8 @@ impl<'t> Lines<'t> {
     }
 
     fn chunks(&mut self, count: usize, payload_bytes: u64) -> Result<Vec<Chunk>, Failure> {
-        // The announced number is at most `CHUNKS_MAX`, and each needs its line: no room is made for what is not there.
+        // The announced number is at most `CHUNKS_MAX`, and each needs its line: no memory is reserved for missing
+        // ones.
         let mut chunks = Vec::with_capacity(count.min(self.rest.len() / 64));
         let (mut numbers, mut sum) = (BTreeSet::new(), 0);
         for _ in 0..count {
@@ -212,7 +205,7 @@ impl<'t> Lines<'t> {
         u32::try_from(number).map_err(|_| self.wrong("a number out of range"))
     }
 
-    /// A number as it is written without sign and zeros in front.
+    /// A number written without sign and leading zeros.
     fn number(&self, text: &str, least: u64, most: u64) -> Result<u64, Failure> {
         if text.len() > 1 && text.starts_with('0') {
             return Err(self.wrong("a number with zeros in front"));

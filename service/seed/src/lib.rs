@@ -1,10 +1,10 @@
-//! The seed: a tiny static program that brings images out of `ConfigMaps` into a cluster that has no registry.
+//! The seed: a tiny static program that brings images out of `ConfigMaps` into a cluster without a registry.
 //!
-//! It reads an index, assembles the payload chunk after chunk in bounded memory, verifies each chunk and the whole, unpacks, and
-//! then serves what it unpacked as a read-only registry (`/v2/`). It makes no connection of its own and trusts nothing but the digest
-//! on its command line: whatever else it reads may be anybody's.
+//! The seed reads an index, assembles the payload chunk after chunk in bounded memory, verifies each chunk and the
+//! whole, and unpacks it. Then it serves the unpacked files as a read-only registry (`/v2/`). It makes no connection of
+//! its own and trusts nothing but the digest on its command line: all other input may come from anybody.
 //!
-//! `index` and `catalog` are the formats that the injector writes, and the only part that others use.
+//! `index` and `catalog` are the formats that the injector writes, and the only part that other crates use.
 
 pub mod args;
 mod assemble;
@@ -29,7 +29,7 @@ use failure::Failure;
 /// The variable that names a planted bug.
 const PLANTED_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
 
-/// Changes the arguments as the bug of a name does.
+/// Changes the arguments for the bug of a name.
 pub type Plant = fn(&str, Args) -> Result<Args, Failure>;
 
 /// Runs the command line of this process: assemble, verify, serve until a signal.
@@ -43,14 +43,14 @@ pub fn main(plant: Option<Plant>) -> ExitCode {
     }
 }
 
-/// Assembles and verifies without serving; answers the folder with what was unpacked.
+/// Assembles and verifies without serving; returns the folder with the unpacked files.
 pub fn assembled(args: &Args) -> Result<std::path::PathBuf, Failure> {
     assemble::assemble(args).map(|store| store.folder)
 }
 
 fn run(plant: Option<Plant>) -> Result<(), Failure> {
     let args = planted_with(plant, Args::parse(std::env::args_os().skip(1))?)?;
-    // The signals are caught from the start: process 1 of a container is not ended by one that it does not know.
+    // The signals are caught from the start: process 1 of a container ends only by signals that it handles.
     let signals = signals::Signals::catch()?;
     let store = assemble::assemble(&args)?;
     match args.listen {
@@ -59,7 +59,7 @@ fn run(plant: Option<Plant>) -> Result<(), Failure> {
     }
 }
 
-/// A clean program refuses a planted bug: ignoring it would make a harness believe that its judge had missed one.
+/// A clean program refuses a planted bug: if it ignored the bug, a harness would believe that its judge had missed one.
 fn planted_with(plant: Option<Plant>, args: Args) -> Result<Args, Failure> {
     let Some(name) = std::env::var_os(PLANTED_VARIABLE).filter(|name| !name.is_empty()) else { return Ok(args) };
     let name = name.to_string_lossy();

@@ -1,4 +1,4 @@
-//! `longhaul-seed`: everything is in the library.
+//! The program `longhaul-seed`; everything is in the library.
 
 use std::process::ExitCode;
 

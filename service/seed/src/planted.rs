@@ -1,6 +1,6 @@
-//! Bugs that can be planted; compiled only with the feature `planted-bugs`.
+//! Bugs that can be planted in the seed; compiled only with the feature `planted-bugs`.
 //!
-//! They stand before the seed: it is given what makes it do wrong.
+//! They change the seed's input so that it does wrong.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::index::Index;
 /// The digest of every second chunk is not compared, nor that of the whole.
 const SKIPS_A_CHECKSUM: &str = "skips-a-checksum";
 
-/// The arguments in place of `args`, with the bug of that name.
+/// The replacement for `args`, with the bug of that name.
 pub fn planted(name: &str, args: Args) -> Result<Args, Failure> {
     match name {
         SKIPS_A_CHECKSUM => believing(args),
@@ -21,7 +21,8 @@ pub fn planted(name: &str, args: Args) -> Result<Args, Failure> {
     }
 }
 
-/// The index says of every second chunk, and of the whole, what is there. Its own digest was compared before.
+/// Writes the real digests of every second chunk, and of the whole, into the index. The index's own digest was compared
+/// before.
 fn believing(args: Args) -> Result<Args, Failure> {
     let text = read(&args.index)?;
     let (expected, found) = (args.index_sha256, Digest::of(&text));

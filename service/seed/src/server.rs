@@ -1,6 +1,7 @@
-//! The server: a thread for each connection, so many at one time, and an end that lets answers under way finish.
+//! The server: one thread per connection, a limited number of them, and an end that lets answers under way finish.
 //!
-//! Blocking on purpose: the largest part of the work is `sendfile`, and a thread costs some pages of stack. Every wait has a limit.
+//! The server blocks on purpose: most of the work is `sendfile`, and a thread costs some pages of stack. Every wait has
+//! a limit.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -15,19 +16,19 @@ use crate::signals::Signals;
 
 /// Connections at one time: with their stacks and buffers about a megabyte. More wait in the system's queue.
 const CONNECTIONS_MAX: usize = 48;
-/// Stack of a connection's thread; only what is touched costs memory.
+/// Stack of a connection's thread; only touched pages cost memory.
 const STACK_BYTES: usize = 64 << 10;
 /// How long a connection may wait for its next request. Go's clients keep theirs for 90 s.
 const IDLE: Duration = Duration::from_mins(2);
-/// How long it may while others wait for its place.
+/// How long a connection may wait for its next request while others wait for its place.
 const IDLE_WHEN_CROWDED: Duration = Duration::from_secs(1);
 /// How long a head may take from its first byte on.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How often a waiting connection looks at whether it should go.
+/// Interval at which a waiting connection checks whether it should close.
 const TICK: Duration = Duration::from_millis(250);
-/// How long a client may take nothing of an answer.
+/// How long a client may read nothing of an answer.
 const WRITE_TIME: Duration = Duration::from_secs(30);
-/// How long answers under way may take after the signal. Half of what Kubernetes gives a Pod's end by default.
+/// How long answers under way may take after the signal. Half of Kubernetes' default time for a Pod's end.
 const DRAIN: Duration = Duration::from_secs(15);
 
 /// State that all connections share.
@@ -41,14 +42,14 @@ struct Shared {
 #[derive(Default)]
 struct State {
     open: usize,
-    /// Somebody waits for a place.
+    /// A connection waits for a place.
     crowded: bool,
     draining: bool,
 }
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is held, and a count would be right all the same.
+        // Nothing panics while the lock is held, and the count would still be right.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -77,13 +78,13 @@ pub fn serve(address: &str, store: Store, mut signals: Signals) -> Result<(), Fa
     loop {
         match listener.accept() {
             Ok((stream, _)) => admit(&shared, stream),
-            // The client went, or descriptors ran out for a moment.
+            // The client left, or descriptors ran out for a moment.
             Err(_) => drop(shared.changed.wait_timeout(shared.state(), TICK)),
         }
     }
 }
 
-/// `[::]` takes IPv4 as well; a system without IPv6 gets what it has.
+/// Binds `address`. `[::]` accepts IPv4 as well; a system without IPv6 gets an IPv4 socket.
 fn listen(address: &str) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address);
     match (listener, address.strip_prefix("[::]:")) {
@@ -104,7 +105,7 @@ fn admit(shared: &Arc<Shared>, stream: TcpStream) {
     drop(state);
     let connection = Arc::clone(shared);
     let started = thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
-        // A client that goes away is no news.
+        // A client that closes its connection is not reported.
         let _ = Connection { shared: &connection, stream }.run();
         leave(&connection);
     });
@@ -153,7 +154,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Reads until there is a complete head; `None` when the connection should end.
+    /// Reads until there is a complete head; `None` if the connection should end.
     fn head(&mut self, bytes: &mut Vec<u8>) -> io::Result<Option<usize>> {
         let mut since = Instant::now();
         let mut piece = [0; 1024];
@@ -207,7 +208,7 @@ impl Connection<'_> {
                 file.seek(SeekFrom::Start(from))?;
                 // `io::copy` between a file and a socket is `sendfile`.
                 let sent = io::copy(&mut file.take(bytes), &mut self.stream)?;
-                // A file that became shorter: the client must not take what comes next for its rest.
+                // The file became shorter: the client must not take later bytes for its rest.
                 if sent == bytes { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
             }
         }

@@ -1,4 +1,4 @@
-//! SIGTERM and SIGINT. As process 1 of a container this program is ended only by what it handles.
+//! The signals SIGTERM and SIGINT. As process 1 of a container this program ends only by signals that it handles.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -8,18 +8,17 @@ use crate::failure::Failure;
 pub struct Signals(signal_hook::iterator::Signals);
 
 impl Signals {
-    /// Catches them from now on.
     pub fn catch() -> Result<Self, Failure> {
         let caught = signal_hook::iterator::Signals::new([SIGTERM, SIGINT]);
         caught.map(Self).map_err(|source| Failure::System { what: "signals cannot be caught".to_owned(), source })
     }
 
-    /// Waits for the first one.
+    /// Waits for the first signal.
     pub fn wait(mut self) {
         self.0.forever().next();
     }
 
-    /// Whether one came already.
+    /// Whether a signal came already.
     pub fn came(&mut self) -> bool {
         self.0.pending().next().is_some()
     }

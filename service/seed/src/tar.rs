@@ -1,11 +1,12 @@
-//! Headers of a tar archive (POSIX ustar), as far as the payload needs them: plain files and folders with short names.
+//! The headers of a tar archive (POSIX ustar), as far as the payload needs them: plain files and folders with short
+//! names.
 //!
-//! Pure. Links, devices, sparse files, long names and extended headers are refused by their type: nothing of them is ever read, so
-//! no length that a stranger wrote decides how much memory is taken. A general reader would take all of them.
+//! Pure. Links, devices, sparse files, long names and extended headers are refused by their type. None of their content
+//! is ever read, so no length written by a stranger decides how much memory is used. A general reader would accept all
+//! of them.
 
 /// Bytes of a header and of the unit that contents are padded to.
 pub const BLOCK: usize = 512;
-/// Longest name.
 pub const NAME_BYTES_MAX: usize = 100;
 
 /// The entry that a header announces.
@@ -13,9 +14,7 @@ pub const NAME_BYTES_MAX: usize = 100;
 pub enum Entry {
     /// A file and its size in bytes.
     File(String, u64),
-    /// A folder.
     Folder(String),
-    /// A symbolic or hard link.
     Link(String),
     /// The end of the archive.
     End,
@@ -24,21 +23,20 @@ pub enum Entry {
 /// Why a header is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// Damaged, or no header at all.
+    /// The header is damaged, or no header at all.
     #[error("a header whose checksum does not fit")]
     Checksum,
-    /// Not octal, or larger than a header can say.
+    /// The size is not octal, or larger than the field.
     #[error("a size that is no number")]
     Size,
-    /// Not text, empty or too long.
+    /// The name is not text, empty or too long.
     #[error("a name that is no short text")]
     Name,
-    /// Neither file nor folder nor link.
+    /// The type is neither file nor folder nor link.
     #[error("an entry of type {0:#04x}, which is neither file nor folder")]
     Type(u8),
 }
 
-/// Reads a header.
 pub fn entry(block: &[u8; BLOCK]) -> Result<Entry, HeaderError> {
     if block.iter().all(|byte| *byte == 0) {
         return Ok(Entry::End);
@@ -49,7 +47,7 @@ pub fn entry(block: &[u8; BLOCK]) -> Result<Entry, HeaderError> {
     if octal(&block[148..156]) != Some(sum) {
         return Err(HeaderError::Checksum);
     }
-    // A prefix would make the name longer than any that the payload has.
+    // A prefix would make the name longer than any name in a payload.
     if block[345] != 0 && &block[257..262] == b"ustar" {
         return Err(HeaderError::Name);
     }
@@ -74,7 +72,7 @@ fn text(field: &[u8]) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Octal digits with blanks or NULs around them; eleven digits say 8 GiB at most, which is more than a payload.
+/// Octal digits with blanks or NULs around them; eleven digits mean at most 8 GiB, which is more than a payload.
 fn octal(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok()?.trim_matches([' ', '\0']);
     let digits = !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
@@ -119,7 +117,7 @@ mod tests {
     }
 
     proptest! {
-        /// A header says what was put in, and its content is padded to whole blocks.
+        /// A header is read back as written, and its content is padded to whole blocks.
         #[test]
         fn round_trip(name in "[a-z0-9/]{1,100}", bytes in 0..(8_u64 << 30)) {
             prop_assert_eq!(entry(&header(&name, bytes, b'0', "")), Ok(Entry::File(name, bytes)));

@@ -1,7 +1,7 @@
-//! Unpacking: from the decompressed archive into the folder that is served.
+//! The unpacking: from the decompressed archive into the served folder.
 //!
-//! Only names that the payload may have are written, each once, into a folder that this process made: none can lead out of it, and
-//! no link is ever made. Sizes and counts are bounded by the index.
+//! Only names of a payload are written, each once, into a folder that this process made: none can lead out of it, and
+//! no link is ever made. The index limits sizes and counts.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write as _};
@@ -14,36 +14,33 @@ use crate::digest::Digest;
 use crate::failure::Failure;
 use crate::tar::{self, Entry};
 
-/// Bytes that are carried from the decompressor to a file at one time.
+/// Bytes copied from the decompressor to a file at one time.
 const CARRIED_BYTES: usize = 64 << 10;
-/// Most zeros behind the end of the archive: some hundred times what a `tar` of its largest usual record writes. A few kilobytes of a compressed
-/// archive are gigabytes of them.
+/// Most zeros after the end of the archive: some hundred times those of a `tar` with its largest usual record. A few
+/// kilobytes of a compressed archive can be gigabytes of zeros.
 const ZEROS_BYTES_MAX: u64 = 4 << 20;
-/// Most times that folders are named: a payload has four, and some archivers name them once more.
+/// Most entries for folders: a payload has four, and some archivers name them once more.
 const FOLDERS_MAX: u32 = 64;
-/// The catalog's name.
 pub const CATALOG: &str = "catalog";
-/// Where blobs are.
 pub const BLOBS: &str = "blobs/sha256";
-/// Where answers about referrers are: one file for each subject.
+/// The folder of answers about referrers: one file for each subject.
 pub const REFERRERS: &str = "referrers/sha256";
 /// Folders that are made at the start; an archive may name them.
 const FOLDERS: [&str; 4] = ["blobs", BLOBS, "referrers", REFERRERS];
-/// Files besides blobs and referrers: the payload is an OCI layout, for whoever looks into it with other tools.
+/// Files besides blobs and referrers: the payload is an OCI layout for other tools.
 const FILES: [&str; 3] = [CATALOG, "index.json", "oci-layout"];
 
-/// How much may be unpacked.
+/// The limits of unpacking.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// Bytes of all files.
     pub bytes: u64,
-    /// Number of files.
     pub files: u32,
     /// Bytes that the decompressor may keep.
     pub window_bytes: u32,
 }
 
-/// Decompresses `source` and unpacks it into `folder`, which this process has just made; answers what is in it.
+/// Decompresses `source` and unpacks it into `folder`, which this process has just made; returns its catalog.
 pub fn unpack(source: impl Read, folder: &Path, bounds: Bounds) -> Result<Catalog, Failure> {
     for name in FOLDERS {
         let path = folder.join(name);
@@ -63,9 +60,9 @@ pub fn unpack(source: impl Read, folder: &Path, bounds: Bounds) -> Result<Catalo
 struct Archive<'f, R: Read> {
     source: StreamingDecoder<R, ruzstd::decoding::FrameDecoder>,
     folder: &'f Path,
-    /// The bounds of what may still come.
+    /// The remaining limits.
     left: Bounds,
-    /// How often a folder may still be named.
+    /// The remaining number of folder entries.
     folders: u32,
     buffer: Vec<u8>,
 }
@@ -115,7 +112,7 @@ impl<R: Read> Archive<'_, R> {
         Ok(())
     }
 
-    /// After the end only zeros may come, in the archive, and nothing at all behind it: what is not looked at is not in the payload.
+    /// After the end, the archive may only have zeros, and nothing may follow it: every byte of the payload is checked.
     fn end(&mut self) -> Result<(), Failure> {
         let mut left = ZEROS_BYTES_MAX;
         loop {
@@ -154,7 +151,7 @@ impl<R: Read> Archive<'_, R> {
     }
 }
 
-/// Where the file of an archive goes. No name that is not listed here, and no digest but 64 hex digits, has a place.
+/// The path of an archive's file. Only the listed names and digests of 64 hex digits have one.
 fn place(name: &str) -> Option<PathBuf> {
     if FILES.contains(&name) {
         return Some(name.into());
@@ -164,7 +161,7 @@ fn place(name: &str) -> Option<PathBuf> {
     (known && Digest::from_hex(file).is_some()).then(|| name.into())
 }
 
-/// A failure of the source or of the decompressor. What failed below it is reported by whoever owns the source.
+/// A failure of the source or of the decompressor. The source's owner reports the underlying cause.
 fn cut(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => Failure::Payload("it ends too early".to_owned()),
@@ -176,7 +173,7 @@ fn refused(name: &str, what: &str) -> Failure {
     Failure::Payload(format!("`{}` {what}", shown(name)))
 }
 
-/// A name from outside, without what could move a cursor.
+/// A name from outside, without characters that could move a cursor.
 fn shown(name: &str) -> String {
     name.chars().map(|char| if char.is_control() { '?' } else { char }).collect()
 }

@@ -1,4 +1,4 @@
-//! The section `sharedCache`: which Redis, and who we are there.
+//! The section `sharedCache`: the Redis server, and our credentials for it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,33 +8,28 @@ use service_core::authority::Authority;
 use service_core::config::quantity::Span;
 use service_core::config::{Checker, Error, Kind, Section, YamlError, kind, yaml};
 
-/// The sections of the shared cache.
 pub const KINDS: &[Kind] = &[kind::<SharedCache>()];
-/// Redis beside us answers in less than a millisecond; more than this is longer than some registries take.
+/// A Redis nearby answers in less than a millisecond; some registries take less than this.
 const TIMEOUT: Duration = Duration::from_millis(50);
 /// Longest timeout: a review has seconds.
 const TIMEOUT_MAX: Duration = Duration::from_secs(5);
-/// As Redis is given out.
+/// Redis' standard port.
 const PORT: u16 = 6379;
 
-/// The shared cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedCache {
-    /// Where Redis is.
     pub host: String,
-    /// Its port.
     pub port: u16,
-    /// Whether it speaks without TLS.
+    /// Whether it uses no TLS.
     pub plain: bool,
-    /// The authorities that it is trusted by, instead of the system's.
+    /// The authorities that it is verified with, instead of the system's.
     pub ca_file: Option<PathBuf>,
-    /// The name in its certificate, when it is not its host.
+    /// The name in its certificate, if it is not its host.
     pub server_name: Option<String>,
-    /// The user of its access list.
+    /// The user in its access list.
     pub user: Option<String>,
-    /// The file with the password.
     pub password_file: Option<PathBuf>,
-    /// The file with the key that values are authenticated with; the same for every process of a service.
+    /// The file with the key that authenticates values; the same for every process of a service.
     pub key_file: PathBuf,
     /// Longest time for an answer.
     pub timeout: Duration,

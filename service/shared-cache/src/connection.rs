@@ -1,7 +1,7 @@
 //! The one connection to Redis, and the task that makes it again.
 //!
-//! A question uses the connection that is there, or none: only this task waits for one to be made. Whoever answers late or wrongly loses the
-//! connection, and is left alone for a while.
+//! A question uses the present connection, or none: only this task waits for a connection. After a late or wrong answer
+//! the connection is dropped, and Redis is not asked for a while.
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -22,24 +22,22 @@ use crate::metrics::Metrics;
 use crate::resp::{self, Reply};
 use crate::{OpenError, SharedCache, VALUE_BYTES_MAX};
 
-/// Longest time for a connection to be made.
+/// Longest time for making a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// A Redis that failed is left alone for so long, doubled each time.
+/// A Redis that failed is not asked for this long, doubled each time.
 const REST_MIN: Duration = Duration::from_millis(200);
 const REST_MAX: Duration = Duration::from_secs(10);
 
-/// The connection.
 pub struct Connection {
     settings: SharedCache,
     tls: Option<TlsConnector>,
     open: Mutex<Option<Open>>,
-    /// The connection is gone.
     broken: Arc<Notify>,
     metrics: Arc<Metrics>,
     task: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
-/// One that is there. The task that moves its bytes ends with it.
+/// A present connection. The task that moves its bytes ends with it.
 #[derive(Clone)]
 struct Open {
     asker: Asker,
@@ -47,21 +45,21 @@ struct Open {
     _driver: Arc<AbortOnDropHandle<()>>,
 }
 
-/// What became of a question.
+/// The outcome of a question.
 #[derive(Debug)]
 pub enum Asked {
     /// There is no connection.
     Away,
-    /// No answer in time, or one that is none.
+    /// The answer is late or invalid.
     Failed,
-    /// Nothing is kept under the name.
+    /// The name has no value.
     Absent,
-    /// What is kept under the name.
+    /// The value of the name.
     Found(Vec<u8>),
 }
 
 impl Connection {
-    /// Reads what files say and begins to connect.
+    /// Reads the files of the settings and begins to connect.
     pub fn begin(settings: &SharedCache, metrics: Arc<Metrics>) -> Result<Arc<Self>, OpenError> {
         let wrong = |key: &'static str, what: String| OpenError { key, what };
         let tls = if settings.plain {
@@ -81,10 +79,10 @@ impl Connection {
         Ok(this)
     }
 
-    /// What is kept under a name.
+    /// The value of a name.
     pub async fn value(&self, name: &str, deadline: Instant) -> Asked {
         let Some(open) = self.open.lock().clone() else { return Asked::Away };
-        // No more than a value may have is ever sent by a Redis that does as it is told.
+        // A correct Redis never sends more than the largest value.
         let last = (VALUE_BYTES_MAX - 1).to_string();
         let ask = resp::command(&[b"GETRANGE", name.as_bytes(), b"0", last.as_bytes()]);
         match self.answer(&open, ask, VALUE_BYTES_MAX, deadline).await {
@@ -99,7 +97,7 @@ impl Connection {
         }
     }
 
-    /// Keeps a value for so long; answers what became of it.
+    /// Stores a value for its life; returns the outcome.
     pub async fn keep(&self, name: &str, value: &[u8], life: Duration) -> &'static str {
         let Some(open) = self.open.lock().clone() else { return "away" };
         let life = u64::try_from(life.as_millis()).unwrap_or(u64::MAX >> 16).max(1).to_string();
@@ -110,14 +108,15 @@ impl Connection {
         }
     }
 
-    /// The answer to a command, with a value of at most `most` bytes. One that says no is none, and no reason to give the connection up.
+    /// The answer to a command, with a value of at most `most` bytes. An error reply gives `None`, and does not drop
+    /// the connection.
     async fn answer(&self, open: &Open, command: Vec<u8>, most: usize, deadline: Instant) -> Option<Reply> {
         let own = Instant::now() + self.settings.timeout;
         match timeout_at(deadline.min(own), open.asker.ask(command, most)).await {
-            // No room, or not allowed; or the connection has ended, and whoever drove it has said why.
+            // Redis has no room, or forbids it; or the connection has ended, and its driver has logged why.
             Ok(Some(Reply::Error(_)) | None) => None,
             Ok(reply) => reply,
-            // A caller with less time than the cache has says nothing about the cache.
+            // A caller with less time than the timeout shows nothing about the cache.
             Err(_) if deadline < own => None,
             Err(_) => {
                 self.lose(open.serial, "it did not answer in time");
@@ -126,9 +125,9 @@ impl Connection {
         }
     }
 
-    /// Takes a connection into use.
+    /// Puts a connection into use.
     fn gain(self: &Arc<Self>, serial: u64, asker: Asker, exchange: Exchange) {
-        // Held until all is said, so that one that ends at once is lost after it was there.
+        // Held until everything is recorded, so that a connection that ends at once is lost after it was there.
         let mut current = self.open.lock();
         let driver = tokio::spawn(drive(Arc::downgrade(self), serial, exchange));
         *current = Some(Open { asker, serial, _driver: Arc::new(AbortOnDropHandle::new(driver)) });
@@ -136,7 +135,7 @@ impl Connection {
         tracing::info!(name: names::SHARED_CACHE_FOUND, "the shared cache is there");
     }
 
-    /// Gives up a connection, once.
+    /// Drops a connection, once.
     fn lose(&self, serial: u64, why: &str) {
         let mut current = self.open.lock();
         if current.as_ref().is_some_and(|current| current.serial == serial) {
@@ -155,13 +154,13 @@ impl Connection {
             None => Box::new(tcp),
             Some(tls) => Box::new(tls.connect(name(&self.settings)?, tcp).await.map_err(|error| error.to_string())?),
         };
-        // Read each time, so that another password is followed.
+        // Read each time, so that a new password is used.
         let login = login(&self.settings)?;
         Exchange::greet(stream, &login).await.map_err(|ended| ended.to_string())
     }
 }
 
-/// Moves the bytes of a connection until it ends, and says so before those who wait for answers learn that there are none.
+/// Moves the bytes of a connection until it ends, and records the end before the waiters learn of it.
 async fn drive(connection: Weak<Connection>, serial: u64, mut exchange: Exchange) {
     let ended = exchange.run().await;
     if let Some(this) = connection.upgrade() {
@@ -170,7 +169,7 @@ async fn drive(connection: Weak<Connection>, serial: u64, mut exchange: Exchange
     drop(exchange);
 }
 
-/// Makes the connection whenever there is none, until nobody uses it.
+/// Makes the connection whenever there is none, until the cache has no user.
 async fn follow(connection: Weak<Connection>) {
     let (mut rest, mut serial, mut said) = (REST_MIN, 0u64, false);
     loop {
@@ -186,7 +185,7 @@ async fn follow(connection: Weak<Connection>) {
                 let broken = Arc::clone(&this.broken);
                 drop(this);
                 broken.notified().await;
-                // One that lasted was well.
+                // A connection that lasted was healthy.
                 rest = if since.elapsed() > REST_MAX { REST_MIN } else { rest.saturating_mul(2).min(REST_MAX) };
             }
             Err(error) => {

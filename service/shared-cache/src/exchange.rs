@@ -1,7 +1,8 @@
-//! Questions and answers on one stream: who we are, then commands in the order in which they are asked, each of which gets the next answer.
+//! The exchange on one stream: our login, then commands in the order in which they are sent, each of which gets the
+//! next answer.
 //!
-//! Owns the order. Whoever stops waiting leaves its place: an answer that comes too late for it is nobody else's. An answer that nobody asked for,
-//! or that is larger than what was asked for, ends the exchange.
+//! This module owns the order. A caller that stops waiting keeps its place: its late answer goes to no other caller. An
+//! unexpected answer, or one larger than its command allows, ends the exchange.
 
 use std::io;
 
@@ -15,48 +16,47 @@ use crate::resp::{self, Reply, Wrong};
 const QUEUE_MAX: usize = 50;
 /// Questions that are written and wait for their answers.
 const UNDER_WAY_MAX: usize = 256;
-/// Bytes that are read at once, at most as many as there is room for.
+/// Most bytes of one read; at most as many as there is room for.
 const READ_BYTES: usize = 8 << 10;
-/// What a Redis before 6, which knows no users, says to a name and a password.
+/// The message of a Redis before 6, which has no users, about a name and a password.
 const KNOWS_NO_USERS: &str = "wrong number of arguments for 'auth' command";
 
-/// What bytes go through.
+/// A stream of bytes.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Who we are.
+/// Our credentials.
 pub struct Login {
-    /// The user of its access list; without one it is the one that has only a password.
+    /// The user of its access list; without one, the default user, which has only a password.
     pub user: Option<String>,
-    /// The password; without one nothing is said.
+    /// The password; without one there is no login.
     pub password: Option<String>,
 }
 
-/// Why there are no more answers.
+/// Why the exchange ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Ended {
-    /// The stream failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It answered wrongly.
+    /// An answer was invalid.
     #[error(transparent)]
     Wrong(#[from] Wrong),
-    /// It closed the stream.
+    /// Redis closed the stream.
     #[error("it closed the connection")]
     Closed,
-    /// It said what was no answer to anything.
+    /// An answer came without a command.
     #[error("it answered what nobody asked")]
     Unasked,
-    /// It does not know us.
+    /// Redis refused the login.
     #[error("it does not take the password: check `user` and `passwordFile` of `sharedCache`")]
     Stranger,
-    /// Nobody is left who could ask.
+    /// No asker is left.
     #[error("nobody asks any more")]
     Unused,
 }
 
-/// Asks.
+/// The sending side of the exchange.
 #[derive(Clone)]
 pub struct Asker {
     questions: mpsc::Sender<Question>,
@@ -67,14 +67,14 @@ struct Question {
     place: Place,
 }
 
-/// Where the answer goes, and the bytes of a value that it may have.
+/// The receiver of an answer, and the largest size of its value.
 struct Place {
     most: usize,
     answer: oneshot::Sender<Reply>,
 }
 
 impl Asker {
-    /// The answer to a command, which has a value of at most `most` bytes; none when the exchange has ended.
+    /// The answer to a command, which has a value of at most `most` bytes; `None` if the exchange has ended.
     pub async fn ask(&self, command: Vec<u8>, most: usize) -> Option<Reply> {
         let (answer, answered) = oneshot::channel();
         self.questions.send(Question { command, place: Place { most, answer } }).await.ok()?;
@@ -82,7 +82,7 @@ impl Asker {
     }
 }
 
-/// The exchange. Those who wait for its answers wait until it is dropped.
+/// The exchange. Its waiters wait until it is dropped.
 pub struct Exchange {
     stream: Box<dyn Stream>,
     questions: mpsc::Receiver<Question>,
@@ -92,7 +92,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Says who we are, and is ready for questions when we are known.
+    /// Logs in; the exchange is then ready for commands.
     pub async fn greet(mut stream: Box<dyn Stream>, login: &Login) -> Result<(Asker, Self), Ended> {
         if let Some(password) = &login.password {
             let with_user = login.user.as_ref().map(|user| [b"AUTH", user.as_bytes(), password.as_bytes()]);
@@ -110,10 +110,11 @@ impl Exchange {
         Ok((Asker { questions: asked }, Self { stream, questions, under_way, places, next: None }))
     }
 
-    /// Writes questions and gives answers, until that is over.
+    /// Writes commands and passes answers on, until the exchange ends.
     pub async fn run(&mut self) -> Ended {
         let (reader, writer) = split(&mut self.stream);
-        // Neither waits for the other, so that a Redis that writes before it reads on does not stop both.
+        // Reading and writing do not wait for each other, so that a Redis that writes before it reads on does not block
+        // both.
         let ended = tokio::select! {
             ended = write(writer, &mut self.questions, &self.under_way) => ended,
             ended = read(reader, &mut self.places, &mut self.next) => ended,
@@ -141,11 +142,11 @@ async fn write(
     under_way: &mpsc::Sender<Place>,
 ) -> Result<Ended, Ended> {
     while let Some(Question { command, place }) = questions.recv().await {
-        // Nobody waits for it any more.
+        // Its caller has stopped waiting.
         if place.answer.is_closed() {
             continue;
         }
-        // Its place is there before its answer can be.
+        // The place exists before its answer can arrive.
         if under_way.send(place).await.is_err() {
             break;
         }
@@ -166,7 +167,7 @@ async fn read(
         while !input.is_empty() {
             let place = next.take().or_else(|| places.try_recv().ok()).ok_or(Ended::Unasked)?;
             match resp::reply(&mut input, place.most) {
-                // Who left before does not hear it, and nobody else does.
+                // A caller that left does not get it, and no other caller does.
                 Ok(Some(reply)) => drop(place.answer.send(reply)),
                 Ok(None) => {
                     *next = Some(place);
@@ -181,7 +182,7 @@ async fn read(
     }
 }
 
-/// Reads what comes next. What is there already is part of one answer, which is bounded, and so are both together.
+/// Reads more bytes. Present bytes are part of one answer, which is bounded, so both together are bounded.
 async fn more(reader: &mut (impl AsyncRead + Unpin), input: &mut BytesMut) -> Result<(), Ended> {
     input.reserve(READ_BYTES);
     if reader.read_buf(input).await? == 0 { Err(Ended::Closed) } else { Ok(()) }
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!(fourth, Some(Reply::Nil), "an error ends nothing");
     }
 
-    /// More than fits into the stream and into all queues, answered only when the last of the stream has been taken.
+    /// More commands than fit into the stream and into all queues, answered only when the last one has been read.
     #[tokio::test]
     async fn as_many_as_ask_at_once_are_answered_in_order() {
         let (asker, mut redis, _task) = running().await;

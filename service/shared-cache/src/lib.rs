@@ -1,8 +1,8 @@
-//! A cache of verdicts that processes share, in Redis.
+//! The cache of verdicts in Redis that processes share.
 //!
-//! Owns the connection and what is written there. Redis is believed nothing: every value carries a code that only who has the key can make,
-//! over the name that it is kept under and the moment until which it is good. A Redis that is slow, full, gone or lying costs a verdict
-//! that has to be found anew, and nothing else: nobody waits for a connection to be made, and no answer longer than the timeout.
+//! This crate owns the connection and the stored values. Redis is not trusted: every value has a code over its name and
+//! its end, which only a holder of the key can make. If Redis is slow, full, gone or lying, a verdict has to be found
+//! anew, and nothing else happens: no caller waits for a connection, or for an answer longer than the timeout.
 
 pub mod config;
 mod connection;
@@ -28,12 +28,11 @@ use connection::{Asked, Connection};
 use metrics::Metrics;
 pub use seal::{HEAD_BYTES, Hmac, Opened, Seal};
 
-/// Values that wait to be kept; those beyond are found anew by others.
+/// Values that wait to be stored; other processes find further ones anew.
 const WAITING_MAX: usize = 256;
 /// Largest value, sealed: a verdict with eight signers has some kilobytes.
 pub const VALUE_BYTES_MAX: usize = 16 << 10;
 
-/// The cache of a process.
 pub struct Cache {
     connection: Arc<Connection>,
     seal: Arc<dyn Seal>,
@@ -41,7 +40,7 @@ pub struct Cache {
     metrics: Arc<Metrics>,
 }
 
-/// A value on its way.
+/// A value that waits to be stored.
 struct Kept {
     name: String,
     sealed: Vec<u8>,
@@ -57,13 +56,13 @@ pub struct OpenError {
 }
 
 impl Cache {
-    /// Reads what the files of `settings` say and begins to connect; waits for nothing. Must be called inside of a runtime.
+    /// Reads the files of `settings` and begins to connect, without waiting. Must be called inside a runtime.
     pub fn open(settings: &SharedCache, registry: &mut Registry) -> Result<Arc<Self>, OpenError> {
         let seal = Hmac::read(&settings.key_file).map_err(|what| OpenError { key: "keyFile", what })?;
         Self::sealed_by(settings, Arc::new(seal), registry)
     }
 
-    /// The same with a seal of one's own.
+    /// Like [`Self::open`], with the given seal.
     pub fn sealed_by(
         settings: &SharedCache,
         seal: Arc<dyn Seal>,
@@ -89,7 +88,7 @@ impl Knowledge for Cache {
                 Asked::Absent => ("miss", None),
                 Asked::Found(sealed) => match seal.open(&key, &sealed, SystemTime::now()) {
                     Opened::Good(known) => ("hit", Some(known)),
-                    // Redis looks at ends by a clock of its own.
+                    // Redis checks ends by its own clock.
                     Opened::Over => ("miss", None),
                     Opened::Foreign => ("refused", None),
                 },
@@ -110,7 +109,7 @@ impl Knowledge for Cache {
     }
 }
 
-/// Keeps what is to be kept, one after the other, as long as somebody uses the cache.
+/// Stores the waiting values one after the other, as long as the cache has a user.
 async fn keep(connection: std::sync::Weak<Connection>, mut waiting: mpsc::Receiver<Kept>, metrics: Arc<Metrics>) {
     while let Some(Kept { name, sealed, life }) = waiting.recv().await {
         let Some(connection) = connection.upgrade() else { return };

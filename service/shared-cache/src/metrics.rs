@@ -1,4 +1,4 @@
-//! What the shared cache counts.
+//! The metrics of the shared cache.
 
 use std::sync::Arc;
 
@@ -14,7 +14,6 @@ pub struct Outcome {
     outcome: &'static str,
 }
 
-/// The counters.
 #[derive(Debug, Default)]
 pub struct Metrics {
     asked: Family<Outcome, Counter>,
@@ -24,7 +23,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Counters at zero, under the prefix `longhaul_shared_cache`.
+    /// Registers counters at zero, under the prefix `longhaul_shared_cache`.
     pub fn register(registry: &mut Registry) -> Arc<Self> {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_shared_cache");
@@ -34,23 +33,25 @@ impl Metrics {
         Arc::new(metrics)
     }
 
-    /// Counts a question: `hit`, `miss`, `refused` (its code is not ours), `failed` (late or broken), `away` (no connection).
+    /// Counts a question: `hit`, `miss`, `refused` (its code is not ours), `failed` (late or broken), `away` (no
+    /// connection).
     pub fn asked(&self, outcome: &'static str) {
         self.asked.get_or_create(&Outcome { outcome }).inc();
     }
 
-    /// Counts a value: `kept`, `failed` (it has no room, or forbids it), `away`, `full` (too many waited), `too-large`.
+    /// Counts a value: `kept`, `failed` (Redis has no room, or forbids it), `away`, `full` (too many waited),
+    /// `too-large`.
     pub fn kept(&self, outcome: &'static str) {
         self.kept.get_or_create(&Outcome { outcome }).inc();
     }
 
-    /// How often a question ended so.
+    /// The number of questions with this outcome.
     #[cfg(test)]
     pub fn asked_count(&self, outcome: &'static str) -> u64 {
         self.asked.get_or_create(&Outcome { outcome }).get()
     }
 
-    /// How often a value ended so.
+    /// The number of values with this outcome.
     #[cfg(test)]
     pub fn kept_count(&self, outcome: &'static str) -> u64 {
         self.kept.get_or_create(&Outcome { outcome }).get()

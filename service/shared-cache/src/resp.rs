@@ -1,7 +1,9 @@
-//! Commands and answers as Redis writes them (RESP2, <https://redis.io/docs/latest/develop/reference/protocol-spec/>). Pure.
+//! Commands and answers in Redis' protocol (RESP2, <https://redis.io/docs/latest/develop/reference/protocol-spec/>).
+//! Pure.
 //!
-//! As much of it as a cache needs: commands are arrays of words, answers are a line or one value. No answer has parts, so nothing here calls
-//! itself, however deep what is sent may be; and what says that it is longer than it may be is refused before any of it is held.
+//! Only the part that a cache needs: commands are arrays of words, answers are a line or one value. No answer has
+//! parts, so nothing here recurses, whatever is sent; an answer that announces too many bytes is refused before any of
+//! it is held.
 
 use bytes::{Buf as _, BytesMut};
 
@@ -9,33 +11,28 @@ use bytes::{Buf as _, BytesMut};
 pub const LINE_BYTES_MAX: usize = 4 << 10;
 const END: &[u8] = b"\r\n";
 
-/// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// A word, `OK` before all.
+    /// A word, most often `OK`.
     Line(Vec<u8>),
-    /// It says no, and why.
+    /// An error with its reason.
     Error(String),
-    /// A number.
     Number(i64),
-    /// A value.
     Value(Vec<u8>),
-    /// There is no value.
     Nil,
 }
 
-/// What is no answer.
+/// Why bytes are no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
-    /// It begins or ends as no answer does.
+    /// The bytes begin or end in a wrong way.
     #[error("it answered what is no answer")]
     Form,
-    /// A line without an end, or a value that is larger than was asked for.
+    /// A line without an end, or a value that is larger than allowed.
     #[error("it answered more than was asked for")]
     Long,
 }
 
-/// A command.
 pub fn command(words: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
@@ -46,7 +43,7 @@ pub fn command(words: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// Takes the first answer, with a value of at most `most` bytes; none, and nothing is taken, while it is not there as a whole.
+/// Takes the first answer, with a value of at most `most` bytes; `None`, and nothing is taken, while it is incomplete.
 pub fn reply(input: &mut BytesMut, most: usize) -> Result<Option<Reply>, Wrong> {
     let Some(&mark) = input.first() else { return Ok(None) };
     if !b"+-:$".contains(&mark) {
@@ -90,7 +87,7 @@ mod tests {
 
     const MOST: usize = 64;
 
-    /// All answers of bytes that come in these pieces, and why there are no more.
+    /// All answers in bytes that arrive in these pieces, and why there are no more.
     fn replies<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Reply>, Option<Wrong>) {
         let (mut input, mut all) = (BytesMut::new(), Vec::new());
         for piece in pieces {

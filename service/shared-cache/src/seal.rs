@@ -1,8 +1,8 @@
-//! What makes a value ours: a code over its name, its end and itself (HMAC-SHA-256). Pure.
+//! The seal of a value: a code over its name, its end and itself (HMAC-SHA-256). Pure.
 //!
-//! `1 | end in milliseconds since 1970, big endian (8) | code (32) | value`. The code covers the whole name, so that a value cannot be moved to
-//! another image, rule or trust; and the end, so that it cannot be made to last. The name in Redis is a code as well: it says
-//! nothing about images, and has a length.
+//! `1 | end in milliseconds since 1970, big endian (8) | code (32) | value`. The code covers the whole name, so that a
+//! value cannot be moved to another image, rule or trust; and the end, so that its life cannot be prolonged. The name
+//! in Redis is a code as well: it shows nothing about images, and has a fixed length.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,42 +10,40 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use aws_lc_rs::hmac;
 use service_core::known::Known;
 
-/// The first byte; a value of another version is none.
+/// The first byte; a value of another version is invalid.
 const VERSION: u8 = 1;
-/// Bytes before the value.
 pub const HEAD_BYTES: usize = 1 + 8 + 32;
-/// As many bytes as the code has; a shorter key would be easier to guess than it.
+/// As many bytes as the code has; a shorter key would be easier to guess than the code.
 const KEY_BYTES_MIN: usize = 32;
 /// A key file has one line.
 const KEY_BYTES_MAX: usize = 4096;
-/// What a name is made of, so that no name is the code of a value.
+/// Input of the names' code, so that no name is the code of a value.
 const NAMES: &[u8] = b"longhaul name\0";
 const VALUES: &[u8] = b"longhaul value\0";
 
-/// Makes values unforgeable.
 pub trait Seal: Send + Sync + 'static {
-    /// What a value is kept under.
+    /// The name of a value in Redis.
     fn name(&self, key: &str) -> String;
 
-    /// The value, good for so long.
+    /// The sealed value, valid for `life`.
     fn close(&self, key: &str, value: &[u8], life: Duration, now: SystemTime) -> Vec<u8>;
 
-    /// What was closed under the same key, while it is good.
+    /// Opens a value sealed for the same key, while it is valid.
     fn open(&self, key: &str, sealed: &[u8], now: SystemTime) -> Opened;
 }
 
-/// What a sealed value turned out to be.
+/// The state of a sealed value.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// A value that was closed under the same key.
+    /// A valid value, sealed for the same key.
     Good(Known),
-    /// It was closed under the same key, and its time is over: whoever keeps it has not taken it away yet.
+    /// Sealed for the same key, and its time is over: Redis has not removed it yet.
     Over,
-    /// Somebody else's.
+    /// Sealed with another key or for another name.
     Foreign,
 }
 
-/// The seal with a key that all processes of a service have.
+/// The seal with the key that all processes of a service share.
 pub struct Hmac(hmac::Key);
 
 impl Hmac {
@@ -61,12 +59,11 @@ impl Hmac {
         Ok(Self::new(key))
     }
 
-    /// The seal of this key.
     pub fn new(key: &[u8]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// The end, in milliseconds since 1970, and the value of what was closed under this key.
+    /// The end, in milliseconds since 1970, and the value, if the code is right.
     fn proven<'a>(&self, key: &str, sealed: &'a [u8]) -> Option<(u64, &'a [u8])> {
         let (version, rest) = sealed.split_first()?;
         let (end, rest) = rest.split_first_chunk::<8>()?;
@@ -78,7 +75,7 @@ impl Hmac {
         Some((u64::from_be_bytes(*end), value))
     }
 
-    /// What the code covers. The name has its length before it, so that nothing of it can be taken for what follows.
+    /// The bytes that the code covers. The name's length comes first, so that no part of it can be taken for the rest.
     fn covered(key: &str, end: [u8; 8], value: &[u8]) -> Vec<u8> {
         [VALUES, &(key.len() as u64).to_be_bytes(), key.as_bytes(), &end, value].concat()
     }
@@ -126,7 +123,7 @@ mod tests {
         assert_ne!(seal.name("a"), seal.name("b"));
     }
 
-    /// Whatever is changed, and wherever else it is put, it is no value any more.
+    /// After any change, and under any other name, it is no valid value any more.
     #[test]
     fn nothing_else_opens() {
         let (seal, now) = (seal(), SystemTime::now());

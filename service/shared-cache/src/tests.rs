@@ -1,4 +1,4 @@
-//! A real redis-server with TLS and an access list, where there is one; and one that lies.
+//! Tests with a real redis-server with TLS and an access list, if one is installed; and with one that lies.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -11,10 +11,10 @@ use super::*;
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 const LIFE: Duration = Duration::from_mins(10);
-/// A machine under load may take so long for what takes a moment.
+/// Generous limit for quick steps on a machine under load.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A redis-server in a folder of its own; killed with it.
+/// A redis-server in a folder of its own, killed when dropped.
 struct Server {
     folder: tempfile::TempDir,
     port: u16,
@@ -40,7 +40,8 @@ fn free_port() -> u16 {
 }
 
 impl Server {
-    /// With TLS, a user `cache` who may do what the cache does, and `admin`; further lines of its configuration in `more`.
+    /// With TLS, a user `cache` with the rights that the cache needs, and `admin`; `more` adds lines to its
+    /// configuration.
     fn start(more: &str) -> Option<Self> {
         let program = program()?;
         let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
@@ -92,7 +93,7 @@ impl Server {
         )
     }
 
-    /// Does something as somebody who may do everything.
+    /// Runs a command as the user with all rights.
     fn admin(&self, words: &[&str]) -> Option<String> {
         let mut command = Command::new("redis-cli");
         command.args(["--tls", "--cacert"]).arg(self.folder.path().join("tls.crt"));
@@ -116,7 +117,7 @@ fn soon() -> Instant {
     Instant::now() + PATIENCE
 }
 
-/// Waits until it is so.
+/// Waits until `so` is true.
 async fn until(what: &str, so: impl AsyncFn() -> bool) {
     let deadline = soon();
     while !so().await {
@@ -192,7 +193,7 @@ async fn one_that_goes_or_hangs_is_left_alone_until_it_is_back() {
     assert_eq!(value(&cache, "a").await, None);
     assert!(began.elapsed() < PATIENCE / 2, "{:?}", began.elapsed());
     assert_eq!((cache.metrics.asked_count("failed"), cache.metrics.connected.get()), (1, 0));
-    // From then on nobody waits at all.
+    // From then on no caller waits at all.
     assert_eq!(value(&cache, "a").await, None);
     assert_eq!(cache.metrics.asked_count("away"), 1);
     server.signal("-CONT");
@@ -210,7 +211,7 @@ async fn one_that_goes_or_hangs_is_left_alone_until_it_is_back() {
     .await;
 }
 
-/// Who has less time than the cache leaves alone, and its answer, which comes later, is nobody else's.
+/// A caller with less time than the timeout is no sign of a fault, and its late answer goes to no other caller.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_in_a_hurry_takes_nothing_from_others() {
     let Some(server) = Server::start("") else { return };
@@ -237,7 +238,7 @@ async fn one_that_hangs_up_is_noticed_at_once_and_another_password_is_followed()
         return;
     }
     server.admin(&["CLIENT", "KILL", "USER", "cache"]);
-    // Nobody asks anything meanwhile.
+    // No question is asked meanwhile.
     until("it is gone", async || cache.metrics.connected.get() == 0).await;
     assert_eq!(value(&cache, "a").await, None);
     assert_eq!((cache.metrics.asked_count("away"), cache.metrics.asked_count("failed")), (1, 0));
@@ -245,7 +246,7 @@ async fn one_that_hangs_up_is_noticed_at_once_and_another_password_is_followed()
     there(&cache).await;
     assert_eq!(value(&cache, "a").await, None);
     assert_eq!(cache.metrics.asked_count("miss"), 1);
-    // What the user may not do is refused, and ends nothing.
+    // A forbidden command is refused, and ends nothing.
     server.admin(&["ACL", "SETUSER", "cache", "-getrange"]);
     assert_eq!(value(&cache, "a").await, None);
     assert_eq!((cache.metrics.asked_count("failed"), cache.metrics.connected.get()), (1, 1));
@@ -267,7 +268,7 @@ async fn one_without_users_is_told_the_password_alone() {
     .await;
 }
 
-/// Whoever answers without end, or nonsense, is cut off; nothing is believed, and nothing of it is held.
+/// A server that answers without end, or with nonsense, is cut off; its answers are neither trusted nor kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_says_more_than_it_was_asked_is_cut_off() {
     for flood in ["$536870912\r\n", "*1000000000\r\n", "nonsense\r\n", "+", "$16385\r\n", ":1\r\n", "*1\r\n*1\r\n"] {

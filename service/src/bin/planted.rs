@@ -1,6 +1,6 @@
-//! `longhaul-service-planted`: the same service with known bugs that `LONGHAUL_PLANTED_BUG` switches on.
+//! The program `longhaul-service-planted`: the same service with known bugs that `LONGHAUL_PLANTED_BUG` switches on.
 //!
-//! It exists so that a harness can prove that each of its judges fires. Never deploy it.
+//! A harness proves with it that each of its judges fires. Never deploy it.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `certs`: certificates to begin with.
+//! The command `certs`: certificates for trying the service.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,6 @@ pub(super) enum Certs {
 }
 
 impl Certs {
-    /// Makes the files.
     pub(super) fn run(&self) -> anyhow::Result<()> {
         let Self::Dev { folder, days, name } = self;
         print!("{}", crate::certs::dev(folder, *days, name)?);

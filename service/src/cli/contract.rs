@@ -1,4 +1,4 @@
-//! `contract check`: a validator in any language, held against the contract (docs/contract.md).
+//! The command `contract check`: checks a validator in any language against the contract (docs/contract.md).
 
 use std::path::PathBuf;
 
@@ -47,7 +47,7 @@ pub(super) struct Arguments {
 }
 
 impl Contract {
-    /// Whether everything holds.
+    /// Returns whether every check passed.
     pub(super) fn run(self) -> anyhow::Result<bool> {
         let Self::Check(arguments) = self;
         let image = Image::parse(&arguments.image).context("--image is no reference")?;

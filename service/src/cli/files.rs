@@ -1,4 +1,4 @@
-//! `pin` and `krm`: the webhook's function on files.
+//! The commands `pin` and `krm`: the webhook's function on files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
@@ -19,11 +19,11 @@ use service_registry::lock::{Lock, Locked};
 use super::{EXIT_FAILURE, Failure, runtime, usage};
 use crate::config;
 
-/// Where the lock is when nobody says so.
+/// Default name of the lock.
 const LOCK: &str = "images.lock";
-/// Standard input and output.
+/// The name for standard input and output.
 const STANDARD: &str = "-";
-/// Most files in a folder; more are no manifests.
+/// Most files in a folder; larger folders hold something else than manifests.
 const FILES_MAX: usize = 100_000;
 
 /// Keys of both.
@@ -75,7 +75,7 @@ pub(super) struct Function {
 }
 
 impl Common {
-    /// Whoever reviews, with images locked as `lock` says.
+    /// The review, with images locked by `lock`.
     fn reviewer(&self, lock: Option<&Path>) -> Result<Arc<dyn Review>, Failure> {
         let file = match &self.config {
             Some(path) => config::load(path).map_err(usage)?,
@@ -119,7 +119,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     })
 }
 
-/// A file, and what becomes of it.
+/// A file and its result.
 struct Done {
     name: String,
     before: String,
@@ -146,7 +146,7 @@ async fn pin_files(arguments: &Arguments, files: &[PathBuf]) -> Result<(), Failu
     let review = arguments.common.reviewer(None)?;
     let (done, has_errors) = pinned(arguments, files, &*review).await?;
     let writes = !arguments.diff && !arguments.check;
-    // Before anything is written, so that nothing is done by half.
+    // Checked before anything is written, so that no change is incomplete.
     for Done { name, .. } in
         done.iter().filter(|done| writes && done.name != STANDARD && done.before != done.pinned.text)
     {
@@ -173,12 +173,12 @@ async fn pin_files(arguments: &Arguments, files: &[PathBuf]) -> Result<(), Failu
     failed(arguments.check && changed > 0, &format!("{} would change", count(changed, "file")))
 }
 
-/// Locks what is not locked yet, or everything.
+/// Locks all images that are not locked yet, or all.
 async fn lock(arguments: &Arguments, files: &[PathBuf], path: &Path) -> Result<(), Failure> {
     let before = if path.exists() { locked(path)? } else { Lock::default() };
     let review = arguments.common.reviewer(Some(path).filter(|path| path.exists() && !arguments.update))?;
     let (done, has_errors) = pinned(arguments, files, &*review).await?;
-    // Nothing is written of a half: who goes on with an error locks what was right another time.
+    // Nothing is written if there are errors: a later run would otherwise skip the images that were right.
     failed(has_errors, "images may not run, or were not found: nothing was locked")?;
     let (mut now, mut changes) = (before.clone(), 0);
     let resolved = jiff::Timestamp::now();
@@ -205,7 +205,7 @@ async fn lock(arguments: &Arguments, files: &[PathBuf], path: &Path) -> Result<(
     Ok(())
 }
 
-/// Says what is not locked, and of what is locked whose tag says something else now.
+/// Reports images that are not locked, and locked ones whose tag refers to another digest now.
 async fn check_lock(arguments: &Arguments, files: &[PathBuf], path: &Path) -> Result<(), Failure> {
     let lock = locked(path)?;
     let review = arguments.common.reviewer(None)?;
@@ -246,7 +246,7 @@ fn read(path: &Path) -> Result<String, Failure> {
         Box::new(std::fs::File::open(path).with_context(failed).map_err(usage)?)
     };
     let mut text = String::new();
-    // One more than is taken, so that what is larger is refused and not cut.
+    // One byte more than the limit, so that a larger text is refused and not cut.
     input.take(TEXT_BYTES_MAX as u64 + 1).read_to_string(&mut text).with_context(failed).map_err(usage)?;
     if text.len() > TEXT_BYTES_MAX {
         let what = anyhow::anyhow!("{}: it is larger than {} MiB: split it", path.display(), TEXT_BYTES_MAX >> 20);
@@ -255,8 +255,8 @@ fn read(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Refuses a symbolic link. Replaced, it would be a file, and what it leads to would stay as it is; written through, whoever can put a link into a folder
-/// would choose which file is written.
+/// Refuses a symbolic link. Replacing it would make it a file and leave its target unchanged. Writing through it would
+/// let an attacker who can put a link into a folder choose the written file.
 fn no_link(path: &Path) -> anyhow::Result<()> {
     if !path.is_symlink() {
         return Ok(());
@@ -265,14 +265,14 @@ fn no_link(path: &Path) -> anyhow::Result<()> {
     anyhow::bail!("{} is a symbolic link: name what it leads to ({})", path.display(), target.display())
 }
 
-/// Writes beside the file and puts it in its place, with its rights.
+/// Writes a file next to the old one and moves it to its place, with the same permissions.
 fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
     no_link(path)?;
     let failed = || format!("failed to write {}", path.display());
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let beside = path.with_file_name(name);
-    // What lies there is of a run that ended in the middle, or a link that somebody has put there.
+    // Such a file is left from a run that ended in the middle, or is a planted link.
     let _ = std::fs::remove_file(&beside);
     let mut file = std::fs::File::create_new(&beside).with_context(failed)?;
     file.write_all(text.as_bytes()).with_context(failed)?;
@@ -308,7 +308,7 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             return Err(usage(anyhow::anyhow!("more than {FILES_MAX} files: name the folders of the manifests")));
         }
     }
-    // A link to one of these is looked at with it.
+    // A link to one of these is covered by its target.
     let real: BTreeSet<PathBuf> = found.iter().filter_map(|path| path.canonicalize().ok()).collect();
     found.extend(links.into_iter().filter(|link| link.canonicalize().map_or(true, |file| !real.contains(&file))));
     Ok(found)

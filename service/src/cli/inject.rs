@@ -1,4 +1,4 @@
-//! `inject`: what this program has for its commands.
+//! The parts of this program that the `inject` commands use.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::verify::TIMEOUT;
 use super::{Bugs, Failure, PLANTED_VARIABLE, plant, runtime, usage};
 use crate::config;
 
-/// Does it; answers whether all is well.
+/// Runs the command; returns whether it succeeded.
 pub(super) fn run(command: Command, bugs: Option<Bugs>) -> Result<bool, Failure> {
     let planted = plant(bugs.map(|bugs| bugs.inject), std::env::var_os(PLANTED_VARIABLE)).map_err(usage)?;
     let program = Program { load, judge: judged, cluster: planted.unwrap_or(cluster) };
@@ -33,7 +33,7 @@ fn cluster(kubeconfig: Option<&Path>) -> anyhow::Result<Cluster> {
     Ok(Cluster::find(kubeconfig)?)
 }
 
-/// The verdict of `file` about `image`, whose signatures lie among `pieces`.
+/// The verdict about `image` under the configuration `file`, with the signatures among `pieces`.
 fn judged(
     file: Arc<config::Config>,
     image: String,

@@ -1,4 +1,4 @@
-//! `replicas`: a client of the API over Deployments.
+//! The command `replicas`: a client of the API over Deployments.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Tests of the configuration: what is accepted, and the exact words of what is refused.
+//! Tests of the configuration: accepted files, and the exact messages of refused ones.
 
 use std::path::Path;
 use std::time::Duration;
@@ -370,7 +370,7 @@ fn laid_over(text: &str, values: &[(&str, &str)]) -> Result<super::Config, super
     super::Config::overruled(text, Path::new("x.yaml"), &super::KINDS, &Environment(&find))
 }
 
-/// Every key that the environment may say: its name and value there, section, and the same in a file.
+/// Every setting of the environment: its name and value there, its section, and the same in a file.
 const BOTH_WAYS: [(&str, &str, &str, &str); 12] = [
     ("LONGHAUL_AUTOMATIC_CHILD_APPROVAL", "true", "policy", "automaticChildApproval: true"),
     ("LONGHAUL_AUTOMATIC_CHILD_APPROVAL", "false", "policy", "automaticChildApproval: false"),
@@ -386,8 +386,8 @@ const BOTH_WAYS: [(&str, &str, &str, &str); 12] = [
     ("LONGHAUL_LOG_FORMAT", "json", "log", "format: json"),
 ];
 
-/// No check can be passed by with the environment: whatever two keys say, and whichever way each of them says it, the same is refused and the same means
-/// the same.
+/// The environment cannot bypass a check: for any two keys, and from either source, the same values are refused and
+/// mean the same.
 #[test]
 fn the_environment_and_the_file_are_refused_alike() {
     let config = |of_file: &[(&str, &str)], environment: &[(&str, &str)]| {
@@ -423,7 +423,7 @@ fn the_environment_and_the_file_are_refused_alike() {
     assert_eq!(refused, 2, "automaticChildApproval and podsOnly, in either order");
 }
 
-/// The table above is all that the environment is asked for.
+/// The table above has every variable that is read from the environment.
 #[test]
 fn every_name_of_the_environment_is_in_the_table() {
     let asked = std::cell::RefCell::new(std::collections::BTreeSet::new());

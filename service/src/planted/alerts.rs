@@ -1,7 +1,7 @@
-//! Whoever is told of decisions, told too little or too much.
+//! A sink of alerts with a bug: too few or too many alerts.
 //!
-//! It knows of a review what its caller sees, and what was told of it: an answer that changes or refuses an object and was told to nobody is
-//! that of a dry run.
+//! The sink sees the answer to a review and the alerts about it. An answer that changes or refuses an object and had no
+//! alert belongs to a dry run.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,14 +20,13 @@ use tokio::time::Instant;
 use super::Bug;
 use super::answers::whole;
 
-/// One alert in so many.
+/// Every tenth alert has the bug.
 const EVERY: u64 = 10;
-/// Reviews that are remembered: those under way, and then some.
+/// Reviews that are remembered: those under way, and some more.
 const TOLD_MAX: usize = 4096;
-/// Nobody waits for what is told too much.
+/// Time limit of the surplus alerts, for which no caller waits.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// The receivers with the bug.
 pub struct Spoilt {
     inner: Arc<dyn AlertSink>,
     bug: Bug,
@@ -36,17 +35,17 @@ pub struct Spoilt {
 }
 
 impl Spoilt {
-    /// Stands before `inner`.
+    /// Wraps `inner`.
     pub fn before(inner: Arc<dyn AlertSink>, bug: Bug) -> Arc<Self> {
         Arc::new(Self { inner, bug, count: AtomicU64::new(0), told: Mutex::default() })
     }
 
-    /// Whether a bug is about alerts.
+    /// Whether a bug concerns alerts.
     pub fn is_about(bug: Bug) -> bool {
         matches!(bug, Bug::AlertLost | Bug::AlertTwice | Bug::AlertOnDryRun)
     }
 
-    /// `handler`, whose answers to dry runs are told.
+    /// `handler`, with alerts about its answers to dry runs.
     pub fn tells_dry_runs(self: Arc<Self>, handler: Handler) -> Handler {
         if self.bug != Bug::AlertOnDryRun {
             return handler;
@@ -64,7 +63,7 @@ impl Spoilt {
         })
     }
 
-    /// What nobody was told of.
+    /// The alert of a review that had none.
     fn untold(&self, body: &[u8]) -> Option<Alert> {
         let review: Value = serde_json::from_slice(body).ok()?;
         let response = &review["response"];

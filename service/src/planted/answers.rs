@@ -1,6 +1,6 @@
-//! Reviews whose answers a bug spoils, or which it makes dearer.
+//! Reviews whose answers a bug changes, or which a bug makes more expensive.
 //!
-//! It knows of a review what its caller sees: the words of a denial say why.
+//! This code sees the same as the caller of a review: the message of a denial states the reason.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,14 +17,13 @@ use super::Bug;
 use super::growth::{Moment, at};
 use super::slower::{linger, longer};
 
-/// So many images are taken for verified: to remember more would be a leak, which is another bug.
+/// Most images that are taken for verified: remembering more would be a leak, which is another bug.
 const DOUBTED_MAX: usize = 4096;
-/// As if the API server gave every review the longest time that there is.
+/// As if the API server gave every review the longest possible time.
 const PATIENT: &str = "PATH?timeout=30s";
-/// Of one image that may not run the words are its own.
+/// Prefix of a denial of one image, which is followed by the image's own message.
 const ONE_IMAGE: &str = "1 image may not run: ";
 
-/// `handler` with the bug.
 pub fn around(handler: Handler, bug: Bug) -> Handler {
     let doubted: Arc<Mutex<BTreeSet<String>>> = Arc::default();
     Arc::new(move |request, peer| {
@@ -34,7 +33,6 @@ pub fn around(handler: Handler, bug: Bug) -> Handler {
     })
 }
 
-/// The request as the bug has it.
 fn asked<B>(bug: Bug, mut request: Request<B>) -> Request<B> {
     if bug == Bug::IgnoresDeadline
         && let Ok(uri) = PATIENT.replace("PATH", request.uri().path()).parse()
@@ -44,7 +42,6 @@ fn asked<B>(bug: Bug, mut request: Request<B>) -> Request<B> {
     request
 }
 
-/// An answer with its body.
 pub async fn whole(answer: Answer) -> Response<Bytes> {
     let (head, body) = answer.into_parts();
     let Ok(body) = body.collect().await;
@@ -82,13 +79,13 @@ async fn spoilt(bug: Bug, answer: Answer, doubted: &Mutex<BTreeSet<String>>) -> 
     answer.map(Full::new)
 }
 
-/// Whether a review says no. It is written by this service, without spaces.
+/// Whether a review is a denial. This service writes it without spaces.
 fn is_denial(body: &[u8]) -> bool {
     const NO: &[u8] = br#","allowed":false"#;
     body.windows(NO.len()).any(|part| part == NO)
 }
 
-/// Whether the bug lets in what is denied so.
+/// Whether the bug admits an image denied with this message.
 fn believes(bug: Bug, body: &[u8], doubted: &Mutex<BTreeSet<String>>) -> bool {
     if bug == Bug::WrongAllow {
         return true;
@@ -97,7 +94,7 @@ fn believes(bug: Bug, body: &[u8], doubted: &Mutex<BTreeSet<String>>) -> bool {
     let message = review["response"]["status"]["message"].as_str().unwrap_or_default();
     let Some((image, class, why)) = denial(message) else { return false };
     match bug {
-        // Whatever was found is said before where was looked.
+        // The message lists found signatures before the searched places.
         Bug::AcceptsAnySignature => {
             ["invalid", "mismatch"].contains(&class) || class == "unsigned" && found(why).is_some()
         }
@@ -118,7 +115,7 @@ fn denial(message: &str) -> Option<(&str, &str, &str)> {
     Some((image, class, why))
 }
 
-/// The message about signatures that are there and do not count.
+/// The message about signatures that exist and do not count.
 fn found(why: &str) -> Option<&str> {
     let (_, found) = why.split_once(" in any format; ")?;
     Some(found).filter(|found| !found.starts_with("looked at "))
@@ -134,7 +131,7 @@ fn doubt(body: &[u8], doubted: &Mutex<BTreeSet<String>>) {
     }
 }
 
-/// How many signers are wanted, where there are some and too few.
+/// The demanded number of signers, if there are some and too few.
 fn too_few(why: &str) -> Option<usize> {
     let (before, _) = why.split_once(" signers: ")?;
     let (count, threshold) = before.split_once(" of ")?;
@@ -142,13 +139,13 @@ fn too_few(why: &str) -> Option<usize> {
     threshold.parse().ok()
 }
 
-/// Signatures that were there.
+/// The number of found signatures.
 fn layers(why: &str) -> usize {
     let counts = why.split('(').filter_map(|part| part.split_once(" layers)").or_else(|| part.split_once(" bundles)")));
     counts.filter_map(|(count, _)| count.parse::<usize>().ok()).sum()
 }
 
-/// The review with another response; none when it has none, because it failed.
+/// The review with a changed response; `None` if it failed and has none.
 fn changed(body: &[u8], change: impl FnOnce(&mut Map<String, Value>)) -> Option<Bytes> {
     let mut review: Value = serde_json::from_slice(body).ok()?;
     change(review.get_mut("response")?.as_object_mut()?);

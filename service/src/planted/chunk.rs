@@ -1,4 +1,4 @@
-//! An API server that keeps one chunk of an injection to itself when all are deleted: clean-up forgets it and says that all is well.
+//! An API server that keeps one chunk of an injection when all are deleted: clean-up misses it and reports success.
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -15,16 +15,15 @@ use service_core::wire::Error;
 use super::loopback::{Body, listen, said};
 use super::upstream::{Upstream, kubeconfig};
 
-/// As `LONGHAUL_PLANTED_BUG` names it.
+/// Its name in `LONGHAUL_PLANTED_BUG`.
 pub const LEAVES_A_CHUNK: &str = "leaves-a-chunk";
 
 struct Liar {
     upstream: Upstream,
-    /// The chunk that stays.
     left: Mutex<Option<String>>,
 }
 
-/// A liar in front of the cluster of a kubeconfig, served by a thread until the process ends.
+/// A lying server in front of the cluster of a kubeconfig, served by a thread until the process ends.
 pub fn cluster(path: Option<&Path>) -> anyhow::Result<Cluster> {
     let liar = Arc::new(Liar { upstream: Upstream::new(Cluster::find(path)?), left: Mutex::default() });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -32,7 +31,7 @@ pub fn cluster(path: Option<&Path>) -> anyhow::Result<Cluster> {
     std::thread::spawn(move || {
         runtime.block_on(async {
             let listening = listen(Arc::new(move |request| Arc::clone(&liar).answer(request).boxed())).await;
-            // Without a listener nobody hears of an address.
+            // Without a listener no address arrives.
             if let Ok((address, serve)) = listening {
                 let _ = here.send(address);
                 serve.await;
@@ -56,7 +55,7 @@ impl Liar {
         let (of_all, of_index) = (path.ends_with("/configmaps"), path.ends_with("-index"));
         match *request.method() {
             Method::DELETE if of_all => return self.leave_one(request).await,
-            // The chunk's owner goes without it, or the garbage collector would take it too, sooner or later.
+            // The chunk's owner is deleted without it, or the garbage collector would sooner or later remove it too.
             Method::DELETE if of_index => {
                 let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Orphan"});
                 *request.body_mut() = options.to_string().into();
@@ -67,7 +66,6 @@ impl Liar {
         self.upstream.send(request).await
     }
 
-    /// Deletes all but the last chunk.
     async fn leave_one(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Error> {
         let mut list = request.clone();
         (*list.method_mut(), *list.body_mut()) = (Method::GET, Bytes::new());

@@ -1,7 +1,8 @@
-//! Growth of planted bugs: the things that they keep.
+//! The growth of planted bugs: the memory, files and threads that they keep.
 //!
-//! Owns one hoard for the process. Everything that is kept is filled with a value: zeroed memory would stay unmapped and show no
-//! growth. Files and threads are bounded, so that a run ends by its judge and not by a limit of the machine.
+//! This module owns one store for the process. Everything in it is filled with a value: zeroed memory would stay
+//! unmapped and show no growth. Files and threads are bounded, so that a judge ends the run and not a limit of the
+//! machine.
 
 use std::collections::{LinkedList, VecDeque};
 use std::fs::File;
@@ -17,13 +18,13 @@ use tokio::time::sleep;
 use super::Bug;
 
 const KIB: usize = 1024;
-/// A review that is kept by a large cache, and how many there are at most: 32 MiB.
+/// Size of a review in the large cache; the next line is their number, in all 32 MiB.
 const CACHED_BYTES: usize = 4 * KIB;
 const CACHED_MAX: usize = 8192;
-/// A review that a saw-tooth keeps, and how many until all of them go: 16 MiB.
+/// Size of a review in the saw-tooth; the next line is the number at which all of them go, at 16 MiB.
 const TOOTH_BYTES: usize = 16 * KIB;
 const TOOTH_MAX: usize = 1024;
-/// When a step is made, and how high it is.
+/// The review at which the step is made, then its size.
 const STEP_AT: u64 = 5000;
 const STEP_BYTES: usize = 32 * KIB * KIB;
 const REVIEWS_A_FILE: u64 = 50;
@@ -33,22 +34,20 @@ const THREADS_MAX: usize = 256;
 const SLOW_FROM_OBJECTS: usize = 250;
 pub(super) const SLOW_BY: Duration = Duration::from_millis(20);
 
-/// Memory that a review keeps outside of the heap, for how many of them, and the room for that: frames are larger where nothing is optimised.
+/// Memory that a review keeps outside the heap, their number, and the room for them: frames are larger in unoptimized
+/// builds.
 const FRAME_BYTES: usize = 4 * KIB;
 const FRAMES_MAX: usize = 64 * KIB;
 const STACK_BYTES: usize = KIB * KIB * KIB;
 
-/// How often the counters of watches are looked at.
+/// How often the counters of watches are read.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Where a bug may act.
+/// The moments at which a bug may act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// A review was decided; whether it was denied.
-    Review {
-        /// Whether it was.
-        denied: bool,
-    },
+    /// A review was decided.
+    Review { denied: bool },
     /// An object was added.
     Object,
     /// A stream of a watch has ended.
@@ -59,9 +58,8 @@ pub enum Moment {
 
 static HOARD: Mutex<Hoard> = Mutex::new(Hoard::new());
 
-/// Everything that is kept.
 struct Hoard {
-    /// A list, because a vector doubles: steps that no leak has.
+    /// A list, because a vector doubles: that would make steps, which no leak has.
     #[expect(clippy::linkedlist, reason = "nothing else grows by one block at a time")]
     blocks: LinkedList<Box<[u8]>>,
     cache: VecDeque<Box<[u8]>>,
@@ -74,12 +72,12 @@ struct Hoard {
     reviews: u64,
 }
 
-/// The process does what the bug is for.
+/// Runs the bug's action at this moment.
 pub fn at(bug: Bug, moment: Moment) {
     HOARD.lock().at(bug, moment);
 }
 
-/// Follows what a role counts of its watches, and keeps for it, until dropped.
+/// Follows the watch metrics of a role, and keeps memory accordingly, until dropped.
 pub async fn follow(bug: Bug, watches: Watches) {
     let registry = counted(watches);
     let mut before = [0; 3];
@@ -95,7 +93,7 @@ pub async fn follow(bug: Bug, watches: Watches) {
     }
 }
 
-/// The counters by themselves.
+/// The counters in a registry of their own.
 fn counted(watches: Watches) -> Registry {
     let mut registry = Registry::default();
     registry.register("events", "", watches.events);
@@ -104,7 +102,7 @@ fn counted(watches: Watches) -> Registry {
     registry
 }
 
-/// Objects that were added, lists and ended streams so far. The policies of packages are nobody's objects.
+/// Objects that were added, lists and ended streams so far. The policies of packages do not count as objects.
 fn read(registry: &Registry) -> [u64; 3] {
     let mut text = String::new();
     // Writing to a string does not fail.
@@ -118,7 +116,7 @@ fn read(registry: &Registry) -> [u64; 3] {
     [sum("events_total{", "kind=\"added\""), sum("lists_total{", ""), sum("streams_total{", "")]
 }
 
-/// Whether it has seen so many objects that the bug of that name is slow.
+/// Whether so many objects were seen that the bug of that name is slow.
 pub(super) fn has_many_objects() -> bool {
     HOARD.lock().objects >= SLOW_FROM_OBJECTS
 }
@@ -169,7 +167,7 @@ impl Hoard {
                 std::thread::spawn(std::thread::park);
             }
             (Bug::OutsideTheHeap, Moment::Review { .. }) => {
-                // Without the thread nobody listens.
+                // Without the thread there is no receiver.
                 let _ = self.deeper.get_or_insert_with(descent).send(());
             }
             _ => {}
@@ -181,7 +179,8 @@ impl Hoard {
     }
 }
 
-/// A thread that goes one frame deeper into its stack for each message, and stays there: memory that no allocator knows of.
+/// A thread that goes one frame deeper into its stack for each message, and stays there: memory outside every
+/// allocator.
 fn descent() -> Sender<()> {
     let (sender, messages) = mpsc::channel();
     // Without the thread nothing is planted, which the run shows.
@@ -192,7 +191,7 @@ fn descent() -> Sender<()> {
 #[inline(never)]
 fn descend(messages: &Receiver<()>, frames: usize) {
     if frames == 0 {
-        // Here it stays, with all that is above it.
+        // It waits here and keeps all frames above.
         while messages.recv().is_ok() {}
     } else if messages.recv().is_ok() {
         let frame = std::hint::black_box([0xA5_u8; FRAME_BYTES]);
@@ -219,7 +218,7 @@ mod tests {
         hoard.blocks.iter().map(|block| block.len()).sum()
     }
 
-    /// Each grows with what its name says, and with nothing else.
+    /// Each bug grows at its own moments, and at no others.
     #[test]
     fn each_leak_has_its_cause() {
         let moments = [
@@ -267,7 +266,7 @@ mod tests {
         assert_eq!(kept(Bug::Step, &reviews), STEP_BYTES, "once");
     }
 
-    /// It takes no more than it has room for, and its end is not that of the process.
+    /// The thread takes no more than its room, and its end does not end the process.
     #[test]
     fn a_stack_is_filled_to_its_bound() {
         let mut hoard = Hoard::new();

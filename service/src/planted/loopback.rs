@@ -1,4 +1,4 @@
-//! Servers on loopback that stand between a role and the world.
+//! Servers on loopback between a role and the outside.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,10 +19,10 @@ use tokio::task::JoinSet;
 
 /// A body, whole or as it comes.
 pub type Body = UnsyncBoxBody<Bytes, wire::Error>;
-/// Answers a request whose body is there.
+/// Answers a request whose body has been read.
 pub type Handler = Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
 
-/// A free port, and what serves it until dropped.
+/// A free port, and the future that serves it until dropped.
 pub async fn listen(handler: Handler) -> std::io::Result<(SocketAddr, BoxFuture<'static, ()>)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
@@ -47,7 +47,7 @@ pub async fn listen(handler: Handler) -> std::io::Result<(SocketAddr, BoxFuture<
     Ok((address, serve.boxed()))
 }
 
-/// An answer that is there.
+/// A complete answer.
 pub fn said(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
     let body = Full::new(body.into()).map_err(|never| match never {}).boxed_unsync();
     let mut answer = Response::new(body);

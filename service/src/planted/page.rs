@@ -1,4 +1,4 @@
-//! A watch's page that shows objects as they were.
+//! A watch's diagnostics that show former states of objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use tokio::time::sleep;
 
 use super::Bug;
 
-/// So many objects stay as they were: to keep all would be a leak, which is another bug.
+/// Most objects that keep a former state: keeping all would be a leak, which is another bug.
 const STALE_MAX: usize = 8;
-/// How often it looks at the objects, also when nobody asks.
+/// How often the objects are read, also without requests.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The lines of objects, by their uids.
 type Lines = BTreeMap<String, Value>;
 
-/// A probe whose page is wrong.
+/// A probe with wrong diagnostics.
 pub struct WrongPage {
     probe: Arc<dyn Probe>,
     bug: Bug,
@@ -28,12 +28,11 @@ pub struct WrongPage {
 }
 
 impl WrongPage {
-    /// `probe` with the bug.
     pub fn new(probe: Arc<dyn Probe>, bug: Bug) -> Arc<Self> {
         Arc::new(Self { probe, bug, kept: Mutex::default() })
     }
 
-    /// Looks at what there is, until dropped.
+    /// Reads the present objects, until dropped.
     pub async fn follow(self: Arc<Self>) {
         loop {
             drop(self.lines());
@@ -41,7 +40,7 @@ impl WrongPage {
         }
     }
 
-    /// Its lines: with `stale-child` a few as it saw them first, with `missed-delete` also those that are gone.
+    /// The reported lines: with `stale-child` a few in their first state, with `missed-delete` also deleted ones.
     fn lines(&self) -> Option<Lines> {
         let text = self.probe.objects()?;
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -60,7 +59,7 @@ impl WrongPage {
     }
 }
 
-/// As the page says it of its own store.
+/// The checksum in the form that a store reports.
 fn checksum(lines: &Lines) -> String {
     let line = |(uid, line): (&String, &Value)| format!("{uid} {}\n", line["resourceVersion"].as_str().unwrap_or(""));
     let mut lines: Vec<String> = lines.iter().map(line).collect();

@@ -1,4 +1,4 @@
-//! An API server between a role and the real one: it hands on what is asked and answered, and lies in one way.
+//! An API server between a role and the real one: it passes requests and answers on, and lies in one way.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ const PACKAGES: &str = "/apis/longhaul.dev/v1alpha1/packages";
 const POLICIES: &str = "/apis/networking.k8s.io/v1/networkpolicies";
 const DEPLOYMENTS: &str = "/apis/apps/v1/deployments";
 
-/// Every so many writes of a count is lost.
+/// One in this many writes of a count is lost.
 const LOST_EVERY: u64 = 5;
 /// How long a refused watch waits before it is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -41,13 +41,13 @@ struct Relay {
     going: Mutex<BTreeSet<String>>,
 }
 
-/// Whether the bug is one of the way to the API server.
+/// Whether the bug needs the relay.
 pub fn is_needed(bug: Bug) -> bool {
     use Bug::{Ignore410, LostUpdate, NoChildWatch, OldChild, OrphanedChild};
     matches!(bug, Ignore410 | NoChildWatch | OrphanedChild | OldChild | LostUpdate)
 }
 
-/// The kubeconfig of a liar in front of `cluster`, and what serves it.
+/// The kubeconfig of a lying server in front of `cluster`, and the future that serves it.
 pub async fn before(cluster: Cluster, bug: Bug) -> anyhow::Result<(PathBuf, BoxFuture<'static, ()>)> {
     let upstream = Upstream::new(cluster);
     let relay = Arc::new(Relay {
@@ -104,7 +104,7 @@ impl Relay {
         said(status, body)
     }
 
-    /// Notes by its status whether a package goes.
+    /// Records by its status whether a package is being removed.
     fn note_going(&self, path: &str, body: &[u8]) {
         let Some(package) = path.strip_suffix("/status").and_then(|path| path.split_once("/namespaces/")) else {
             return;
@@ -118,7 +118,7 @@ impl Relay {
         }
     }
 
-    /// Whether a policy is of a package that goes: its name begins with that of the package.
+    /// Whether a policy belongs to a package under removal: its name begins with that of the package.
     fn is_of_a_going(&self, path: &str) -> bool {
         let policy = path.split_once("/namespaces/").map_or(path, |(_, policy)| policy);
         self.going.lock().iter().any(|package| policy.starts_with(package.as_str()))
@@ -151,14 +151,13 @@ impl Relay {
     }
 }
 
-/// A stream of a watch.
 struct Watched {
     relay: Arc<Relay>,
     request: Request<Bytes>,
     from: String,
     stream: Option<Stream>,
     lies: bool,
-    /// The begin of a line.
+    /// The beginning of an incomplete line.
     rest: Vec<u8>,
     delivered: bool,
     over: bool,
@@ -185,7 +184,7 @@ impl Watched {
             for line in lines.split_inclusive(|byte| *byte == b'\n') {
                 match self.relay.bug {
                     Bug::Ignore410 if is_gone(line) => {
-                        // A client that got something asks from where it is.
+                        // A client that got data asks again from its own position.
                         (self.stream, self.over) = (None, self.delivered || !out.is_empty());
                         break;
                     }
@@ -200,7 +199,7 @@ impl Watched {
         }
     }
 
-    /// Tries the same version again; says meanwhile that there is nothing new.
+    /// Tries the same version again; meanwhile reports that there is nothing new.
     async fn again(&mut self) -> Bytes {
         sleep(AGAIN).await;
         let answer = self.relay.upstream.open(self.request.clone()).await;
@@ -211,25 +210,25 @@ impl Watched {
     }
 }
 
-/// Whether a line of a watch is of that type.
+/// Whether a line of a watch has that type.
 fn is_of(line: &[u8], kind: &str) -> bool {
     let event: Value = serde_json::from_slice(line).unwrap_or_default();
     event["type"] == kind
 }
 
-/// Whether a line says that the version is out of history.
+/// Whether a line reports that the version is out of history.
 fn is_gone(line: &[u8]) -> bool {
     let event: Value = serde_json::from_slice(line).unwrap_or_default();
     event["type"] == "ERROR" && event["object"]["code"] == 410
 }
 
-/// Whether there are no more pages of a list.
+/// Whether a list has no more pages.
 fn is_complete(body: &[u8]) -> bool {
     let list: Value = serde_json::from_slice(body).unwrap_or_default();
     list["metadata"]["continue"].as_str().is_none_or(str::is_empty)
 }
 
-/// The list as if there were nothing.
+/// The list without its items.
 fn without_items(body: &[u8]) -> Vec<u8> {
     let mut list: Value = serde_json::from_slice(body).unwrap_or_default();
     list["items"] = json!([]);

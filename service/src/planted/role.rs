@@ -1,4 +1,4 @@
-//! A role with a bug: started with what the bug changes, and what it hands over changed as well.
+//! A role with a bug: its inputs and its outputs are changed.
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,9 +24,9 @@ use super::page::WrongPage;
 use super::{Bug, answers, believes, growth, relay, stale, witness};
 use crate::roles::Roles;
 
-/// More than there is, so that whatever is asked for fits.
+/// More than the machine has, so that every request for memory fits.
 const EVERYTHING_BYTES: usize = usize::MAX >> 4;
-/// The watch whose page is nobody's view.
+/// The watch whose diagnostics are nobody's view.
 const OWN_PROBE: &str = "watch/networkpolicies";
 
 /// The roles with the bug, until the process ends.
@@ -41,7 +41,7 @@ pub fn around(roles: Roles, bug: Bug) -> Roles {
 struct Planted {
     role: &'static dyn Role,
     bug: Bug,
-    /// Who is told instead of those that the process has: one for what is lent and what is served.
+    /// Replaces the process' sink of alerts: one for the lent part and the served part.
     alerts: OnceLock<Arc<Spoilt>>,
 }
 
@@ -50,7 +50,7 @@ impl Planted {
         self.role.about().sections.contains(&kind::<Watch>())
     }
 
-    /// The configuration as the bug has it.
+    /// The configuration with the bug.
     fn config(&self, config: &Config) -> Config {
         let mut config = config.clone();
         if let (Bug::HoldsEverything, Some(admission)) = (self.bug, config.find_mut::<Admission>()) {
@@ -75,7 +75,7 @@ impl Planted {
         config
     }
 
-    /// Those who are told, as the bug has it.
+    /// The sink of alerts with the bug.
     fn told(&self, alerts: Option<Arc<dyn AlertSink>>) -> Option<Arc<dyn AlertSink>> {
         let alerts = alerts?;
         if !Spoilt::is_about(self.bug) {
@@ -84,7 +84,7 @@ impl Planted {
         Some(Arc::clone(self.alerts.get_or_init(|| Spoilt::before(alerts, self.bug))) as _)
     }
 
-    /// What others have found, as the bug has it: one more connection, whose numbers nobody reads.
+    /// The shared values with the bug: one more connection, whose metrics are not served.
     fn known(&self, config: &Config, known: Option<Arc<dyn Knowledge>>) -> anyhow::Result<Option<Arc<dyn Knowledge>>> {
         match (self.bug, config.find::<SharedCache>()) {
             (Bug::BelievesRedis, Some(settings)) => Ok(Some(believes::cache(settings)?)),
@@ -120,7 +120,7 @@ impl Planted {
         Ok(self.spoilt(started, start))
     }
 
-    /// The parts that the role hands over, as the bug has them.
+    /// The outputs of the role with the bug.
     fn spoilt(&self, mut started: Started, start: &mut Start<'_>) -> Started {
         if !self.watches() {
             started.served = started.served.map(|(listener, handler)| {

@@ -1,7 +1,7 @@
-//! Costs that planted bugs add to each review.
+//! The costs that planted bugs add to each review.
 //!
-//! Owns exact shares: a bug of 5 % makes the process need 5 % more processor time than it would, whatever a review does and wherever the
-//! time goes, so that a comparison of two builds can be held against the truth.
+//! The added share is exact: a bug of 5 % makes the process need 5 % more processor time, whatever a review does and
+//! wherever the time goes. So a comparison of two builds can be checked against the truth.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -13,29 +13,30 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::{Bug, growth};
 
-/// How much longer an answer is.
+/// Added length of an answer.
 pub const LONGER_BYTES: usize = 1024;
-/// Most time that a review pays: before the first one the process has loaded its certificates and filled its caches.
+/// Most time added to one review: before the first one the process has loaded its certificates and filled its caches.
 const BURST_MAX: Duration = Duration::from_millis(2);
 
-/// Reviews from one look at the clocks of processor time to the next: each look is a system call, which another judge would count.
+/// Reviews between two readings of the processor clocks: each reading is a system call, which another judge would
+/// count.
 const REVIEWS_A_LOOK: u64 = 32;
-/// Turns of the first burn, before it is known how long one takes.
+/// Turns of the first burn, before the length of a turn is known.
 const FIRST_TURNS: u64 = 2000;
 
 static DEBT: Mutex<Debt> = Mutex::new(Debt::new());
 
-/// The time that must be burned, and the part that is.
+/// The processor time to burn, and the part already burned.
 struct Debt {
     reviews: u64,
-    /// The time that the process had used when its first review was over.
+    /// Processor time of the process when its first review was over.
     begun: Option<Duration>,
-    /// The time that it had used without the bug at the last look.
+    /// Processor time without the bug at the last reading.
     own: Duration,
     burned: Duration,
-    /// The time that each review has to burn until the next look.
+    /// The time that each review burns until the next reading.
     each: Duration,
-    /// How long a turn takes.
+    /// Length of a turn.
     turn: Duration,
 }
 
@@ -45,31 +46,31 @@ impl Debt {
         Self { reviews: 0, begun: None, own: nothing, burned: nothing, each: nothing, turn: nothing }
     }
 
-    /// Counts a review; whether it looks at the clocks.
+    /// Counts a review; returns whether it reads the clocks.
     fn looks(&mut self) -> bool {
         self.reviews += 1;
         self.reviews % REVIEWS_A_LOOK == 1
     }
 
-    /// Sets the time that each review has to burn from now on, so that `used` becomes that share more than it would be.
+    /// Sets the time that each review burns from now on, so that `used` grows by exactly `share`.
     fn look(&mut self, used: Duration, share: f64) {
         let begun = *self.begun.get_or_insert(used);
         let own = used.saturating_sub(begun).saturating_sub(self.burned);
-        // What is behind is made up, and the next reviews are taken to be as those before.
+        // The deficit is made up, and the next reviews are expected to cost as much as the last ones.
         let wanted = own + own.saturating_sub(self.own);
         let reviews = u32::try_from(REVIEWS_A_LOOK).unwrap_or(u32::MAX);
         self.each = (wanted.mul_f64(share).saturating_sub(self.burned) / reviews).min(BURST_MAX);
         self.own = own;
     }
 
-    /// How many turns a review burns.
+    /// The number of turns that a review burns.
     fn turns(&self) -> u64 {
         let turns = self.each.as_nanos().checked_div(self.turn.as_nanos().max(1)).unwrap_or(0);
         u64::try_from(turns).unwrap_or(u64::MAX)
     }
 }
 
-/// Takes as much longer as the bug wants, after a review.
+/// Delays a review by the bug's amount, after its answer.
 pub async fn linger(bug: Bug) {
     match bug {
         Bug::SlowerBy5 => burn(0.05),
@@ -81,7 +82,7 @@ pub async fn linger(bug: Bug) {
     }
 }
 
-/// Busy, as slower code is.
+/// Uses processor time, as slower code does.
 fn burn(share: f64) {
     let mut debt = DEBT.lock();
     if !debt.looks() {
@@ -91,7 +92,7 @@ fn burn(share: f64) {
         spin(turns);
         return;
     }
-    // How long a turn takes changes with the processor's clock and with who shares it.
+    // The length of a turn changes with the processor's clock and with other load.
     let begun = clock(ClockId::ThreadCPUTime);
     let turns = if debt.turn.is_zero() { FIRST_TURNS } else { debt.turns().max(1) };
     spin(turns);
@@ -101,7 +102,7 @@ fn burn(share: f64) {
     debt.look(clock(ClockId::ProcessCPUTime), share);
 }
 
-/// Some nanoseconds of work a turn, which nothing can leave out.
+/// Some nanoseconds of work per turn, which the compiler cannot remove.
 fn spin(turns: u64) {
     let mut state = turns;
     for turn in 0..turns {
@@ -111,21 +112,21 @@ fn spin(turns: u64) {
     }
 }
 
-/// A turn takes some hundred nanoseconds, so that its length is told well in whole ones.
+/// A turn takes some hundred nanoseconds, so that whole nanoseconds measure it well.
 const STEPS_A_TURN: u64 = 64;
 
 fn clock(id: ClockId) -> Duration {
     Duration::try_from(clock_gettime(id)).unwrap_or_default()
 }
 
-/// One call of read and one of write, on what costs nothing else.
+/// One read call and one write call on files that cost nothing else.
 fn two_calls() {
     static FILES: OnceLock<Option<(File, File)>> = OnceLock::new();
     let open = || Some((File::open("/dev/zero").ok()?, File::create("/dev/null").ok()?));
     if let Some((zero, null)) = FILES.get_or_init(open) {
         let (mut zero, mut null) = (zero, null);
         let mut byte = [0];
-        // Without them nothing is planted, which the gate shows.
+        // Without the files nothing is planted, which the gate shows.
         let _ = zero.read(&mut byte).and_then(|_| null.write(&byte));
     }
 }
@@ -139,7 +140,7 @@ pub fn longer(bug: Bug) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Whatever a review costs, in the end the process has used so much more, and no more.
+    /// Whatever a review costs, in the end the process has used exactly this share more.
     #[test]
     fn what_is_owed_adds_up_to_the_share() {
         for share in [0.05, 0.10, 0.30] {
@@ -157,7 +158,7 @@ mod tests {
         }
     }
 
-    /// It burns in truth, as much as it counts.
+    /// The burned processor time equals the counted one.
     #[test]
     fn it_burns_the_time_of_a_processor() {
         let begun = clock(ClockId::ThreadCPUTime);

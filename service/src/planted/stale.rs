@@ -1,4 +1,4 @@
-//! Calls that are answered as before, once a watch had to list again.
+//! Calls that get their earlier answers once a watch had to list again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,13 +11,14 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use service_core::edge::{Handler, Probe};
 
-/// So many answers are remembered: to keep all would be a leak, which is another bug.
+/// Most answers that are remembered: keeping all would be a leak, which is another bug.
 const REMEMBERED_MAX: usize = 4096;
 
-/// Headers that say what is so now.
+/// Headers with present values.
 const FRESH: [&str; 3] = ["longhaul-cache-revision", "longhaul-cache-age-ms", "x-request-id"];
 
-/// `handler`, whose reads are remembered, and given again for ever after a relist. Of their age is said what is so now.
+/// `handler`, which remembers the answers to reads and repeats them for ever after a relist. Headers about their age
+/// stay true.
 pub fn around(handler: Handler, probes: Vec<Arc<dyn Probe>>) -> Handler {
     let remembered: Arc<Mutex<HashMap<String, Response<Bytes>>>> = Arc::default();
     let probes: Arc<[_]> = probes.into();
@@ -43,7 +44,7 @@ pub fn around(handler: Handler, probes: Vec<Arc<dyn Probe>>) -> Handler {
     })
 }
 
-/// Whether a watch had to list again because its stream was of no use any more.
+/// Whether a watch had to list again because its stream was unusable.
 fn has_listed_again(probe: &dyn Probe) -> bool {
     let page: Value = probe.page().and_then(|page| serde_json::from_str(&page).ok()).unwrap_or_default();
     let lists = page["relists"].as_object().into_iter().flatten();

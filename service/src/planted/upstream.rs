@@ -1,4 +1,4 @@
-//! The real API server behind one that lies, and the way to the liar.
+//! The real API server behind a lying one, and the kubeconfig of the lying one.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -19,20 +19,18 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 const LIMITS: Limits = Limits { open_max: 64, idle_max: 16 };
 
-/// An API server to which requests go on.
+/// An API server that receives forwarded requests.
 pub struct Upstream {
     cluster: Cluster,
     client: Client,
 }
 
 impl Upstream {
-    /// `cluster`, without connections.
     pub fn new(cluster: Cluster) -> Self {
         let client = Client::new(cluster.origin.clone(), Protocol::Http1, LIMITS);
         Self { cluster, client }
     }
 
-    /// The whole answer.
     pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Error> {
         self.client.fetch(self.onward(request), ANSWER_BYTES_MAX, Instant::now() + TIMEOUT).await
     }
@@ -42,7 +40,7 @@ impl Upstream {
         self.client.stream(self.onward(request), Instant::now() + TIMEOUT).await
     }
 
-    /// The request as it goes on.
+    /// The request in its forwarded form.
     fn onward(&self, mut request: Request<Bytes>) -> Request<Bytes> {
         let uri = format!("{}{}", self.cluster.base_path, request.uri());
         *request.uri_mut() = uri.parse::<Uri>().unwrap_or_default();
@@ -58,7 +56,7 @@ impl Upstream {
     }
 }
 
-/// A kubeconfig that leads to `address`: a file that stays until the process ends, and no longer.
+/// A kubeconfig for `address`, in a file that is removed when the process ends.
 pub fn kubeconfig(address: SocketAddr) -> std::io::Result<PathBuf> {
     let text = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "relay",

@@ -1,4 +1,4 @@
-//! A receiver of observations between the service and whoever asked for them: it tells some twice, or keeps some to itself.
+//! A receiver of observations in front of the real one: it repeats some, or drops some.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,13 +14,13 @@ use tokio::time::Instant;
 use super::Bug;
 use super::loopback::{Body, listen, said};
 
-/// Every so many observations is sent twice.
+/// One in this many observations is sent twice.
 const REPEATED_EVERY: usize = 10;
 /// The service repeats a post that takes longer.
 const POST_TIMEOUT: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// The URL to post to in place of `url`, and what serves it.
+/// The URL that replaces `url`, and the future that serves it.
 pub async fn between(bug: Bug, url: &str) -> anyhow::Result<(String, BoxFuture<'static, ()>)> {
     let (origin, path) = service_watch::witness_target(url)?;
     let client = Arc::new(Client::new(origin, Protocol::Http1, Limits { open_max: 4, idle_max: 1 }));
@@ -33,7 +33,6 @@ pub async fn between(bug: Bug, url: &str) -> anyhow::Result<(String, BoxFuture<'
     Ok((format!("http://{address}/"), serve))
 }
 
-/// The lines that are sent.
 fn spoilt(bug: Bug, lines: &[u8], sent: &AtomicUsize) -> Vec<u8> {
     let mut out = Vec::with_capacity(lines.len());
     for line in lines.split_inclusive(|byte| *byte == b'\n') {

@@ -1,4 +1,4 @@
-//! The binaries as somebody would start them: exit codes, words, and the end by a signal.
+//! Tests of the installed binaries: exit codes, messages, and the end by a signal.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -63,7 +63,8 @@ fn a_configuration_can_be_checked_asked_and_shown() {
     }
 }
 
-/// Values become a configuration on stdout, what is left out becomes sentences on stderr; a namespace is part of the question.
+/// Values become a configuration on stdout, untranslated parts become sentences on stderr; a namespace is part of the
+/// question.
 #[test]
 fn connaisseurs_values_become_a_configuration_that_explains_images() {
     let folder = tempfile::tempdir().unwrap();
@@ -91,14 +92,14 @@ fn connaisseurs_values_become_a_configuration_that_explains_images() {
         let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         assert!(said.contains(&format!("outcome:  {outcome}\n")), "{image}: {said}");
     }
-    // A key that cannot be used is found before anything runs.
+    // An unusable key is found before anything runs.
     std::fs::write(&to, "validators: [{name: a, type: cosign, trustRoots: [{name: default, keyFile: absent.pub}]}]")
         .unwrap();
     let output = Command::new(CLEAN).args(["config", "check", "--config"]).arg(&to).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     let what = if cfg!(feature = "verify") { "absent.pub" } else { "not built in" };
     assert!(output.status.code() == Some(64) && said.contains(what), "{said}");
-    // `verify` takes either of the two beside the image, and gets as far as the same file.
+    // `verify` accepts either of the two with the image, and gets as far as the same file.
     let verify = |arguments: &[&std::ffi::OsStr]| {
         let output = Command::new(CLEAN).args(["verify", "nginx"]).args(arguments).output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())

@@ -1,4 +1,4 @@
-//! The service in one process over real sockets: a small registry and a small API server, both in this folder.
+//! Tests of the service in one process over real sockets: a small registry and a small API server, both in this folder.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as the tests do")]
 

@@ -1,4 +1,4 @@
-//! What an operator sees: metrics, health in words, and the configuration that changes while the process runs.
+//! Tests of the operator's view: metrics, health notes, and configuration changes while the process runs.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -39,7 +39,7 @@ async fn allowed(client: &Client, image: &str) -> bool {
     answer["response"]["allowed"] == true
 }
 
-/// A page of a service in which everything that counts has counted something.
+/// The metrics of a service in which every metric has counted something.
 async fn page() -> String {
     let (registry, api) = (Registry::start().await, Api::start(false).await);
     let folder = tempfile::tempdir().unwrap();
@@ -114,7 +114,7 @@ async fn scrapers_get_the_format_that_they_read_and_labels_are_bounded() {
     assert!(page.contains("longhaul_build_info{version=\"") && !page.contains("# EOF"), "{page}");
     assert!(page.contains("allocator=\"jemalloc\"") && page.contains("\njemalloc_allocated_bytes "), "{page}");
     assert!(page.contains("longhaul_certificate_expiry_timestamp_seconds{certificate=\"server\"} "), "{page}");
-    // The registries of the configuration are few, and whoever wrote it chose their names.
+    // The registries of the configuration are few, and their author chose their names.
     let mut lines = page.lines().filter(|line| !line.starts_with("longhaul_registry_breaker"));
     assert!(!lines.any(|line| line.contains("absent") || line.contains("127.0.0.1")), "neither images nor addresses");
     assert!(page.contains(&format!("longhaul_registry_breakers_open{{registry=\"{}\"}} 0\n", registry.host())));
@@ -136,8 +136,8 @@ async fn health_says_what_it_looked_at() {
     service.app.stop().await;
 }
 
-/// A changed policy is taken while running; a file that cannot be used changes nothing, is said, and does not take the process
-/// out of service.
+/// A changed policy is applied while running. An unusable file changes nothing, is reported, and does not take the
+/// process out of service.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_changed_configuration_is_taken_and_a_broken_one_is_not() {
     let registry = Registry::start().await;

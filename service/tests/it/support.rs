@@ -1,4 +1,5 @@
-//! What the tests share: a server that answers with a function, a service on free ports, and patience with a deadline.
+//! The common parts of the tests: a server that answers with a function, a service on free ports, and waiting with a
+//! deadline.
 
 pub mod api;
 pub mod deployments;
@@ -25,7 +26,7 @@ use service_core::wire::{Client, Limits, Origin, Protocol, Trust, client_config}
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// Whatever should happen in a test happens within this.
+/// Time limit of every expected event in a test.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub type Body = BoxBody<Bytes, std::convert::Infallible>;
@@ -95,7 +96,7 @@ impl Service {
         Self { app, folder, authority: certified.cert.pem().into_bytes() }
     }
 
-    /// Starts the role `watch` before an API server; `watch` and `more` are the rest of its sections.
+    /// Starts the role `watch` with an API server; `watch` and `more` are the rest of its sections.
     pub async fn watching(address: SocketAddr, watch: &str, more: &str, options: Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kube.yaml");
@@ -105,7 +106,7 @@ impl Service {
              watch: {{backoff: {{initial: 20ms, max: 200ms}}{watch}}}\n{more}\n",
             path.display()
         );
-        // The kubeconfig is read at the start; its folder may go.
+        // The kubeconfig is read at the start; its folder may be removed.
         Self::start("watch", &config, options).await
     }
 
@@ -114,7 +115,6 @@ impl Service {
         &self.authority
     }
 
-    /// A client of the webhook.
     pub fn webhook(&self, protocol: Protocol) -> Client {
         let tls = client_config(Trust::Pem(&self.authority), None).unwrap();
         let port = self.app.address("manager").unwrap().port();
@@ -147,7 +147,7 @@ pub fn kubeconfig(path: &Path, address: SocketAddr) {
     std::fs::write(path, text).unwrap();
 }
 
-/// Polls until `check` answers true; panics with `what` when patience ends.
+/// Polls until `check` returns true; panics with `what` at the deadline.
 pub async fn until(what: &str, check: impl Fn() -> bool) {
     let start = Instant::now();
     while !check() {

@@ -1,13 +1,15 @@
-//! The section `validator`: where verdicts are asked for. Whom they are about is in `validators`.
+//! The section `validator`: the listener for questions about verdicts. The section `validators` has the trust behind
+//! them.
 
 use serde::Deserialize;
 use service_contract::listen::{Listen, RawListen};
 use service_core::config::{Checker, Error, Section, YamlError, yaml};
 
-/// A question with the demands of a rule and the credentials of a pod; or one of Gatekeeper with the images of a large object.
+/// A question with the demands of a rule and the credentials of a pod; or one of Gatekeeper with the images of a large
+/// object.
 const MAX_BODY_BYTES: usize = 128 << 10;
 
-/// Where verdicts are asked for.
+/// The listener for questions about verdicts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validator(pub Listen);
 

@@ -1,4 +1,4 @@
-//! What the paths of the role mean.
+//! The paths of the validator role, and their answers.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ const ROUTES: &[Route] = &[
     Route { method: Method::GET, path: VALIDATE },
     Route { method: Method::POST, path: EXTERNAL_DATA },
 ];
-/// Bytes of a host, a repository or a digest; no right reference is longer.
+/// Most bytes of a host, a repository or a digest; no valid reference is longer.
 const NAME_BYTES_MAX: usize = 512;
-/// Most credentials: those of a pod that fit one registry.
+/// Most credentials: those of a pod for one registry.
 const LOGINS_MAX: usize = 64;
 
-/// Answers by `0`.
+/// Answers with the judge `0`.
 pub struct Paths(pub Arc<dyn Judge>);
 
 impl Desk for Paths {
@@ -56,7 +56,7 @@ impl Desk for Paths {
     }
 }
 
-/// The question in `body`, as far as it can be one.
+/// Reads and checks the question in `body`.
 fn inquiry(body: &[u8]) -> Result<Inquiry, Refusal> {
     let inquiry: Inquiry =
         answer::read(body).map_err(|_| Refusal::bad("the question is not that of docs/contract.md"))?;

@@ -1,7 +1,7 @@
-//! Role validator: verdicts about images for other processes, and for Gatekeeper.
+//! The role validator: verdicts about images for other processes, and for Gatekeeper.
 //!
-//! Owns what its paths mean. Who signed an image is known to whoever is behind the seam [`service_core::judge::Judge`]; listening, limits
-//! and the forms on the wire belong to `service-contract`.
+//! This crate owns the answers of its paths. The judge behind the interface [`service_core::judge::Judge`] verifies
+//! images; listening, limits and the forms on the wire belong to `service-contract`.
 
 mod config;
 mod desk;

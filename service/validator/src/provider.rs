@@ -1,7 +1,7 @@
-//! Gatekeeper's external data: the keys are images, each judged by the rule of the policy that it is under.
+//! Gatekeeper's external data: the keys are images, each judged under its rule of the policy.
 //!
-//! What is said of an image goes into `value`, with its class. Whatever is not verified has an `error` as well, so that a constraint
-//! that looks at errors alone lets nothing in; Gatekeeper shows a policy either the one or the other.
+//! The result for an image is in `value`, with its class. An image that is not verified also has an `error`, so that a
+//! constraint that checks only errors admits nothing; Gatekeeper shows a policy one of the two.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use service_contract::external::{self, Item, ProviderResponse};
 use service_core::judge::{Judge, Ruling, VERIFIED};
 use tokio::time::Instant;
 
-/// Longest key; no right reference is longer.
+/// Longest key; no valid reference is longer.
 const KEY_BYTES_MAX: usize = 1024;
 
 /// The answer to the question in `body`.

@@ -1,4 +1,4 @@
-//! The role: its sections, its listener, and what it borrows.
+//! The validator role: its sections, its listener, and the judge that it borrows.
 
 use anyhow::Context as _;
 use futures_util::FutureExt as _;
@@ -26,7 +26,7 @@ const ABOUT: About = About {
     always: false,
 };
 
-/// Other processes are told who signed an image.
+/// The role that answers other processes' questions about signatures.
 #[derive(Debug)]
 pub struct Validating;
 

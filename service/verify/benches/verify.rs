@@ -1,4 +1,5 @@
-//! What a verification costs: `cargo bench -p service-verify`. Pieces are those of the fixtures, made by real cosign.
+//! The benchmark of a verification: `cargo bench -p service-verify`. Its pieces are those of the fixtures, made by real
+//! cosign.
 
 #[expect(dead_code, reason = "shared with the tests, which use more of it")]
 #[path = "../tests/it/fixtures.rs"]
@@ -8,7 +9,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use fixtures::{Fixtures, Form};
 use service_verify::{Trust, verify};
 
-/// A name and the case of the fixtures that it is measured by.
+/// A name and its case of the fixtures.
 const MEASURED: [(&str, &str); 8] = [
     ("key P-256, legacy", "key p256, legacy, cosign 2"),
     ("key Ed25519, legacy", "key ed25519, legacy, cosign 2"),

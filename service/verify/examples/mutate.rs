@@ -1,7 +1,8 @@
-//! Changes golden signatures a number of times and says whether a forgery was accepted.
+//! A fuzzer of golden signatures, which reports every accepted forgery.
 //!
-//! `cargo run -p service-verify --example mutate --release -- 1000000 [SEED]`; exit code 1 when one was. With `--second-opinion` before the
-//! number it changes the bundles alone and says whether one was accepted that sigstore's own client refuses.
+//! `cargo run -p service-verify --example mutate --release -- 1000000 [SEED]`; exit code 1 if one was accepted. With
+//! `--second-opinion` before the number it changes only bundles, and reports those that are accepted here and refused
+//! by sigstore's own client.
 
 #[expect(dead_code, reason = "shared with the tests, which use more of it")]
 #[path = "../tests/it/fixtures.rs"]
@@ -36,7 +37,6 @@ fn main() -> ExitCode {
     if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The accepted forgeries.
 fn forged(fixtures: &fixtures::Fixtures, golden: &[mutation::Golden], seed: u64, tries: u64) -> Vec<String> {
     let tally = mutation::run(golden, fixtures.now(), seed, tries);
     println!(
@@ -50,7 +50,7 @@ fn forged(fixtures: &fixtures::Fixtures, golden: &[mutation::Golden], seed: u64,
     tally.forged
 }
 
-/// What we accept and sigstore's own client does not.
+/// The changes that we accept and sigstore's own client refuses.
 fn compared(fixtures: &fixtures::Fixtures, golden: Vec<mutation::Golden>, seed: u64, tries: u64) -> Vec<String> {
     let readable = mutation::compared::readable(fixtures, golden);
     let tally = mutation::compared::run(&readable, fixtures.now(), seed, tries);

@@ -1,7 +1,7 @@
-//! Authorities of a configuration, compiled: who certifies signers, who logs signatures, who states the time.
+//! The authorities of a configuration, compiled: certifiers of signers, logs of signatures, and timestamp authorities.
 //!
-//! The check of a chain is rustls' own (webpki): signatures, validity, basic constraints, path length, critical extensions. What
-//! it leaves to its caller is here: which root was valid when, and which purpose the signer's certificate must name.
+//! rustls (webpki) checks chains: signatures, validity, basic constraints, path length, critical extensions. This
+//! module adds the rest: the period of validity of each root, and the purpose that the signer's certificate must name.
 
 use rustls_pki_types::{CertificateDer, TrustAnchor, UnixTime as PkiTime};
 use std::time::Duration;
@@ -24,7 +24,6 @@ pub(crate) const LOGS_MAX: usize = 32;
 /// Most certificate authorities of one kind in one authority.
 pub(crate) const CERTIFIERS_MAX: usize = 32;
 
-/// A sigstore instance.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Authority {
     pub(crate) name: String,
@@ -32,7 +31,7 @@ pub(crate) struct Authority {
     pub(crate) logs: Vec<Log>,
     pub(crate) ct_logs: Vec<Log>,
     pub(crate) timestampers: Vec<Certifier>,
-    /// The parts of its file that are not known here, with their places.
+    /// The unknown parts of its file, with their places.
     pub(crate) left_out: Vec<String>,
 }
 
@@ -46,7 +45,6 @@ pub(crate) struct Certifier {
     pub(crate) period: Period,
 }
 
-/// A root certificate.
 #[derive(Debug, Clone)]
 pub(crate) struct Root {
     pub(crate) anchor: TrustAnchor<'static>,
@@ -56,20 +54,19 @@ pub(crate) struct Root {
 /// A log: of signatures, or of certificates.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
-    /// The log's id as entries state it: SHA-256 of its key, or what a `trusted_root.json` says.
+    /// The log's id as entries state it: SHA-256 of its key, or the value in a `trusted_root.json`.
     pub(crate) id: Vec<u8>,
     pub(crate) key: PublicKey,
     pub(crate) period: Period,
 }
 
-/// When a key or certificate of an authority may be believed.
+/// The time in which a key or certificate of an authority is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Period {
     pub(crate) start: Option<UnixTime>,
     pub(crate) end: Option<UnixTime>,
 }
 
-/// Purposes of certificates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     CodeSigning,
@@ -83,7 +80,7 @@ impl Period {
 }
 
 impl Root {
-    /// A root certificate as an anchor; `None` when it is none.
+    /// A root certificate as an anchor; `None` if it is none.
     pub(crate) fn of(certificate: Certificate) -> Option<Self> {
         let anchor = anchor_from_trusted_cert(&certificate.der).ok()?.to_owned();
         Some(Self { anchor, certificate })
@@ -96,7 +93,8 @@ impl Root {
 }
 
 impl Certifier {
-    /// Sorts the certificates of a chain, in whatever order, into roots, intermediates and leaves; an error says what is wrong with them.
+    /// Sorts the certificates of a chain, in any order, into roots, intermediates and leaves; an error describes their
+    /// fault.
     pub(crate) fn of(chain: Vec<Certificate>, period: Period) -> Result<Self, &'static str> {
         let mut certifier = Self { roots: Vec::new(), intermediates: Vec::new(), leaves: Vec::new(), period };
         for certificate in chain {
@@ -116,8 +114,9 @@ impl Certifier {
         Ok(certifier)
     }
 
-    /// Whether a chain leads from `leaf` to one of the roots, every part of it valid at `time` and fit for `purpose`. `further`
-    /// are intermediates that came with the signature: they may help, they are not believed. Gives the key of the leaf's issuer.
+    /// Checks for a chain from `leaf` to one of the roots, with every part valid at `time` and fit for `purpose`.
+    /// `further` are intermediates that came with the signature: they may help, but they are not trusted. Returns the
+    /// key of the leaf's issuer.
     pub(crate) fn certifies(
         &self,
         leaf: &Certificate,
@@ -162,7 +161,8 @@ impl Purpose {
         }
     }
 
-    /// Whether the signer's certificate names the purpose. For timestamps nothing else may be named, and critically (RFC 3161, 2.3).
+    /// Whether the signer's certificate names the purpose. For timestamps it must be the only one, and critical (RFC
+    /// 3161, 2.3).
     fn is_of(self, leaf: &Certificate) -> Result<(), String> {
         let (critical, purposes) = leaf.purposes().unwrap_or_default();
         let (is_of, name) = match self {

@@ -1,4 +1,4 @@
-//! Reads a sigstore bundle (sigstore's protobuf `dev.sigstore.bundle.v1.Bundle`, as JSON).
+//! The reader of sigstore bundles (sigstore's protobuf `dev.sigstore.bundle.v1.Bundle`, as JSON).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,13 +13,13 @@ use crate::log::Entry;
 use crate::merkle::{PATH_MAX, Proof};
 use crate::time::UnixTime;
 
-/// Log entries of one bundle; the forms that we read have one.
+/// Most log entries of one bundle; the forms that are read have one.
 const ENTRIES_MAX: usize = 1;
-/// Timestamps of one bundle that are looked at.
+/// Most timestamps of one bundle that are read.
 const TIMESTAMPS_MAX: usize = 4;
 /// Certificates of a chain inside a bundle.
 const CHAIN_MAX: usize = 10;
-/// Members of any list of a bundle; more is not even counted.
+/// Most members of any list of a bundle; the rest is not even counted.
 const LIST_MAX: usize = 32;
 /// The forms of a bundle that are read.
 const FORMS: [Form; 5] = [
@@ -38,14 +38,14 @@ struct Form {
     has_chain: bool,
 }
 
-/// The proof that a log entry must come with, whatever else it comes with.
+/// The proof that a log entry must have.
 #[derive(Clone, Copy)]
 enum Needs {
     Promise,
     Proof,
 }
 
-/// A bundle, taken apart. Nothing in it is believed.
+/// The parts of a bundle. None of them is trusted.
 #[derive(Debug)]
 pub(crate) struct Opened<'a> {
     pub(crate) envelope: RawEnvelope<'a>,
@@ -76,7 +76,7 @@ struct Material {
     timestamp_verification_data: Option<Timestamps>,
 }
 
-/// Which key it was. A hint decides nothing, but it is text.
+/// The hint of the key. It decides nothing, but must be text.
 #[derive(Deserialize)]
 struct KeyHint {
     #[serde(default, rename = "hint")]
@@ -156,7 +156,7 @@ struct Note {
     envelope: String,
 }
 
-/// A 64-bit number: JSON of protobuf writes it as text, and leaves 0 out.
+/// A 64-bit number: protobuf's JSON writes it as text, and leaves 0 out.
 #[derive(Clone, Copy, Default)]
 struct Number(u64);
 
@@ -190,7 +190,6 @@ fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error
     STANDARD.decode(text.as_bytes()).map_err(serde::de::Error::custom)
 }
 
-/// Reads `json`.
 pub(crate) fn open(json: &[u8]) -> Result<Opened<'_>, String> {
     let raw: Raw<'_> = json::read(json).map_err(|error| format!("it is no sigstore bundle: {error}"))?;
     let form = FORMS.iter().find(|form| form.media_type == raw.media_type);
@@ -236,11 +235,11 @@ fn entry(raw: RawEntry, needs: Needs) -> Result<Entry, String> {
         }
         Needs::Promise | Needs::Proof => {}
     }
-    // Rekor 2 has one index; the one in its proof repeats it and is to be ignored (rekor-tiles, CLIENTS.md). Rekor 1 has two: over all
-    // its trees beside the proof, and in the proof that of the tree.
+    // Rekor 2 has one index; the one in its proof repeats it and must be ignored (rekor-tiles, CLIENTS.md). Rekor 1 has
+    // two: next to the proof over all its trees, and in the proof that of the tree.
     let is_rekor_two = raw.kind_version.is_rekor_two();
     let proven = |proof: &RawProof| if is_rekor_two { raw.log_index.0 } else { proof.log_index.0 };
-    // Nothing was logged in 1970: 0 is how JSON of protobuf says "not stated".
+    // Nothing was logged in 1970: protobuf's JSON writes an absent value as 0.
     let integrated = i64::try_from(raw.integrated_time.0).ok().filter(|seconds| *seconds > 0).map(UnixTime);
     Ok(Entry {
         log_id: raw.log_id.key_id,

@@ -1,4 +1,4 @@
-//! Certificates of signers: whose they are, and their key. Whether to believe them is decided in [`crate::authority`].
+//! Certificates of signers: their identity and key. [`crate::authority`] decides whether they are trusted.
 
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
@@ -11,21 +11,21 @@ use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage, SubjectAltName};
 use crate::key::{PublicKey, bounded};
 use crate::time::UnixTime;
 
-/// Issuer of the identity, as bare text (Fulcio's OID documentation; deprecated there, written still).
+/// Issuer of the identity, as bare text (deprecated in Fulcio's OID documentation, but still written).
 const ISSUER_V1: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.1");
 /// Issuer of the identity, as a `UTF8String`.
 const ISSUER_V2: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.8");
 /// A user name as an `otherName` of the subject alternative name.
 const USER_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.7");
 
-/// Biggest certificate that is read: Fulcio's have 800 bytes, those of RSA authorities with many extensions 4,000.
+/// Largest certificate that is read: Fulcio's have 800 bytes, those of RSA authorities with many extensions 4,000.
 const CERTIFICATE_BYTES_MAX: usize = 16 << 10;
 /// Most certificates of one chain.
 const CHAIN_MAX: usize = 10;
 /// Most names of one certificate.
 const NAMES_MAX: usize = 16;
 
-/// A certificate, taken apart. Nothing in it is believed yet.
+/// The parts of a certificate, not trusted yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Certificate {
     pub(crate) der: CertificateDer<'static>,
@@ -33,7 +33,7 @@ pub(crate) struct Certificate {
     pub(crate) key: PublicKey,
 }
 
-/// Why bytes are no certificate that could be used. The text goes into the cause of a rejected piece.
+/// Why bytes are no usable certificate. The text becomes the cause of a rejected piece.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CertificateError {
     #[error("{0}")]
@@ -68,7 +68,7 @@ impl Certificate {
         Ok(Self { der: CertificateDer::from(der.to_vec()), parsed, key })
     }
 
-    /// Reads the first certificate of `pem`, and what follows it.
+    /// Reads the first certificate of `pem`, and the ones after it.
     pub(crate) fn from_pem(pem: &str) -> Result<(Self, Vec<Self>), CertificateError> {
         let mut all = Self::all_from_pem(pem)?;
         let first = all.remove(0);
@@ -113,7 +113,7 @@ impl Certificate {
         Some((critical, usage.0))
     }
 
-    /// Its identity: mail address, URI or name. There must be exactly one, so that no other can be meant.
+    /// Its identity: mail address, URI or name. There must be exactly one, so that it is unambiguous.
     pub(crate) fn subject(&self) -> Result<String, CertificateError> {
         let names = self.parsed.tbs_certificate.get::<SubjectAltName>().map_err(|_| CertificateError::Encoding)?;
         let names = names.map(|(_, names)| names.0).unwrap_or_default();
@@ -128,7 +128,7 @@ impl Certificate {
         }
     }
 
-    /// URL of who issued the identity.
+    /// URL of the issuer of the identity.
     pub(crate) fn issuer(&self) -> Result<String, CertificateError> {
         let bare = self.extension(ISSUER_V1)?.map(|bytes| String::from_utf8(bytes.to_vec()));
         let bare = bare.transpose().map_err(|_| CertificateError::Encoding)?;
@@ -141,7 +141,7 @@ impl Certificate {
         }
     }
 
-    /// Value of the extension `id`; twice the same one is an error.
+    /// Value of the extension `id`; a repeated one is an error.
     fn extension(&self, id: ObjectIdentifier) -> Result<Option<&[u8]>, CertificateError> {
         let all = self.parsed.tbs_certificate.extensions.as_deref().unwrap_or_default();
         let mut found = all.iter().filter(|extension| extension.extn_id == id);

@@ -1,5 +1,5 @@
-//! The signed claim: which image, and what was said about it. Read after the signature over it was found good, or at least with
-//! nothing decided by it before.
+//! The signed claim: its image, and its statements about it. It is read after the signature over it was found valid, or
+//! at least before it decides anything.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,29 +13,27 @@ use crate::json::{self, Few};
 use crate::requirement::{ReferenceCheck, Requirement};
 use crate::verdict::Class;
 
-/// Predicate type by which cosign 3 says "this image is signed".
+/// Predicate type of cosign 3 for "this image is signed".
 pub(crate) const SIGN_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
 /// Payload type of an in-toto statement in a DSSE envelope.
 pub(crate) const STATEMENT_PAYLOAD: &str = "application/vnd.in-toto+json";
-/// The type that a legacy payload names (containers/image's simple signing, as cosign writes it).
+/// The type in a legacy payload (containers/image's simple signing, as cosign writes it).
 const PAYLOAD_TYPE: &str = "cosign container image signature";
 const STATEMENT_TYPES: [&str; 2] = ["https://in-toto.io/Statement/v1", "https://in-toto.io/Statement/v0.1"];
-/// Subjects of one statement; a release of many images has some hundreds.
+/// Most subjects of one statement; a release of many images has some hundreds.
 const SUBJECTS_MAX: usize = 8192;
-/// Bytes of a foreign text that a message repeats.
+/// Most bytes of a foreign text in a message.
 const SHOWN_BYTES_MAX: usize = 128;
 
-/// Annotations of an image beside that it is signed.
+/// Annotations of an image in its signature.
 type Annotations<'a> = Option<Cow<'a, BTreeMap<String, Value>>>;
 
-/// The signed claim.
 #[derive(Debug)]
 pub(crate) enum Claim {
     Payload(Payload),
     Statement(Statement),
 }
 
-/// A legacy payload.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Payload {
     critical: Critical,
@@ -62,7 +60,6 @@ struct Image {
     docker_manifest_digest: String,
 }
 
-/// An in-toto statement.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Statement {
@@ -72,7 +69,7 @@ pub(crate) struct Statement {
     pub(crate) predicate_type: String,
 }
 
-/// The predicate alone, read again where somebody wants to know it: it is nearly all of an attestation.
+/// The predicate alone, read only if a rule needs it: it is nearly all of an attestation.
 #[derive(Deserialize)]
 struct Predicate {
     #[serde(default)]
@@ -87,7 +84,7 @@ struct StatementSubject {
     annotations: Option<Box<RawValue>>,
 }
 
-/// The one digest that images have; all others are skipped.
+/// The only kind of digest that images have; all others are skipped.
 #[derive(Debug, Default, Deserialize)]
 struct SubjectDigest {
     sha256: Option<String>,
@@ -120,7 +117,7 @@ impl Claim {
         }
     }
 
-    /// Whether it is about this image, and says what the requirement wants said.
+    /// Checks that it is about this image, and makes the statements that the requirement demands.
     pub(crate) fn check(&self, subject: &Subject, requirement: &Requirement) -> Result<(), (Class, String)> {
         let annotations = self.annotations_of(subject)?;
         let annotations = annotations.as_deref();
@@ -139,7 +136,7 @@ impl Claim {
         Ok(())
     }
 
-    /// The annotations of what was signed, if it is `subject`.
+    /// The annotations of the signed image, if it is `subject`.
     fn annotations_of(&self, subject: &Subject) -> Result<Annotations<'_>, (Class, String)> {
         let wanted = subject.digest.to_string();
         match self {
@@ -185,20 +182,20 @@ impl Claim {
 }
 
 impl Statement {
-    /// The predicate of the statement in `payload`; null where there is none.
+    /// The predicate of the statement in `payload`; null if there is none.
     pub(crate) fn predicate(payload: &[u8]) -> Result<Value, String> {
         let read: Result<Predicate, _> = json::read(payload);
         read.map(|read| read.predicate).map_err(|error| format!("its predicate cannot be read: {error}"))
     }
 }
 
-/// `text` as far as a message may repeat it: it is somebody else's.
+/// A foreign `text` in the form for a message.
 pub(crate) fn shown(text: &str) -> String {
     let end = text.char_indices().map(|(at, _)| at).find(|at| *at >= SHOWN_BYTES_MAX).unwrap_or(text.len());
     text[..end].chars().map(|character| if character.is_control() { '\u{fffd}' } else { character }).collect()
 }
 
-/// A reference without its tag and digest, with the host that is meant when none is written, as the go tools complete it.
+/// A reference without its tag and digest, with the default host if none is written, as the Go tools complete it.
 fn repository_of(reference: &str) -> String {
     let name = reference.split('@').next().unwrap_or_default();
     let after_slash = name.rfind('/').map_or(0, |at| at + 1);

@@ -1,15 +1,14 @@
-//! Digests, and the image that a verification is about.
+//! Digests, and the subject of a verification.
 
 use std::fmt;
 use std::str::FromStr;
 
 use aws_lc_rs::digest::{SHA256, digest};
 
-/// A SHA-256 digest: of a manifest, a blob or a log entry. Signatures bind SHA-256 alone, so there is no other.
+/// A SHA-256 digest of a manifest, a blob or a log entry. Signatures refer only to SHA-256.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
-/// Why a text is no digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a digest that signatures can bind: write sha256: and 64 lower-case hex digits")]
 pub struct DigestError;
@@ -17,15 +16,14 @@ pub struct DigestError;
 /// The image whose signatures are judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
-    /// Digest of the manifest or index, as the registry's bytes have it.
+    /// Digest of the manifest or index, computed from the registry's bytes.
     pub digest: Digest,
-    /// The repository with its host and without tag, in the spelling of the go tools (`index.docker.io/library/nginx`), for
-    /// [`ReferenceCheck`](crate::ReferenceCheck). `None` where it is not checked.
+    /// The repository with its host and without tag, in the spelling of the Go tools (`index.docker.io/library/nginx`),
+    /// for [`ReferenceCheck`](crate::ReferenceCheck). `None` if it is not checked.
     pub repository: Option<String>,
 }
 
 impl Digest {
-    /// The digest of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         let hash = digest(&SHA256, bytes);
         let mut value = [0; 32];
@@ -33,7 +31,6 @@ impl Digest {
         Self(value)
     }
 
-    /// Its 32 bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

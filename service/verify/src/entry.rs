@@ -1,4 +1,4 @@
-//! Entries of a transparency log: the content that one says was logged, held against what came with it.
+//! Entries of a transparency log: the logged content is compared with the signature that it came with.
 
 use aws_lc_rs::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 use base64::Engine as _;
@@ -13,22 +13,22 @@ use crate::claim::{STATEMENT_PAYLOAD, shown};
 use crate::json::{self, Few};
 use crate::key::PublicKey;
 
-/// Signatures of a log entry that are counted; one is expected.
+/// Most signatures of a log entry; one is expected.
 const SIGNATURES_MAX: usize = 16;
 /// The content that must have been logged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Logged<'a> {
-    /// The bytes that the signature is over.
+    /// The signed bytes.
     pub(crate) message: &'a [u8],
-    /// The payload of the envelope, where an envelope was signed.
+    /// The payload of the envelope, if an envelope was signed.
     pub(crate) envelope_payload: Option<&'a [u8]>,
-    /// The envelope's own bytes, where they are known.
+    /// The envelope's own bytes, if they are known.
     pub(crate) envelope: Option<&'a [u8]>,
     pub(crate) signature: &'a [u8],
     pub(crate) verifier: Verifier<'a>,
 }
 
-/// With what the signature verifies.
+/// The key or certificate that verifies the signature.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Verifier<'a> {
     Key(&'a PublicKey),
@@ -190,8 +190,8 @@ struct RawBytes {
     raw_bytes: String,
 }
 
-/// Whether the entry with this canonical `body` is about the signature that came with it: hash, signature and key or certificate.
-/// `stated` is what a bundle says the entry is.
+/// Checks that the entry with this canonical `body` is about the signature that it came with: hash, signature and key
+/// or certificate. `stated` is the kind that a bundle states.
 pub(crate) fn check(body: &[u8], stated: Option<&KindVersion>, logged: Logged<'_>) -> Result<(), String> {
     let parsed: Body<'_> = json::read(body).map_err(|error| format!("the log entry's body cannot be read: {error}"))?;
     if stated.is_some_and(|stated| stated.kind != parsed.kind || stated.version != parsed.api_version) {

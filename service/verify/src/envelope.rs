@@ -1,4 +1,4 @@
-//! DSSE: an envelope with a payload, and what its signature is over.
+//! DSSE: an envelope with a payload, and the bytes that its signature covers.
 
 use std::borrow::Cow;
 
@@ -9,14 +9,14 @@ use serde::Deserialize;
 use crate::claim::STATEMENT_PAYLOAD;
 use crate::json::Few;
 
-/// Signatures that are counted; one is expected.
+/// Most signatures; one is expected.
 const SIGNATURES_MAX: usize = 16;
 
 /// An envelope as JSON, inside a bundle or alone.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RawEnvelope<'a> {
-    /// Borrowed where nothing is escaped, which base64 never needs: it is nearly all of a bundle.
+    /// Borrowed if nothing is escaped, which base64 never needs: it is nearly all of a bundle.
     #[serde(borrow)]
     payload: Cow<'a, str>,
     payload_type: String,
@@ -31,7 +31,7 @@ struct RawSignature {
 /// An envelope of an in-toto statement with its one signature.
 #[derive(Debug)]
 pub(crate) struct Envelope {
-    /// The bytes that the signature is over (DSSE 1.0, pre-authentication encoding).
+    /// The signed bytes (DSSE 1.0, pre-authentication encoding).
     pub(crate) signed: Vec<u8>,
     /// Where the payload begins in it: it is its end.
     pub(crate) payload_at: usize,
@@ -48,7 +48,7 @@ impl RawEnvelope<'_> {
         };
         let malformed = |_| "its envelope is not base64".to_owned();
         let signature = STANDARD.decode(&signature.sig).map_err(malformed)?;
-        // Its length is needed before its bytes, and base64 says it before it is decoded.
+        // The length is needed before the bytes, and it follows from the base64 without decoding.
         let bytes = payload_bytes(&self.payload);
         let mut signed = format!("DSSEv1 {} {STATEMENT_PAYLOAD} {bytes} ", STATEMENT_PAYLOAD.len()).into_bytes();
         let payload_at = signed.len();
@@ -61,7 +61,7 @@ impl RawEnvelope<'_> {
     }
 }
 
-/// How many bytes padded base64 stands for.
+/// The length of the content of padded base64.
 fn payload_bytes(text: &str) -> usize {
     let padding = text.bytes().rev().take(2).take_while(|byte| *byte == b'=').count();
     (text.len() / 4 * 3).saturating_sub(padding)

@@ -1,9 +1,9 @@
-//! Evidence that a registry had for an image, as bytes. Nothing in here is believed.
+//! The evidence for an image, as bytes from a registry. None of it is trusted.
 
 use crate::digest::Digest;
 use crate::verdict::Rejected;
 
-/// One piece that may show who signed an image.
+/// One piece that may show the signer of an image.
 #[derive(Debug, Clone)]
 pub enum Evidence {
     /// A layer of the manifest at the tag `sha256-….sig`.
@@ -12,44 +12,40 @@ pub enum Evidence {
     Attestation(Attestation),
     /// A sigstore bundle, from a referrer.
     Bundle(Bundle),
-    /// Something that was there and cannot be used; it is among the rejected pieces of the verdict.
+    /// A piece that cannot be used; the verdict lists it among the rejected pieces.
     Unusable(Rejected),
 }
 
 /// A legacy signature: payload and annotations of one layer.
 #[derive(Debug, Clone, Default)]
 pub struct Signature {
-    /// Where it was found, for messages.
+    /// Its place, for messages.
     pub source: String,
-    /// Media type of the layer.
     pub media_type: String,
-    /// Bytes of the layer: the payload that is signed.
+    /// Bytes of the layer: the signed payload.
     pub payload: Vec<u8>,
     /// Annotation `dev.cosignproject.cosign/signature`: base64.
     pub signature: String,
-    /// Its companions.
     pub companions: Companions,
 }
 
 /// A legacy attestation: a DSSE envelope and annotations of one layer.
 #[derive(Debug, Clone, Default)]
 pub struct Attestation {
-    /// Where it was found, for messages.
+    /// Its place, for messages.
     pub source: String,
-    /// Media type of the layer.
     pub media_type: String,
     /// Bytes of the layer: the envelope as JSON.
     pub envelope: Vec<u8>,
-    /// Its companions.
     pub companions: Companions,
 }
 
-/// Companions of a legacy signature in annotations of its layer.
+/// The other annotations of a legacy signature's layer.
 #[derive(Debug, Clone, Default)]
 pub struct Companions {
     /// `dev.sigstore.cosign/certificate`: PEM.
     pub certificate: Option<String>,
-    /// `dev.sigstore.cosign/chain`: PEM, intermediates and perhaps the root, which is not believed.
+    /// `dev.sigstore.cosign/chain`: PEM, intermediates and perhaps the root, which is not trusted.
     pub chain: Option<String>,
     /// `dev.sigstore.cosign/bundle`: the promise of a transparency log, as JSON.
     pub log_entry: Option<String>,
@@ -57,14 +53,13 @@ pub struct Companions {
     pub timestamp: Option<String>,
 }
 
-/// A sigstore bundle and what its referrer says about it.
+/// A sigstore bundle and the facts from its referrer.
 #[derive(Debug, Clone, Default)]
 pub struct Bundle {
-    /// Where it was found, for messages.
+    /// Its place, for messages.
     pub source: String,
     /// `artifactType` of the referrer's manifest.
     pub artifact_type: String,
-    /// Media type of the layer.
     pub media_type: String,
     /// `subject` of the referrer's manifest.
     pub subject: Option<Digest>,
@@ -73,7 +68,7 @@ pub struct Bundle {
 }
 
 impl Evidence {
-    /// The bytes of the piece again, or why it could not be used.
+    /// The bytes of the piece again, or the reason why it could not be used.
     pub fn into_bytes(self) -> Result<Vec<u8>, Rejected> {
         match self {
             Self::Signature(piece) => Ok(piece.payload),
@@ -83,7 +78,7 @@ impl Evidence {
         }
     }
 
-    /// Where it was found, for messages.
+    /// Its place, for messages.
     pub fn source(&self) -> &str {
         match self {
             Self::Signature(piece) => &piece.source,

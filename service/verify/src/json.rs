@@ -1,4 +1,5 @@
-//! JSON from outside. It is UTF-8 as a whole (RFC 8259, 8.1): what is skipped must not be something that another reader refuses.
+//! Readers of JSON from outside. It must be UTF-8 as a whole (RFC 8259, 8.1), so that skipped parts are valid for other
+//! readers as well.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -7,7 +8,7 @@ use std::ops::Deref;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Why bytes are not the JSON that they must be. The text goes into the cause of a rejected piece.
+/// Why bytes are not the expected JSON. The text becomes the cause of a rejected piece.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JsonError {
     #[error("not UTF-8")]
@@ -18,20 +19,21 @@ pub(crate) enum JsonError {
 
 /// Reads `bytes` as a whole.
 pub(crate) fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, JsonError> {
-    // serde_json alone would check the texts that somebody reads, and skip over all others.
+    // serde_json alone would check only the texts that are read, and skip over all others.
     Ok(serde_json::from_str(std::str::from_utf8(bytes)?)?)
 }
 
-/// A list of at most `MAX`; a longer one is refused where it gets too long. A list of nothing takes twenty times its text in memory.
+/// A list of at most `MAX`; a longer one is refused at the first surplus item. A list of empty items would take twenty
+/// times its text in memory.
 #[derive(Debug)]
 pub(crate) struct Few<T, const MAX: usize>(Vec<T>);
 
-/// The end of a list of any length: what was appended last.
+/// The end of a list of any length: the items appended last.
 #[derive(Debug)]
 pub(crate) struct Last<T, const MAX: usize> {
-    /// The last ones, in their order.
+    /// The last items, in their order.
     pub(crate) items: VecDeque<T>,
-    /// How many there are in all.
+    /// Number of items in the whole list.
     pub(crate) count: usize,
 }
 

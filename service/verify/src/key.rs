@@ -1,4 +1,4 @@
-//! Public keys: what is accepted as one, and whether it made a signature.
+//! Public keys: the accepted kinds, and the verification of their signatures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,8 +21,9 @@ const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 const EDWARDS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
-/// The y of every point of Ed25519 whose order divides eight, and y of the same points that are written too large (RFC 8032, 5.1.3 refuses these; not every
-/// library does). As a key such a point accepts a signature over anything. The last bit is the sign of x.
+/// The y of every point of Ed25519 whose order divides eight, and y of the same points written too large (RFC 8032,
+/// 5.1.3 refuses these; not every library does). As a key such a point accepts a signature over anything. The last bit
+/// is the sign of x.
 const SMALL_ORDER: [[u8; 32]; 7] = [
     small(0x00, 0x00, 0x00),
     small(0x01, 0x00, 0x00),
@@ -45,7 +46,7 @@ const fn small(first: u8, middle: u8, last: u8) -> [u8; 32] {
     bytes
 }
 
-/// First byte of a point that is written with both of its coordinates, as all tools write it (SEC 1, 2.3.3).
+/// First byte of a point with both of its coordinates, the form of all tools (SEC 1, 2.3.3).
 const UNCOMPRESSED: u8 = 4;
 /// Longest encoding of a key that is read: one of RSA with 8192 bits has 1,062 bytes.
 const KEY_BYTES_MAX: usize = 2048;
@@ -65,7 +66,6 @@ struct Inner {
     ways: Vec<ParsedPublicKey>,
 }
 
-/// Kinds of keys that can sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum KeyAlgorithm {
     P256,
@@ -76,7 +76,7 @@ pub(crate) enum KeyAlgorithm {
     Rsa,
 }
 
-/// Why bytes are no key that could be used.
+/// Why bytes are no usable key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KeyError {
     #[error("no PEM block `PUBLIC KEY`: paste the text of cosign.pub, from -----BEGIN to END-----")]
@@ -140,12 +140,13 @@ impl PublicKey {
             return Err(KeyError::Encoding);
         }
         let info = SubjectPublicKeyInfoRef::from_der(der).map_err(|_| KeyError::Encoding)?;
-        // One key, one encoding: what is compared and fingerprinted below is bytes.
+        // A key must have one encoding, because its bytes are compared and fingerprinted below.
         if info.to_der().map_err(|_| KeyError::Encoding)? != der {
             return Err(KeyError::Encoding);
         }
         let curve = info.algorithm.parameters_oid().ok();
-        // RSA has NULL as its parameters (RFC 3279, 2.3.1) and Ed25519 has none (RFC 8410, 3): otherwise one key would have two encodings, and count twice.
+        // RSA has NULL as its parameters (RFC 3279, 2.3.1) and Ed25519 has none (RFC 8410, 3): otherwise one key would
+        // have two encodings, and count twice.
         let is_one_encoding = match info.algorithm.oid {
             RSA => info.algorithm.parameters.is_some_and(AnyRef::is_null),
             EDWARDS => info.algorithm.parameters.is_none(),
@@ -156,7 +157,7 @@ impl PublicKey {
         }
         let (algorithm, ways): (_, &[&'static dyn VerificationAlgorithm]) = match (info.algorithm.oid, curve) {
             (EC, Some(P256)) => (KeyAlgorithm::P256, &[&ECDSA_P256_SHA256_ASN1]),
-            // cosign 2 signs with SHA-256 whatever the curve, cosign 3 with the hash of the curve's strength.
+            // cosign 2 signs with SHA-256 for every curve, cosign 3 with the hash of the curve's strength.
             (EC, Some(P384)) => (KeyAlgorithm::P384, &[&ECDSA_P384_SHA384_ASN1, &ECDSA_P384_SHA256_ASN1]),
             (EC, Some(P521)) => (KeyAlgorithm::P521, &[&ECDSA_P521_SHA512_ASN1, &ECDSA_P521_SHA256_ASN1]),
             (EDWARDS, None) => (KeyAlgorithm::Ed25519, &[&ED25519]),
@@ -213,7 +214,7 @@ fn is_of_small_order(point: &[u8]) -> bool {
     SMALL_ORDER.contains(&y)
 }
 
-/// `pem`, if it is not bigger than anybody's.
+/// `pem`, unless it exceeds the limit.
 pub(crate) fn bounded(pem: &str) -> Result<&str, KeyError> {
     if pem.len() > PEM_BYTES_MAX {
         return Err(KeyError::Pem(format!("{} bytes, at most {PEM_BYTES_MAX} are read", pem.len())));
@@ -241,7 +242,7 @@ mod tests {
         assert_eq!(PublicKey::from_pem(GOOD).unwrap().algorithm(), KeyAlgorithm::P256);
     }
 
-    /// The same point is written in one way, or a key would have two fingerprints.
+    /// A point has one accepted spelling; otherwise a key would have two fingerprints.
     #[test]
     fn a_compressed_point_is_not_read() {
         let good = PublicKey::from_pem(GOOD).unwrap();
@@ -261,7 +262,7 @@ mod tests {
         [&head, &algorithm[..], &bits].concat()
     }
 
-    /// Of RFC 8032, 7.1, test 1.
+    /// The key of RFC 8032, 7.1, test 1.
     const POINT: [u8; 32] = [
         0xd7, 0x5a, 0x98, 0x01, 0x82, 0xb1, 0x0a, 0xb7, 0xd5, 0x4b, 0xfe, 0xd3, 0xc9, 0x64, 0x07, 0x3a, 0x0e, 0xe1,
         0x72, 0xf3, 0xda, 0xa6, 0x23, 0x25, 0xaf, 0x02, 0x1a, 0x68, 0xf7, 0x07, 0x51, 0x1a,
@@ -274,7 +275,7 @@ mod tests {
         assert_eq!(PublicKey::from_spki(&ed25519(&[0x05, 0x00], POINT)), Err(KeyError::Encoding));
     }
 
-    /// With the identity as its key, a signature of zeros is one over anything.
+    /// With the identity as the key, a signature of zeros would be valid over anything.
     #[test]
     fn a_point_of_small_order_is_no_key() {
         for mut point in SMALL_ORDER {

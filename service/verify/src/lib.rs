@@ -1,10 +1,11 @@
-//! Verification of image signatures: the only place of the service that knows sigstore.
+//! Verification of image signatures: the only part of the service that knows sigstore.
 //!
-//! Pure: bytes in, a verdict out. Nothing here opens a socket, reads a file or asks a clock; who calls fetches what [`oci`] names,
-//! hands it over as [`Evidence`], and says what time it is. Every link between a trust root and the image's digest is checked
-//! here, for itself: nothing is believed because a registry or a tool says so.
+//! Pure: bytes in, a verdict out. Nothing here opens a socket, reads a file or asks a clock. The caller fetches the
+//! blobs that [`oci`] names, passes them as [`Evidence`], and passes the time. Every link between a trust root and the
+//! image's digest is checked here on its own: nothing is trusted because a registry or a tool states it.
 //!
-//! The way of a call: [`Trust::compile`] once for a configuration, [`oci`] to find out what to fetch for an image, [`verify`].
+//! A caller uses [`Trust::compile`] once for a configuration, [`oci`] to find the blobs of an image's signatures, and
+//! [`verify`] to judge them.
 
 mod authority;
 mod bundle;

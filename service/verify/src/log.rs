@@ -1,4 +1,4 @@
-//! Whether a transparency log really has an entry, and since when.
+//! Entries of transparency logs: whether a log really has an entry, and since when.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ use crate::time::UnixTime;
 /// Longest body of an entry that is read: it holds a certificate, a hash and a signature.
 const BODY_BYTES_MAX: usize = 128 << 10;
 
-/// An entry as it came. Nothing in it is believed.
+/// An entry as received. None of it is trusted.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) log_id: Vec<u8>,
@@ -25,13 +25,14 @@ pub(crate) struct Entry {
     pub(crate) proof: Option<Proof>,
 }
 
-/// The facts of an entry that was checked.
+/// The facts of a verified entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) index: u64,
-    /// Only a promise says when; Rekor v2 makes none.
+    /// Only a promise states the time; Rekor v2 makes none.
     pub(crate) time: Option<UnixTime>,
-    /// When the log is to be believed: whoever knows by other means when it was signed has to hold it against this.
+    /// The period in which the log is valid. A caller that knows the signing time by other means must compare it with
+    /// this.
     pub(crate) period: Period,
 }
 
@@ -70,7 +71,7 @@ impl Entry {
         })
     }
 
-    /// Whether one of `logs` has this entry, and the entry is about what is `logged`.
+    /// Checks that one of `logs` has this entry, and that the entry is about `logged`.
     pub(crate) fn check<'a>(&self, logs: impl Iterator<Item = &'a Log>, logged: Logged<'_>) -> Result<Found, String> {
         if self.body.len() > BODY_BYTES_MAX {
             return Err(format!("a log entry of {} bytes, at most {BODY_BYTES_MAX} are read", self.body.len()));
@@ -88,8 +89,8 @@ impl Entry {
         Err(failure.unwrap_or_else(|| "its entry is in a log that is not trusted".to_owned()))
     }
 
-    /// Whether `log` promised or proves the entry; what the promise says, or where the proof found it. The index that is stated beside
-    /// them is bound by a promise alone.
+    /// Checks that `log` promised or proves the entry; returns the index and time of the promise, or the index of the
+    /// proof. Only a promise binds the index stated next to them.
     fn is_in(&self, log: &Log) -> Result<Found, String> {
         if let Some(proof) = &self.proof {
             proof.check(&self.body, log)?;
@@ -109,7 +110,8 @@ impl Entry {
         Ok(Found { index: self.index, time: Some(time), period: log.period })
     }
 
-    /// The text that a log signs as its promise: canonical JSON (RFC 8785) of four fields, none of which needs an escape.
+    /// The text that a log signs as its promise: canonical JSON (RFC 8785) of four fields, none of which needs an
+    /// escape.
     fn promised(&self, time: UnixTime) -> String {
         format!(
             r#"{{"body":"{}","integratedTime":{},"logID":"{}","logIndex":{}}}"#,

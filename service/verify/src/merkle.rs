@@ -1,4 +1,4 @@
-//! Whether an entry is in a log: Merkle inclusion (RFC 9162, 2.1) and the signed note that states the log's root.
+//! Merkle inclusion of an entry in a log (RFC 9162, 2.1), and the signed note with the log's root.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use base64::Engine as _;
@@ -10,11 +10,11 @@ use crate::authority::Log;
 pub(crate) const PATH_MAX: usize = 63;
 /// Longest note that is read; real ones have 300 bytes, and 200 for each witness.
 const NOTE_BYTES_MAX: usize = 16 << 10;
-/// Signatures of one note that are tried.
+/// Most signatures of one note that are tried.
 const NOTE_SIGNATURES_MAX: usize = 16;
-/// Before each signature of a note: an em dash and a space.
+/// The mark before each signature of a note: an em dash and a space.
 const SIGNATURE_MARK: &str = "\u{2014} ";
-/// Bytes by which a signature of a note hints at its key.
+/// Length of the key hint in a signature of a note.
 const HINT_BYTES: usize = 4;
 
 /// A path from an entry to a root.
@@ -28,7 +28,6 @@ pub(crate) struct Proof {
     pub(crate) checkpoint: String,
 }
 
-/// The content of a note.
 #[derive(Debug, PartialEq, Eq)]
 struct Checkpoint {
     size: u64,
@@ -36,7 +35,7 @@ struct Checkpoint {
 }
 
 impl Proof {
-    /// Whether `leaf` is in `log`.
+    /// Checks that `leaf` is in `log`.
     pub(crate) fn check(&self, leaf: &[u8], log: &Log) -> Result<(), String> {
         let root = root_of(leaf, self.index, self.size, &self.path)
             .ok_or("the path of its inclusion proof does not fit the size of the log")?;
@@ -51,7 +50,7 @@ impl Proof {
     }
 }
 
-/// The root to which `path` leads from `leaf` (RFC 9162, 2.1.3.2).
+/// The root that `path` leads to from `leaf` (RFC 9162, 2.1.3.2).
 fn root_of(leaf: &[u8], index: u64, size: u64, path: &[[u8; 32]]) -> Option<[u8; 32]> {
     if index >= size {
         return None;
@@ -87,8 +86,8 @@ fn hash_of(parts: &[&[u8]]) -> [u8; 32] {
     hash
 }
 
-/// Reads a signed note (C2SP signed-note and tlog-checkpoint) that carries a signature of `log`. Its hint is the beginning of the log's id: of SHA-256 over
-/// the key for Rekor 1, over name and key for Rekor 2.
+/// Reads a signed note (C2SP signed-note and tlog-checkpoint) that has a signature of `log`. Its hint is the beginning
+/// of the log's id: of SHA-256 over the key for Rekor 1, over name and key for Rekor 2.
 fn checkpoint(note: &str, log: &Log) -> Result<Checkpoint, String> {
     let malformed = || "the log's checkpoint is not a signed note".to_owned();
     if note.len() > NOTE_BYTES_MAX {
@@ -114,7 +113,8 @@ fn checkpoint(note: &str, log: &Log) -> Result<Checkpoint, String> {
     }
 }
 
-/// The hint and the signature of a line. A note with a line that is none is no note (C2SP signed-note), whoever else signed it.
+/// The hint and the signature of a line. Any other line makes the whole note invalid (C2SP signed-note), whatever its
+/// signatures.
 fn signature(line: &str) -> Option<Vec<u8>> {
     let (_name, encoded) = line.strip_prefix(SIGNATURE_MARK)?.split_once(' ')?;
     STANDARD.decode(encoded).ok().filter(|bytes| bytes.len() > HINT_BYTES)
@@ -124,7 +124,7 @@ fn signature(line: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// A tree by its definition (RFC 9162, 2.1.1), to hold the path against.
+    /// A tree by its definition (RFC 9162, 2.1.1), to compare the path with.
     fn tree(leaves: &[Vec<u8>]) -> [u8; 32] {
         match leaves {
             [one] => hash_of(&[&[0], one]),
@@ -162,7 +162,7 @@ mod tests {
                 assert!(found(&leaves[index], index, size, &path), "{index} of {size}");
                 assert!(!found(b"other", index, size, &path));
                 assert!(!found(&leaves[index], index, size + 16, &path) || size > 16);
-                // Those beyond the end are no places of any leaf.
+                // Indices beyond the end belong to no leaf.
                 assert!((0..size + 40).filter(|other| *other != index).all(|other| !found(
                     &leaves[index],
                     other,

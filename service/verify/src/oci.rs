@@ -1,4 +1,5 @@
-//! Where signatures lie in a registry: which tags and referrers to ask for, and what to fetch of their answers.
+//! The places of signatures in a registry: the tags and referrers to request, and the blobs to fetch from their
+//! answers.
 //!
 //! Bytes in, descriptors out, all of it bounded: an index of a million referrers costs no more than the first few.
 
@@ -14,61 +15,59 @@ use crate::evidence::{Attestation, Bundle, Companions, Evidence, Signature};
 use crate::json::{self, Last};
 use crate::verdict::{Class, Rejected};
 
-/// Layers of one `.sig` or `.att` manifest that are looked at, the newest first: tools append. Real ones have a handful.
+/// Most layers of one `.sig` or `.att` manifest that are read, the newest first: tools append. Real ones have a
+/// handful.
 pub const LAYERS_MAX: usize = 50;
-/// Referrers that are looked at.
+/// Most referrers that are read.
 pub const REFERRERS_MAX: usize = 50;
-/// Members of an index, or referrers, that are kept while it is read: the last ones.
+/// Most members of an index, or referrers, that are kept while it is read: the last ones.
 const LISTED_MAX: usize = 4096;
-/// Most bytes that are kept of one manifest: fifty keyless signatures have about as much.
+/// Most bytes that are kept of one manifest: about the size of fifty keyless signatures.
 pub const KEPT_BYTES_MAX: usize = 512 << 10;
-/// Media types and predicate types have less.
+/// Most bytes of a media type or predicate type.
 const TYPE_BYTES_MAX: usize = 256;
-/// Largest manifest or index that is read: what registries take.
+/// Largest manifest or index that is read: the limit of registries.
 pub const MANIFEST_BYTES_MAX: usize = 4 << 20;
 /// Largest payload of a legacy signature: a real one has 250 bytes, with many annotations a few thousand.
 pub const PAYLOAD_BYTES_MAX: u64 = 64 << 10;
-/// Largest attestation or bundle: SBOMs are big. cosign's limit is 128 MiB, which would be more than our whole memory.
+/// Largest attestation or bundle: SBOMs are large. cosign's limit is 128 MiB, more than this service's whole memory.
 pub const ENVELOPE_BYTES_MAX: u64 = 8 << 20;
 
 /// Media type of a legacy signature's payload.
 pub(crate) const PAYLOAD_TYPE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 /// Media type of a legacy attestation.
 pub(crate) const ENVELOPE_TYPE: &str = "application/vnd.dsse.envelope.v1+json";
-/// Artifact type that clients write into the index of the fallback tag when they look at the configuration's media type instead of
-/// the manifest's artifact type; cosign 3.1 does.
+/// Artifact type in the index of the fallback tag from clients that use the configuration's media type instead of the
+/// manifest's artifact type, such as cosign 3.1.
 const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 
-/// A blob or manifest to fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptor {
-    /// Its media type.
     pub media_type: String,
-    /// Its digest, which the bytes must have.
+    /// The digest that the bytes must have.
     pub digest: Digest,
-    /// Its size, which the bytes must have.
+    /// The size that the bytes must have.
     pub size: u64,
 }
 
-/// The layers of a manifest.
 #[derive(Debug, Default)]
 pub struct Layers {
     /// Layers to fetch, newest first.
     pub layers: Vec<Layer>,
-    /// Bytes that [`Self::layers`] hold, beside their descriptors: at most [`KEPT_BYTES_MAX`].
+    /// Bytes of [`Self::layers`] besides their descriptors: at most [`KEPT_BYTES_MAX`].
     pub bytes: usize,
-    /// Layers that cannot be used, and why: hand them to [`verify`](crate::verify) with the rest, so that the verdict tells.
+    /// Unusable layers with the reason: pass them to [`verify`](crate::verify) with the rest, so that the verdict lists
+    /// them.
     pub unusable: Vec<Evidence>,
 }
 
-/// A layer that holds evidence, still without its bytes.
+/// A layer with evidence, still without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
-    /// The blob to fetch.
     pub descriptor: Descriptor,
-    /// Where it lies, for messages.
+    /// Its place, for messages.
     pub source: String,
-    /// The bytes, when the manifest embeds them (`data` of the descriptor): then nothing need be fetched.
+    /// The bytes, if the manifest embeds them (`data` of the descriptor): then no fetch is needed.
     pub data: Option<Vec<u8>>,
     origin: Origin,
 }
@@ -76,44 +75,35 @@ pub struct Layer {
 /// A referrer that may be a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Referrer {
-    /// The manifest to fetch.
     pub descriptor: Descriptor,
-    /// Predicate type that the index states (`dev.sigstore.bundle.predicateType`), a hint for what to fetch first. Not believed.
+    /// Predicate type in the index (`dev.sigstore.bundle.predicateType`), a hint for the order of fetching. Not
+    /// trusted.
     pub predicate_type: Option<String>,
 }
 
-/// Why an answer of a registry holds nothing to look at.
+/// Why a registry's answer is unusable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OciError {
-    /// Bigger than we read.
     #[error("{what} of {size} bytes, at most {max} are read")]
     TooLarge {
         /// The thing that is too large.
         what: &'static str,
-        /// Its size in bytes.
         size: u64,
-        /// The limit in bytes.
         max: u64,
     },
-    /// Not the JSON that it must be.
+    /// The bytes are not the expected JSON.
     #[error("not {what}: {cause}")]
     Shape {
-        /// The kind that it must be.
+        /// The expected kind.
         what: &'static str,
-        /// The reason.
         cause: String,
     },
-    /// Bytes that are not those that were asked for.
+    /// The bytes do not have the requested digest.
     #[error("the bytes have the digest {found}, not {wanted}")]
-    Digest {
-        /// The digest that was asked for.
-        wanted: Digest,
-        /// The digest of the bytes that came.
-        found: Digest,
-    },
+    Digest { wanted: Digest, found: Digest },
 }
 
-/// From what kind of manifest a layer comes.
+/// The kind of manifest that a layer comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Origin {
     Signature(BTreeMap<String, String>),
@@ -154,28 +144,28 @@ pub fn attestation_tag(image: &Digest) -> String {
     format!("sha256-{}.att", image.hex())
 }
 
-/// Tag of the index of referrers where a registry has no referrers API: `sha256-<hex>`.
+/// Tag of the index of referrers for registries without the referrers API: `sha256-<hex>`.
 pub fn referrers_tag(image: &Digest) -> String {
     format!("sha256-{}", image.hex())
 }
 
-/// Reads which layers to fetch of the manifest at [`signature_tag`].
+/// Reads the layers to fetch from the manifest at [`signature_tag`].
 pub fn signature_layers(manifest: &[u8]) -> Result<Layers, OciError> {
     layers(manifest, "signature", PAYLOAD_BYTES_MAX, Origin::Signature)
 }
 
-/// Reads which layers to fetch of the manifest at [`attestation_tag`].
+/// Reads the layers to fetch from the manifest at [`attestation_tag`].
 pub fn attestation_layers(manifest: &[u8]) -> Result<Layers, OciError> {
     layers(manifest, "attestation", ENVELOPE_BYTES_MAX, Origin::Attestation)
 }
 
-/// Which manifests to fetch of an answer of the referrers API, or of the index at [`referrers_tag`]: what may be a sigstore bundle,
-/// newest first as far as the index says when they were made.
+/// Reads the manifests to fetch from an answer of the referrers API, or from the index at [`referrers_tag`]: possible
+/// sigstore bundles, newest first as far as the index states their times.
 pub fn referrers(index: &[u8]) -> Result<Vec<Referrer>, OciError> {
     const WHAT: &str = "an index of referrers";
     let found = parsed(index, WHAT)?.manifests.ok_or_else(|| shape(WHAT, "it has no manifests"))?;
     let mut candidates: Vec<(Option<String>, Referrer)> = Vec::new();
-    // What has another type is of other tools, however much there is of it.
+    // Entries of other types belong to other tools, in any number.
     for raw in found.items.into_iter().filter(may_be_bundle) {
         let mut annotations = raw.annotations.clone();
         let made = annotations.remove("org.opencontainers.image.created");
@@ -189,7 +179,7 @@ pub fn referrers(index: &[u8]) -> Result<Vec<Referrer>, OciError> {
     Ok(candidates.into_iter().map(|(_, referrer)| referrer).take(REFERRERS_MAX).collect())
 }
 
-/// Reads which layer to fetch of a referrer's manifest: one, or nothing when it is no bundle after all.
+/// Reads the layer to fetch from a referrer's manifest; `None` if it is no bundle.
 pub fn bundle_layer(referrer: &Referrer, manifest: &[u8]) -> Result<Option<Layer>, OciError> {
     const WHAT: &str = "the manifest of a bundle";
     let found = Digest::of(manifest);
@@ -213,7 +203,8 @@ pub fn bundle_layer(referrer: &Referrer, manifest: &[u8]) -> Result<Option<Layer
 }
 
 impl Layer {
-    /// The evidence in the layer. Bytes that are not the ones its manifest names are evidence of nothing, with that cause.
+    /// The evidence in the layer. Bytes other than those that its manifest names become unusable evidence with that
+    /// cause.
     pub fn evidence(self, bytes: Vec<u8>) -> Evidence {
         let found = Digest::of(&bytes);
         if found != self.descriptor.digest {
@@ -240,7 +231,7 @@ impl Layer {
         }
     }
 
-    /// The evidence when the layer cannot be fetched for a reason that lies in the registry's content, such as a missing blob.
+    /// The evidence if the layer cannot be fetched because of the registry's content, such as a missing blob.
     pub fn missing(self, cause: &str) -> Evidence {
         Evidence::Unusable(Rejected { source: self.source, class: Class::Invalid, cause: cause.to_owned() })
     }
@@ -306,7 +297,7 @@ fn descriptor(raw: &RawDescriptor) -> Result<Descriptor, OciError> {
     Ok(Descriptor { media_type: raw.media_type.clone(), digest, size: raw.size })
 }
 
-/// Reads the known annotations: all others may be as many as a registry takes.
+/// Reads the known annotations; the number of others is limited only by the registry.
 fn known_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
     const KNOWN: [&str; 4] = [
         "dev.cosignproject.cosign/",

@@ -1,4 +1,4 @@
-//! How a rule says which text it accepts.
+//! Patterns by which rules accept texts.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ const PATTERN_BYTES_MAX: usize = 4096;
 /// Most memory that one compiled expression may take: a few hundred alternatives fit.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
 
-/// A test on a text. All of them look at the whole text: a part that fits is not enough.
+/// A test on a text. Every kind matches the whole text, never only a part.
 #[derive(Clone)]
 pub struct Pattern {
     text: String,
@@ -25,19 +25,19 @@ enum Form {
 /// Why a pattern cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// Longer than any may be.
+    /// Longer than the limit.
     #[error("a pattern has at most {PATTERN_BYTES_MAX} bytes")]
     TooLong,
-    /// The pattern accepts the empty text or nothing at all, which is never what was meant.
+    /// The pattern accepts the empty text or nothing at all, which nobody intends.
     #[error("an empty pattern matches nothing: write what is accepted")]
     Empty,
-    /// The expression is not one.
+    /// The expression is not valid.
     #[error("not a regular expression: {0}")]
     Regex(String),
 }
 
 impl Pattern {
-    /// Accepts `text` alone, byte by byte.
+    /// Accepts only `text`, byte by byte.
     pub fn exact(text: &str) -> Result<Self, PatternError> {
         checked(text)?;
         Ok(Self { text: text.to_owned(), form: Form::Exact })
@@ -58,7 +58,7 @@ impl Pattern {
         Ok(Self { text: text.to_owned(), form: Form::Compiled(compiled(&expression)?) })
     }
 
-    /// A regular expression over the whole text, whether or not it is anchored itself. (cosign searches for a part, so that
+    /// A regular expression over the whole text, with or without own anchors. (cosign searches for a part, so that
     /// `@example\.com` accepts `a@example.com.evil.org`.)
     pub fn regex(text: &str) -> Result<Self, PatternError> {
         checked(text)?;
@@ -73,12 +73,12 @@ impl Pattern {
         }
     }
 
-    /// The pattern as it was written.
+    /// The pattern as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// One text for each pattern that accepts something else: for fingerprints.
+    /// A text that differs for patterns that accept different texts, for fingerprints.
     pub(crate) fn identity(&self) -> (&'static str, &str) {
         match &self.form {
             Form::Exact => ("exact", &self.text),
@@ -110,7 +110,7 @@ fn compiled(expression: &str) -> Result<Regex, PatternError> {
             .build()
             .map_err(|error| PatternError::Regex(error.to_string()))
     };
-    // Alone first: `a)|(b` would leave the group that anchors it.
+    // Compiled alone first: `a)|(b` would leave the group that anchors it.
     bounded(expression)?;
     bounded(&format!("\\A(?:{expression})\\z"))
 }

@@ -1,4 +1,4 @@
-//! One piece of evidence, from the bytes to who signed.
+//! One piece of evidence, from its bytes to its signer.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,15 +16,15 @@ use crate::log::Entry;
 use crate::oci::{ENVELOPE_BYTES_MAX, ENVELOPE_TYPE, PAYLOAD_BYTES_MAX, PAYLOAD_TYPE, is_bundle};
 use crate::verdict::{Class, EvidenceKind};
 
-/// A piece in the one form that all of them are checked in.
+/// A piece in the common form in which all pieces are checked.
 #[derive(Debug)]
 pub(crate) struct Piece<'e> {
     pub(crate) kind: EvidenceKind,
-    /// The bytes that the signature is over.
+    /// The signed bytes.
     pub(crate) message: Vec<u8>,
-    /// Where the payload of the envelope begins in the message, where an envelope was signed.
+    /// Start of the envelope's payload in the message, if an envelope was signed.
     payload_at: Option<usize>,
-    /// The envelope as it lies in the registry, where it came alone.
+    /// The envelope as stored in the registry, if it came alone.
     pub(crate) envelope: Option<&'e [u8]>,
     pub(crate) signature: Vec<u8>,
     pub(crate) claim: Claim,
@@ -35,7 +35,7 @@ pub(crate) struct Piece<'e> {
     pub(crate) timestamps: Vec<Vec<u8>>,
 }
 
-/// Why a piece cannot be looked at any further.
+/// Why a piece is not examined further.
 pub(crate) type Refusal = (Class, String);
 
 #[derive(Deserialize)]
@@ -105,12 +105,12 @@ impl<'e> Piece<'e> {
         Ok(piece)
     }
 
-    /// The bytes that a timestamp is over: cosign 2 has a whole envelope stamped, and otherwise the signature.
+    /// The bytes that a timestamp covers: for cosign 2 the whole envelope, otherwise the signature.
     pub(crate) fn timestamped(&self) -> &[u8] {
         self.envelope.unwrap_or(&self.signature)
     }
 
-    /// The payload of the envelope, where an envelope was signed.
+    /// The payload of the envelope, if an envelope was signed.
     pub(crate) fn envelope_payload(&self) -> Option<&[u8]> {
         self.payload_at.map(|at| &self.message[at..])
     }
@@ -138,7 +138,7 @@ impl<'e> Piece<'e> {
     }
 }
 
-/// The companions of a signature, read.
+/// The parsed companions of a signature.
 #[derive(Default)]
 struct Opened {
     certificate: Option<Certificate>,

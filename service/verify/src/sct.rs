@@ -1,4 +1,4 @@
-//! Whether a certificate was made public in a certificate transparency log: the signed timestamps inside it (RFC 6962).
+//! Certificate transparency: whether a certificate was made public, by the signed timestamps inside it (RFC 6962).
 
 use x509_cert::der::asn1::ObjectIdentifier;
 use x509_cert::der::{Decode as _, Encode as _};
@@ -10,15 +10,14 @@ use crate::certificate::Certificate;
 use crate::key::PublicKey;
 use crate::time::UnixTime;
 
-/// Extension in which a certificate carries its timestamps.
+/// Extension with the timestamps of a certificate.
 const EXTENSION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.11129.2.4.2");
-/// Timestamps of one certificate that are looked at.
+/// Most timestamps of one certificate that are read.
 const TIMESTAMPS_MAX: usize = 8;
-/// Milliseconds of a second.
 const MILLIS: u64 = 1000;
 
-/// Whether one of `logs` signed for `leaf`, which the holder of `issuer` issued. One that a known log did not really sign makes
-/// the certificate invalid; those of unknown logs say nothing.
+/// Checks that one of `logs` signed for `leaf`, which the holder of `issuer` issued. A false timestamp of a known log
+/// makes the certificate invalid; those of unknown logs are ignored.
 pub(crate) fn check<'a>(
     leaf: &Certificate,
     issuer: &PublicKey,
@@ -53,11 +52,11 @@ pub(crate) fn check<'a>(
     if is_logged { Ok(()) } else { Err("its certificate is in no certificate log that is trusted".to_owned()) }
 }
 
-/// The certificate's content as the log saw it, before there were timestamps to put into it (RFC 6962, 3.2).
+/// The certificate's content at the log, before the timestamps were added (RFC 6962, 3.2).
 fn without_timestamps(leaf: &Certificate) -> Result<Vec<u8>, String> {
     let malformed = |_| "its certificate cannot be encoded again".to_owned();
     let mut tbs = leaf.parsed.tbs_certificate.clone();
-    // What is signed is bytes: an encoding that we do not repeat exactly is one that we do not understand.
+    // The signature covers bytes: an encoding that we cannot repeat exactly is one that we do not understand.
     if leaf.parsed.to_der().map_err(malformed)? != leaf.der.as_ref() {
         return Err("its certificate is not encoded as DER wants it".to_owned());
     }
@@ -67,7 +66,7 @@ fn without_timestamps(leaf: &Certificate) -> Result<Vec<u8>, String> {
     tbs.to_der().map_err(malformed)
 }
 
-/// The bytes that a log signs for a certificate that is to be issued (RFC 6962, 3.2: `digitally-signed struct`, `precert_entry`).
+/// The bytes that a log signs for a future certificate (RFC 6962, 3.2: `digitally-signed struct`, `precert_entry`).
 fn signed(timestamp: &SignedCertificateTimestamp, issuer: &PublicKey, certificate: &[u8]) -> Result<Vec<u8>, String> {
     let too_long = || "its certificate is too long".to_owned();
     if timestamp.version != Version::V1 {

@@ -1,6 +1,7 @@
-//! Whether a trust root accepts a piece of evidence: every link from the root's key or authorities to the signature.
+//! The acceptance of a piece of evidence by a trust root: every link from the root's key or authorities to the
+//! signature.
 //!
-//! What the signature is *about* is not looked at here; see [`crate::claim`].
+//! The content of the signature is checked in [`crate::claim`].
 
 use crate::authority::Purpose;
 use crate::certificate::Certificate;
@@ -17,10 +18,10 @@ use crate::timestamp;
 use crate::trust::{Accepts, Trust, TrustRoot};
 use crate::verdict::{EvidenceKind, Identity};
 
-/// How far a clock of an authority may be ahead of ours.
+/// Largest accepted lead of an authority's clock over ours.
 const SKEW_SECONDS: i64 = 300;
 
-/// The context that a verification is held against.
+/// The inputs of a verification.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) requirement: &'a Requirement,
@@ -28,7 +29,7 @@ pub(crate) struct Context<'a> {
     pub(crate) now: UnixTime,
 }
 
-/// A signer, and what is known about the time.
+/// A signer, and the known facts about the time.
 #[derive(Debug)]
 pub(crate) struct Accepted {
     pub(crate) identity: Identity,
@@ -39,7 +40,7 @@ pub(crate) struct Accepted {
 /// Why a root does not accept a piece.
 #[derive(Debug)]
 pub(crate) struct Unaccepted {
-    /// The further a piece came, the more its cause says.
+    /// The last step reached; the cause of a later step is more helpful.
     pub(crate) step: Step,
     pub(crate) cause: String,
 }
@@ -47,17 +48,15 @@ pub(crate) struct Unaccepted {
 /// The links in the order in which they are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Step {
-    /// Not made by what the root trusts.
+    /// Not made by a key or authority of the root.
     Signer,
-    /// Made by a certificate's holder who is not the one that the root trusts.
+    /// Made by a certificate's holder other than the trusted identity.
     Identity,
-    /// The signature itself.
     Signature,
     /// The transparency log.
     Log,
-    /// When it was signed.
+    /// The time of signing.
     Time,
-    /// The chain of certificates.
     Chain,
     /// The certificate transparency log.
     CertificateLog,
@@ -76,7 +75,7 @@ impl Context<'_> {
         if !key.verifies(&piece.message, &piece.signature) {
             return Err(Step::Signer.fails("it was not made by the key"));
         }
-        // A bundle says with what it is to be verified; sigstore's own clients take it at its word.
+        // A bundle states the form of its verification; sigstore's own clients follow it.
         let is_bundle = matches!(piece.kind, EvidenceKind::Bundle | EvidenceKind::BundleAttestation);
         if is_bundle && piece.certificate.is_some() {
             return Err(Step::Signer.fails("it says that the holder of a certificate made it, not a key"));
@@ -85,7 +84,7 @@ impl Context<'_> {
         let needs_stamp = self.requirement.timestamps == Timestamps::Required;
         let stamps = self.stamps(root, piece, needs_stamp)?;
         self.believed_then(logged, &stamps)?;
-        // One that nobody asks for is checked and not reported: whoever passes the piece on could leave it out.
+        // A timestamp that nothing demands is checked and not reported: a relay of the piece could leave it out.
         let stamped = stamps.first().copied().filter(|_| needs_stamp);
         let time = logged.and_then(|found| found.time).or(stamped);
         let identity = Identity::Key(key.fingerprint().hex());
@@ -111,7 +110,7 @@ impl Context<'_> {
         let needs_stamp = logged_time.is_none() || self.requirement.timestamps == Timestamps::Required;
         let stamps = self.stamps(root, piece, needs_stamp)?;
         self.believed_then(logged, &stamps)?;
-        // Everything that dates the signature must fall into the few minutes of the certificate's life.
+        // Every time of the signature must fall into the few minutes of the certificate's life.
         let mut time = None;
         for moment in logged_time.into_iter().chain(stamps) {
             self.certified(root, piece, certificate, moment)?;
@@ -147,8 +146,9 @@ impl Context<'_> {
         Err(Step::Log.fails(failure))
     }
 
-    /// When timestamp authorities of `root` saw the signature. What came along and can be checked, is: without `needed` there may be none, and one that is
-    /// there must be good where the root has authorities for it.
+    /// The times at which timestamp authorities of `root` saw the signature. Present timestamps are checked where
+    /// possible: without `needed` there may be none, and a present one must be valid if the root has authorities for
+    /// it.
     fn stamps(self, root: &TrustRoot, piece: &Piece, needed: bool) -> Result<Vec<UnixTime>, Unaccepted> {
         let authorities = || self.trust.authorities(root).flat_map(|authority| &authority.timestampers);
         if !needed && (piece.timestamps.is_empty() || authorities().next().is_none()) {
@@ -169,7 +169,7 @@ impl Context<'_> {
         if stamps.is_empty() { Err(Step::Time.fails(failure)) } else { Ok(stamps) }
     }
 
-    /// Whether a log that says not when is to be believed at the times that are known otherwise, or now where none is.
+    /// Whether a log without a time is valid at the times known otherwise, or now if there are none.
     fn believed_then(self, logged: Option<Found>, stamps: &[UnixTime]) -> Result<(), Unaccepted> {
         let Some(Found { time: None, period, .. }) = logged else { return Ok(()) };
         let now = [self.now];
@@ -224,7 +224,7 @@ impl Step {
     }
 }
 
-/// The owner of the certificate, if `issuer` and `subject` accept that.
+/// The owner of the certificate, if `issuer` and `subject` match it.
 fn identity_of(certificate: &Certificate, issuer: &Pattern, subject: &Pattern) -> Result<Identity, String> {
     let (stated_subject, stated_issuer) = match (certificate.subject(), certificate.issuer()) {
         (Ok(subject), Ok(issuer)) => (subject, issuer),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Seconds since 1970-01-01T00:00:00Z. Certificates, logs and timestamps state nothing finer that decides anything.
+/// Seconds since 1970-01-01T00:00:00Z. No decision depends on finer times in certificates, logs and timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixTime(pub i64);
 

@@ -1,4 +1,4 @@
-//! RFC 3161: what a timestamp authority signed, and when.
+//! RFC 3161 timestamps: the signed bytes and the time.
 
 use aws_lc_rs::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 use cms::cert::CertificateChoices;
@@ -26,10 +26,10 @@ const RESPONSE_BYTES_MAX: usize = 64 << 10;
 /// The status of a response that has a token (RFC 3161, 2.4.2: `PKIStatus`).
 const GRANTED: u8 = 0;
 const GRANTED_WITH_CHANGES: u8 = 1;
-/// Certificates of one token that are looked at.
+/// Most certificates of one token that are read.
 const CERTIFICATES_MAX: usize = 8;
 
-/// When one of `authorities` saw `message`, by `response` (a `TimeStampResp` in DER).
+/// The time at which one of `authorities` saw `message`, by `response` (a `TimeStampResp` in DER).
 pub(crate) fn check<'a>(
     response: &[u8],
     message: &[u8],
@@ -59,7 +59,7 @@ pub(crate) fn check<'a>(
     Err(failure)
 }
 
-/// A token, taken apart.
+/// The parts of a token.
 struct Token {
     info: TstInfo,
     signer: SignerInfo,
@@ -76,7 +76,7 @@ impl Token {
             return Err(format!("a timestamp of {} bytes, at most {RESPONSE_BYTES_MAX} are read", response.len()));
         }
         let response = TimeStampResp::from_der(response).map_err(malformed)?;
-        // A response with any other status has no token (RFC 3161, 2.4.2): one that has says two things at once.
+        // A response with any other status has no token (RFC 3161, 2.4.2): one that has it contradicts itself.
         let is_granted = matches!(response.status.status as u8, GRANTED | GRANTED_WITH_CHANGES);
         let token = response.time_stamp_token.filter(|_| is_granted);
         let token: ContentInfo = token.ok_or("its timestamp was refused by its authority")?;
@@ -110,7 +110,7 @@ impl Token {
         self.signer.signature.as_bytes()
     }
 
-    /// Certificates that the token says it was signed with: among its own and the configured ones.
+    /// The token's signing certificates, among its own and the configured ones.
     fn signers(&self, authority: &Certifier) -> Vec<Certificate> {
         let own = self.certificates.iter().filter_map(|der| Certificate::from_der(der).ok());
         own.chain(authority.leaves.iter().cloned()).filter(|certificate| self.is_named(certificate)).collect()
@@ -122,7 +122,7 @@ impl Token {
             SignerIdentifier::IssuerAndSerialNumber(id) => {
                 id.issuer == tbs.issuer && id.serial_number == tbs.serial_number
             }
-            // Only a hint by which to find it; the signature and the chain decide.
+            // Only a hint for the search; the signature and the chain decide.
             SignerIdentifier::SubjectKeyIdentifier(_) => true,
         }
     }

@@ -1,4 +1,5 @@
-//! Trust of a configuration, compiled once: a wrong key is found when the configuration is loaded, not at the first image.
+//! The trust of a configuration, compiled once: a wrong key is found when the configuration is loaded, not at the first
+//! image.
 
 mod compile;
 mod fingerprint;
@@ -10,35 +11,32 @@ use crate::pattern::Pattern;
 
 pub use fingerprint::Fingerprint;
 
-/// Everything that a configuration trusts, as text.
+/// All trust of a configuration, as text.
 #[derive(Debug, Clone, Default)]
 pub struct TrustSpec {
     /// Trust roots; their names are distinct. At most 64.
     pub roots: Vec<RootSpec>,
-    /// Authorities that roots name: certificate authorities, logs, timestamp authorities; their names are distinct. At most 16.
+    /// Authorities that roots name: certificate authorities, logs, timestamp authorities; their names are distinct. At
+    /// most 16.
     pub authorities: Vec<AuthoritySpec>,
 }
 
-/// One trust root.
 #[derive(Debug, Clone)]
 pub struct RootSpec {
     /// Its name, which rules use and verdicts show.
     pub name: String,
     /// The key or identity that it trusts.
     pub kind: RootKind,
-    /// Names of the authorities whose certificates, logs and timestamps it believes. A key that need not be in a log needs none.
+    /// Names of the authorities whose certificates, logs and timestamps it trusts. A key that need not be in a log
+    /// needs none.
     pub authorities: Vec<String>,
 }
 
-/// Kinds of trust roots.
 #[derive(Debug, Clone)]
 pub enum RootKind {
     /// A public key as PEM (`PUBLIC KEY`): P-256, P-384, P-521, Ed25519, or RSA of 2048 to 8192 bits.
-    Key {
-        /// The PEM text.
-        pem: String,
-    },
-    /// Whoever a certificate authority of the root's authorities certified, if issuer and subject are these.
+    Key { pem: String },
+    /// Any signer certified by the root's authorities with this issuer and subject.
     Keyless {
         /// URL of the `OpenID` issuer, for example `https://token.actions.githubusercontent.com`.
         issuer: Pattern,
@@ -47,12 +45,11 @@ pub enum RootKind {
     },
 }
 
-/// A sigstore instance: who certifies, who logs, who states the time.
+/// A sigstore instance: certificate authorities, logs and timestamp authorities.
 #[derive(Debug, Clone)]
 pub struct AuthoritySpec {
     /// Its name, which roots use.
     pub name: String,
-    /// Its keys and certificates.
     pub text: AuthorityText,
 }
 
@@ -61,14 +58,12 @@ pub struct AuthoritySpec {
 pub enum AuthorityText {
     /// A `trusted_root.json` (`application/vnd.dev.sigstore.trustedroot+json;version=0.1` or `0.2`).
     TrustedRoot {
-        /// The JSON text.
         json: String,
     },
-    /// Listed by hand.
     Listed(Listed),
 }
 
-/// Keys and certificates listed by hand. Each text is PEM and may hold several blocks.
+/// Keys and certificates listed one by one. Each text is PEM and may hold several blocks.
 #[derive(Debug, Clone, Default)]
 pub struct Listed {
     /// Roots and intermediates of the certificate authority. A certificate that is its own issuer is a root.
@@ -81,7 +76,6 @@ pub struct Listed {
     pub timestamp_authorities: Vec<String>,
 }
 
-/// Compiled trust.
 #[derive(Debug, Clone)]
 pub struct Trust {
     fingerprint: Fingerprint,
@@ -89,12 +83,11 @@ pub struct Trust {
     authorities: Vec<Authority>,
 }
 
-/// A compiled root.
 #[derive(Debug, Clone)]
 pub(crate) struct TrustRoot {
     pub(crate) name: String,
     pub(crate) accepts: Accepts,
-    /// Places in [`Trust::authorities`].
+    /// Indices into [`Trust::authorities`].
     authorities: Vec<usize>,
 }
 
@@ -105,11 +98,10 @@ pub(crate) enum Accepts {
     Keyless { issuer: Pattern, subject: Pattern },
 }
 
-/// Why trust cannot be compiled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {cause}")]
 pub struct TrustError {
-    /// Where: `roots[release]` or `authorities[public].log_keys[0]`, as [`TrustSpec`] is laid out.
+    /// The place: `roots[release]` or `authorities[public].log_keys[0]`, as [`TrustSpec`] is laid out.
     pub place: String,
     /// The reason and the remedy.
     pub cause: String,
@@ -121,7 +113,7 @@ impl Trust {
         compile::compile(spec)
     }
 
-    /// The trust generation: the same for the same trust, another for any other.
+    /// The trust generation: equal for equal trust, different for any other.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
@@ -131,7 +123,8 @@ impl Trust {
         self.roots.iter().map(|root| root.name.as_str())
     }
 
-    /// The parts of files of authorities that are not known here, each with its place and cause: they are left out, and what they alone would prove is not proved.
+    /// The unknown parts of authorities' files, each with its place and cause: they are left out, and nothing that
+    /// depends on them alone is proved.
     pub fn left_out(&self) -> impl Iterator<Item = &str> {
         self.authorities.iter().flat_map(|authority| authority.left_out.iter().map(String::as_str))
     }
@@ -140,7 +133,7 @@ impl Trust {
         &self.roots
     }
 
-    /// The authorities that `root` believes.
+    /// The authorities that `root` trusts.
     pub(crate) fn authorities<'a>(&'a self, root: &'a TrustRoot) -> impl Iterator<Item = &'a Authority> + Clone {
         root.authorities.iter().filter_map(|place| self.authorities.get(*place))
     }

@@ -1,29 +1,28 @@
-//! The outcome of a verification.
+//! The verdict of a verification.
 
 use std::fmt;
 
 use crate::time::UnixTime;
 
-/// All that a verification found, for an answer, an audit line and a cache.
+/// All results of a verification, for an answer, an audit line and a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// Whether the requirement is met.
     pub outcome: Outcome,
-    /// Every signature that counts: by root, then in the order of the evidence. The same root or identity may be here more than
-    /// once; the threshold counts it once.
+    /// Every signature that counts: by root, then in the order of the evidence. The same root or identity may occur
+    /// more than once; the threshold counts it once.
     pub signers: Vec<Signer>,
     /// Every piece that does not count, in the order of the evidence, with its cause.
     pub rejected: Vec<Rejected>,
 }
 
-/// Whether an image may be called verified.
+/// Whether an image is verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The requirement is met.
     Verified,
     /// The image is not verified.
     Refused {
-        /// The kind of failure.
         class: Class,
         /// The reason, for the person who deploys the image.
         cause: String,
@@ -35,9 +34,9 @@ pub enum Outcome {
 pub enum Class {
     /// No signature that could count, in any format.
     Unsigned,
-    /// A signature that does not verify, or not enough signers.
+    /// A signature is not valid, or there are not enough signers.
     Invalid,
-    /// A signature that verifies, of something else than this image.
+    /// A valid signature is of another image.
     Mismatch,
     /// The requirement or the trust roots cannot work.
     Misconfigured,
@@ -48,35 +47,33 @@ pub enum Class {
 pub struct Signer {
     /// The trust root that accepts it.
     pub root: String,
-    /// The signer.
     pub identity: Identity,
-    /// In what form it came.
+    /// The form of the signature.
     pub kind: EvidenceKind,
     /// Predicate type, if it is an attestation.
     pub predicate_type: Option<String>,
-    /// Where it was found.
+    /// The place of the signature.
     pub source: String,
     /// Index in the transparency log, if the log was checked.
     pub log_index: Option<u64>,
-    /// When it was signed, if a log or timestamp authority that is trusted says so.
+    /// When it was signed, if a trusted log or timestamp authority states it.
     pub time: Option<UnixTime>,
 }
 
-/// The signer.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Identity {
     /// A key, by the SHA-256 of its `SubjectPublicKeyInfo` in hex digits.
     Key(String),
     /// A certificate's subject alternative name and the issuer of the identity.
     Certificate {
-        /// Mail address, URI or name, as the certificate has it.
+        /// Mail address, URI or name in the certificate.
         subject: String,
         /// URL of the `OpenID` issuer.
         issuer: String,
     },
 }
 
-/// In what form a signature came.
+/// The form of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EvidenceKind {
     /// Tag `.sig`.
@@ -85,23 +82,19 @@ pub enum EvidenceKind {
     Attestation,
     /// A bundle that signs the image.
     Bundle,
-    /// A bundle with an attestation.
     BundleAttestation,
 }
 
 /// A piece of evidence that does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejected {
-    /// Where it was found.
+    /// The place of the piece.
     pub source: String,
-    /// The kind of failure.
     pub class: Class,
-    /// The reason, in words.
     pub cause: String,
 }
 
 impl Verdict {
-    /// Whether the requirement is met.
     pub fn is_verified(&self) -> bool {
         self.outcome == Outcome::Verified
     }

@@ -1,4 +1,5 @@
-//! The verdict on an image: each piece of evidence through all of its links, then the requirement over what is left.
+//! The verdict on an image: each piece of evidence is checked through all of its links, then the requirement is applied
+//! to the valid ones.
 
 mod fulfilled;
 mod workable;
@@ -17,13 +18,14 @@ use crate::verdict::{Class, EvidenceKind, Outcome, Rejected, Signer, Verdict};
 
 pub use workable::RequirementError;
 
-/// Pieces of evidence that are looked at: with the most roots there may be, their signatures take less than half a second.
+/// Most pieces of evidence that are checked: with the most possible roots, their signatures take less than half a
+/// second.
 pub const EVIDENCE_MAX: usize = 100;
-/// Causes of one piece that are shown; the others say the same of other roots.
+/// Most causes of one piece that are shown; the others are the same for other roots.
 const CAUSES_MAX: usize = 3;
 
-/// Judges `evidence` for `subject`. Never fails: what cannot be read or checked is a rejected piece of the verdict. What a log or
-/// timestamp authority dated is judged at that time; `now` is what is too late to be true.
+/// Judges `evidence` for `subject`. Never fails: an unreadable or invalid piece is a rejected piece of the verdict. A
+/// piece dated by a log or timestamp authority is judged at that time; later times than `now` are refused.
 pub fn verify(
     subject: &Subject,
     evidence: &[Evidence],
@@ -44,22 +46,21 @@ pub struct Trial<'a> {
     subject: &'a Subject,
     context: Context<'a>,
     roots: Vec<&'a TrustRoot>,
-    /// Why nothing can fulfil the requirement.
+    /// Why nothing can meet the requirement.
     unworkable: Option<String>,
     counted: Vec<Counted>,
     rejected: Vec<Rejected>,
-    /// Pieces that were taken.
+    /// Number of pieces taken.
     pieces: usize,
 }
 
-/// The outcome of one piece. It holds nothing of the piece's bytes.
+/// The outcome of one piece, without the piece's bytes.
 pub struct Judged {
     source: String,
     outcome: Result<Vec<Counted>, Refusal>,
 }
 
 impl<'a> Trial<'a> {
-    /// Nothing was looked at yet.
     pub fn new(subject: &'a Subject, requirement: &'a Requirement, trust: &'a Trust, now: UnixTime) -> Self {
         Self {
             subject,
@@ -72,7 +73,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Judges a piece, in whatever order they come.
+    /// Judges one piece, in any order.
     pub fn judged(&self, evidence: &Evidence) -> Judged {
         let source = evidence.source().to_owned();
         if self.unworkable.is_some() || self.pieces >= EVIDENCE_MAX {
@@ -88,7 +89,7 @@ impl<'a> Trial<'a> {
         Judged { source, outcome }
     }
 
-    /// Lets what was judged count. The verdict tells in the order of these calls.
+    /// Adds a judged piece. The verdict lists the pieces in the order of these calls.
     pub fn take(&mut self, judged: Judged) {
         self.pieces += 1;
         if self.unworkable.is_some() {
@@ -100,7 +101,7 @@ impl<'a> Trial<'a> {
                 Ok(counted) => self.counted.extend(counted),
                 Err((class, cause)) => self.rejected.push(Rejected { source, class, cause }),
             },
-            // Said once.
+            // Reported once.
             pieces if pieces == EVIDENCE_MAX + 1 => {
                 let cause = format!("there is more evidence than the {EVIDENCE_MAX} pieces that are looked at");
                 self.rejected.push(Rejected { source, class: Class::Invalid, cause });
@@ -109,7 +110,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// The verdict on what was taken so far.
+    /// The verdict on the pieces taken so far.
     pub fn verdict(&self) -> Verdict {
         if let Some(cause) = &self.unworkable {
             let outcome = Outcome::Refused { class: Class::Misconfigured, cause: cause.clone() };
@@ -132,15 +133,15 @@ fn selected<'a>(roots: &Roots, trust: &'a Trust) -> Vec<&'a TrustRoot> {
     trust.roots().iter().filter(is_named).collect()
 }
 
-/// A signature that counts, and for what.
+/// A signature that counts, and the rules that it meets.
 struct Counted {
     signer: Signer,
-    /// Places in [`Requirement::attestations`] of the rules that it fulfils; none for a signature of the image.
+    /// Indices into [`Requirement::attestations`] of the rules that it meets; empty for a signature of the image.
     rules: Vec<usize>,
 }
 
 impl Trial<'_> {
-    /// Everybody who signed the image by `piece`; nobody, without a cause, when nobody asks for such a piece.
+    /// The signers of the image by `piece`; none, without a cause, if nothing demands such a piece.
     fn piece(&self, source: &str, piece: &Piece<'_>) -> Result<Vec<Counted>, Refusal> {
         let Some(asked) = self.asked_for(piece) else { return Ok(Vec::new()) };
         let accepted = self.accepted(piece)?;
@@ -166,7 +167,7 @@ impl Trial<'_> {
         Ok(accepted.into_iter().map(counted).collect())
     }
 
-    /// The rules that `piece` may fulfil, by their places; `None` when the requirement has no use for it.
+    /// The rules that `piece` may meet, by their indices; `None` if the requirement does not use it.
     fn asked_for(&self, piece: &Piece<'_>) -> Option<Vec<(usize, &AttestationRule)>> {
         let requirement = self.context.requirement;
         match piece.kind {
@@ -199,7 +200,7 @@ impl Trial<'_> {
     }
 }
 
-/// The ones of `rules`, all of its predicate type, that the statement in `piece` fulfils; at least one.
+/// The `rules`, all of its predicate type, that the statement in `piece` meets; at least one.
 fn fulfilled_by(piece: &Piece<'_>, rules: &[(usize, &AttestationRule)]) -> Result<Vec<usize>, Refusal> {
     let predicate =
         Statement::predicate(piece.envelope_payload().unwrap_or_default()).map_err(|cause| (Class::Invalid, cause))?;
@@ -214,7 +215,7 @@ fn fulfilled_by(piece: &Piece<'_>, rules: &[(usize, &AttestationRule)]) -> Resul
     if fulfilled.is_empty() { Err((Class::Invalid, failure)) } else { Ok(fulfilled) }
 }
 
-/// Why `predicate` does not have what `field` wants; `None` when it has.
+/// Why `predicate` breaks the rule `field`; `None` if it does not.
 fn broken(field: &FieldRule, predicate: &Value) -> Option<String> {
     let pointer = &field.pointer;
     let found = match predicate.pointer(pointer) {

@@ -1,7 +1,7 @@
-//! The watch: a complete view of a resource, whoever needs it.
+//! The watch: a complete view of a resource, for any part that needs one.
 //!
-//! Owns list, watch, relist, the store, the witness, and the Lease by which replicas elect a leader. The core (`machine`) is pure: bytes
-//! and answers in, events and the next action out; sockets and clocks are in `driver`.
+//! This crate owns list, watch, relist, the store, the witness, and the Lease by which replicas elect a leader. The
+//! core (`machine`) is pure: bytes and answers in, events and the next action out; sockets and clocks are in `driver`.
 
 mod backoff;
 pub mod config;

@@ -1,29 +1,28 @@
-//! A source: one resource of an API server, the part of it that is watched, and the form in which it is asked for.
+//! A source: one resource of an API server, the watched part of it, and the form of the requests.
 //!
-//! Pure. Its texts live as long as the process, because they are labels of metrics and names of probes: a source of a configuration is made
-//! once, when the watch is started.
+//! Pure. Its texts live as long as the process, because they are labels of metrics and names of probes. A configured
+//! source is made once, when the watch starts.
 
-/// The form in which objects are asked for.
+/// The form in which objects are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Whole objects.
     Whole,
-    /// `PartialObjectMetadata`: metadata alone crosses the wire. A server that does not know it sends whole objects, and those are read the same.
+    /// `PartialObjectMetadata`: only metadata crosses the wire. A server without support sends whole objects, and those
+    /// are read the same.
     Metadata,
 }
 
-/// One watched resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Source {
-    /// Its name in observations, on pages and in metrics: `configmaps`, `packages.longhaul.dev`.
+    /// Its name in observations, diagnostics and metrics: `configmaps`, `packages.longhaul.dev`.
     pub resource: &'static str,
-    /// The name of its watch among the probes, and of its page below `/debug/`.
+    /// Its name among the probes, and in paths below `/debug/`.
     pub probe: &'static str,
-    /// Where the objects of all namespaces are, without query.
+    /// The path of the objects of all namespaces, without query.
     pub path: &'static str,
-    /// The form in which they are asked for.
     pub form: Form,
-    /// Whether lists come as a watch (`sendInitialEvents=true`, KEP-3157) while the server knows that.
+    /// Whether lists come as a watch (`sendInitialEvents=true`, KEP-3157) as long as the server supports that.
     pub streamed: bool,
     labels: Option<&'static str>,
     fields: Option<&'static str>,
@@ -35,21 +34,22 @@ impl Source {
         Self { resource, probe, path, form, streamed: false, labels: None, fields: None }
     }
 
-    /// Only those that the label selector selects, as the API server sees it: what leaves it is deleted.
+    /// Restricts the source to objects that the label selector matches; for the API server, an object that stops
+    /// matching is deleted.
     #[must_use]
     pub const fn labelled(mut self, selector: &'static str) -> Self {
         self.labels = Some(selector);
         self
     }
 
-    /// The same by a field selector, such as `metadata.name=config`.
+    /// Restricts the source by a field selector, such as `metadata.name=config`.
     #[must_use]
     pub const fn with_fields(mut self, selector: &'static str) -> Self {
         self.fields = Some(selector);
         self
     }
 
-    /// Lists come as a watch.
+    /// Requests lists as a watch.
     #[must_use]
     pub const fn streamed(mut self) -> Self {
         self.streamed = true;

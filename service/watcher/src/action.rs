@@ -1,4 +1,5 @@
-//! Actions of one resource: each accepted event of its watch is shown to all of them, in the order of the configuration.
+//! The actions of one resource: each accepted event of its watch is passed to all of them, in the order of the
+//! configuration.
 
 use std::sync::Arc;
 
@@ -13,30 +14,23 @@ use crate::metrics::Metrics;
 use crate::tell::{self, Entrance};
 use crate::work::{Task, Work};
 
-/// Where due events go.
+/// The destination of due events.
 #[derive(Clone)]
 pub enum Way {
-    /// To the log.
     Log,
-    /// To a receiver.
     Tell(Entrance),
-    /// To workers.
     Work(Arc<Work>),
 }
 
-/// An action.
 #[derive(Clone)]
 pub struct Action {
-    /// Its name.
     pub name: Arc<str>,
-    /// Which events are due; replaced while running.
+    /// The filter of due events; replaced while running.
     pub filter: Arc<RwLock<Filter>>,
-    /// Where they go.
     pub way: Way,
 }
 
 impl Action {
-    /// Shows it an event.
     fn show(&self, resource: &'static str, event: &Event<Meta>, metrics: &Metrics) -> Room {
         let filter = self.filter.read();
         if let Way::Work(work) = &self.way
@@ -48,7 +42,7 @@ impl Action {
                 return None;
             }
             if step(object, finalizer, filter.selects(object)) == Step::None {
-                // What waited is done, or not wanted any more.
+                // The waiting visit is done, or not wanted any more.
                 work.forget(&object.key);
                 return None;
             }
@@ -71,10 +65,10 @@ impl Action {
     }
 }
 
-/// Shows an event to every action of its resource; the room that they need.
+/// Passes an event to every action of its resource; returns the room that they need.
 pub fn show(actions: &[Action], resource: &'static str, event: &Event<Meta>, metrics: &Metrics) -> Room {
     let rooms: Vec<_> = actions.iter().filter_map(|action| action.show(resource, event, metrics)).collect();
-    // One after the other: all of them have to be there before the next event.
+    // One after the other: all of them must be free before the next event.
     (!rooms.is_empty()).then(|| {
         async move {
             for room in rooms {

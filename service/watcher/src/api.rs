@@ -1,4 +1,4 @@
-//! The few requests about single objects: the whole of one, and its finalizers.
+//! The requests about single objects: reading one, and writing its finalizers.
 
 use std::sync::Arc;
 
@@ -10,31 +10,28 @@ use service_watch::{Key, Object};
 
 use crate::meta::Meta;
 
-/// The objects of a resource.
 pub struct Api {
     client: Arc<Client>,
-    /// Where the objects of all namespaces are.
+    /// The path of the objects of all namespaces.
     path: String,
 }
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Written {
-    /// It is done.
     Yes,
-    /// Somebody wrote in between; the watch brings what.
+    /// Another writer came in between; the watch delivers its change.
     Conflict,
-    /// There is no such object any more.
+    /// The object does not exist any more.
     Gone,
 }
 
 impl Api {
-    /// The objects at `path`.
     pub fn new(client: Arc<Client>, path: &str) -> Self {
         Self { client, path: path.to_owned() }
     }
 
-    /// The object as it is now; nothing when there is none.
+    /// The present object; `None` if there is none.
     pub async fn read(&self, key: &Key) -> Result<Option<Bytes>, Error> {
         match self.client.read(&self.one(key)).await {
             Ok(body) => Ok(Some(body)),
@@ -43,7 +40,7 @@ impl Api {
         }
     }
 
-    /// Replaces the list of finalizers. It names the version that it is based on, so that nobody else's finalizer is lost.
+    /// Replaces the list of finalizers. It names the version that it is based on, so that no foreign finalizer is lost.
     pub async fn finalizers(&self, object: &Object<Meta>, finalizers: &[Box<str>]) -> Result<Written, Error> {
         let meta = json!({"uid": &*object.uid, "resourceVersion": &*object.version, "finalizers": finalizers});
         match self.client.write(Write::Merge, &self.one(&object.key), &json!({"metadata": meta})).await {

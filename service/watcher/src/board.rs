@@ -1,7 +1,7 @@
-//! The receivers and hooks as the health endpoints show them: who takes nothing, since when, and why.
+//! The state of receivers and hooks for the health endpoints: those that accept nothing, since when, and why.
 //!
-//! Neither liveness nor readiness depends on them: another process of ours would find them the same. That the watches themselves move on is
-//! said by their own probes.
+//! Neither liveness nor readiness depends on them: another process of ours would find them in the same state. The
+//! watches' own probes report whether the watches move on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use service_core::edge::Probe;
 
-/// Trouble that lasts so long is noted for people; a receiver that restarts is back sooner.
+/// Trouble for this long gets a note for people; a restarting receiver is back sooner.
 const NOTED_AFTER: Duration = Duration::from_secs(10);
 
-/// What is known of an action's way out.
+/// The known state of an action's destination.
 #[derive(Debug, Clone, Default)]
 struct Way {
     taken: u64,
     failed: u64,
-    /// Since when nothing is taken, and why.
+    /// Since when nothing is accepted, and why.
     trouble: Option<(Instant, String)>,
 }
 
@@ -32,12 +32,11 @@ struct Line<'a> {
     why: Option<&'a str>,
 }
 
-/// All of them.
 #[derive(Default)]
 pub struct Board(Mutex<BTreeMap<Arc<str>, Way>>);
 
 impl Board {
-    /// Something was taken.
+    /// Records an accepted call.
     pub fn taken(&self, action: &Arc<str>) {
         let mut ways = self.0.lock();
         let way = ways.entry(Arc::clone(action)).or_default();
@@ -45,7 +44,7 @@ impl Board {
         way.trouble = None;
     }
 
-    /// Something was not; answers whether that is new.
+    /// Records a call that was not accepted; returns whether the trouble is new.
     pub fn failed(&self, action: &Arc<str>, why: String) -> bool {
         let mut ways = self.0.lock();
         let way = ways.entry(Arc::clone(action)).or_default();

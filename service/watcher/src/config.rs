@@ -1,4 +1,4 @@
-//! The section `watcher`: whose changes are told or worked on, by whom, and how.
+//! The section `watcher`: the watched resources, and the actions on their changes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,96 +17,87 @@ use crate::meta::Wanted;
 
 /// Each action has a place in metrics, a queue and tasks.
 const ACTIONS_MAX: usize = 64;
-/// A hook that takes longer is called again: as long as Pepr waits for its own.
+/// A slower hook is called again: Pepr waits as long for its own.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// A hook that fails is not called more often.
+/// Shortest wait before a failed hook is called again.
 const RETRY_LEAST: Duration = Duration::from_millis(100);
 /// The waits of the UDS operator between its five attempts, as in `reconcile`.
 const RETRIES: [Duration; 4] =
     [Duration::from_secs(3), Duration::from_secs(9), Duration::from_secs(27), Duration::from_secs(81)];
 /// Objects worked on at one time by an action, if their keys allow it.
 const WORKERS: u64 = 4;
-/// A compiled pattern; what is larger is no pattern of names.
+/// Most bytes of a compiled pattern; patterns of names need less.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 /// The finalizer of an action that names none.
 const FINALIZER: &str = "longhaul.dev/watcher";
 
-/// What is watched for others.
+/// The resources watched for actions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Watcher {
-    /// Whether lists come as a watch where the server knows that.
+    /// Whether lists come as a watch if the server supports that.
     pub streaming_lists: bool,
     /// In the order of the file.
     pub actions: Vec<Action>,
 }
 
-/// Something that is done about events.
+/// An action on events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Action {
-    /// As messages, metrics and calls name it.
+    /// Its name in messages, metrics and calls.
     pub id: String,
-    /// Whose objects.
     pub resource: Resource,
-    /// Which of them the API server sends; one for all actions of a resource.
+    /// The objects that the API server sends; the same for all actions of a resource.
     pub selectors: Selectors,
-    /// Which events are due; taken while running.
+    /// The filter of due events; applied while running.
     pub filter: Filter,
-    /// What is done.
     pub act: Act,
 }
 
 /// A resource of the API server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Resource {
-    /// `configmaps`, `packages.longhaul.dev`.
+    /// Such as `configmaps`, `packages.longhaul.dev`.
     pub name: String,
-    /// Where the objects of all namespaces are.
+    /// The path of the objects of all namespaces.
     pub path: String,
 }
 
-/// Selectors that the API server decides by.
+/// Selectors that the API server applies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selectors {
-    /// `labelSelector`.
     pub labels: Option<String>,
-    /// `fieldSelector`.
     pub fields: Option<String>,
 }
 
-/// What is done about an event.
+/// The treatment of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
-    /// It is told: to a receiver, else to whoever asked this process for observations, else to the log.
+    /// The event is sent: to a receiver, else to the witness of this process, else to the log.
     Watch(Option<Receiver>),
-    /// The latest object is brought to a hook.
+    /// The latest object is sent to a hook.
     Reconcile(Work),
-    /// The object waits with its end for a hook.
+    /// The object's deletion waits for a hook.
     Finalize(Work, String),
 }
 
-/// An address over HTTP.
+/// A receiver or hook over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Receiver {
-    /// `http` or `https`.
     pub url: String,
-    /// The authorities that it is trusted by, instead of the system's.
+    /// The authorities that it is verified with, instead of the system's.
     pub ca_file: Option<PathBuf>,
     /// A file with a token, sent as `Authorization: Bearer`; read for each call.
     pub token_file: Option<PathBuf>,
-    /// Longest time of one call.
     pub timeout: Duration,
 }
 
-/// Calls of a hook.
+/// The calls of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
-    /// The hook.
     pub hook: Receiver,
-    /// Objects of one key are brought one after the other.
+    /// Objects with the same key are sent one after the other.
     pub queue: QueueKey,
-    /// Calls at one time.
     pub workers: usize,
-    /// Waits between attempts.
     pub retries: Vec<Duration>,
 }
 
@@ -215,7 +206,7 @@ impl Section for Watcher {
         Ok(Some(Self { streaming_lists: raw.streaming_lists.unwrap_or(true), actions }))
     }
 
-    /// Takes filters, where nothing else of the actions has changed.
+    /// Applies new filters, if nothing else of the actions has changed.
     fn take(&mut self, fresh: &Self) -> Vec<&'static str> {
         if !self.differs_by_filters_only(fresh) {
             return Vec::new();
@@ -226,7 +217,7 @@ impl Section for Watcher {
 }
 
 impl Watcher {
-    /// What is kept of the objects of a resource under these selectors.
+    /// The parts of objects that this resource's actions need under these selectors.
     pub fn wanted(&self, resource: &Resource, selectors: &Selectors) -> Wanted {
         let mut wanted = Wanted::default();
         let is_on = |action: &&Action| action.resource == *resource && action.selectors == *selectors;
@@ -241,7 +232,7 @@ impl Watcher {
         wanted
     }
 
-    /// Whether `fresh` has other filters, and nothing else is another. Its filters look at nothing that is not kept already.
+    /// Whether `fresh` differs only in its filters, and these need no part of objects that is not kept already.
     pub fn differs_by_filters_only(&self, fresh: &Self) -> bool {
         let same = |(one, other): (&Action, &Action)| Action { filter: other.filter.clone(), ..one.clone() } == *other;
         self != fresh
@@ -341,7 +332,7 @@ fn receiver(check: &Checker<'_>, of: &dyn Fn(&str) -> String, raw: &RawAction, u
     })
 }
 
-/// Whether a token that is sent there stays one.
+/// Whether a token sent to this URL stays secret.
 fn is_private(url: &str) -> bool {
     url.parse::<Uri>().is_ok_and(|uri| keeps_secrets(uri.scheme_str() == Some("https"), uri.host().unwrap_or_default()))
 }
@@ -370,7 +361,7 @@ fn filter(check: &Checker<'_>, of: &dyn Fn(&str) -> String, raw: &RawAction) -> 
     })
 }
 
-/// `plural/version` of the core group, `plural.group/version` of others.
+/// Parses `plural/version` of the core group, or `plural.group/version` of others.
 fn resource(text: &str) -> Option<Resource> {
     let (name, version) = text.split_once('/')?;
     let part = |text: &str| {

@@ -1,8 +1,8 @@
-//! Filters: which events are due to an action. Pure.
+//! The filters, which decide whether an event is due to an action. Pure.
 //!
-//! An event is looked at by the object that it carries: the state after the change, or the last known one of what is gone. An object that
-//! leaves a filter by a change is not told of any more; what should count as deleted when it leaves is said by `labelSelector`, with which
-//! the API server decides.
+//! A filter checks the object in the event: the state after the change, or the last known state of a deleted one. If a
+//! change makes an object leave a filter, its later events are not due. Use `labelSelector`, which the API server
+//! applies, if leaving should count as a deletion.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,11 @@ use crate::meta::{Meta, Wanted};
 pub struct On {
     /// New objects, also those that exist when the process starts.
     pub created: bool,
-    /// Changed ones.
     pub updated: bool,
-    /// Those that are gone.
     pub deleted: bool,
 }
 
-/// A regular expression; two are equal when they are written the same.
+/// A regular expression; two are equal if their texts are.
 #[derive(Debug, Clone)]
 pub struct Pattern(pub Regex);
 
@@ -32,29 +30,26 @@ impl PartialEq for Pattern {
     }
 }
 
-/// A filter; what it does not name, it does not look at.
+/// A filter; parts that it does not name match everything.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Filter {
-    /// Kinds of changes.
     pub on: On,
-    /// Namespaces; none is all.
+    /// Namespaces; empty means all.
     pub namespaces: Vec<String>,
-    /// Found anywhere in the namespace, where it has no anchors.
+    /// Matches any part of the namespace, unless it has anchors.
     pub namespace_regex: Option<Pattern>,
-    /// The name.
     pub name: Option<String>,
-    /// Found anywhere in the name, where it has no anchors.
+    /// Matches any part of the name, unless it has anchors.
     pub name_regex: Option<Pattern>,
-    /// Labels that it must have; an empty value is any.
+    /// Required labels; an empty value matches any.
     pub labels: BTreeMap<String, String>,
-    /// The same for annotations.
+    /// Required annotations; an empty value matches any.
     pub annotations: BTreeMap<String, String>,
-    /// Only objects that are being deleted and still there, because of finalizers.
+    /// Only objects under deletion that finalizers still hold.
     pub deleting: bool,
 }
 
 impl Filter {
-    /// Whether an event is due.
     pub fn passes(&self, change: Change, object: &Object<Meta>) -> bool {
         let on = match change {
             Change::Added => self.on.created,
@@ -64,19 +59,19 @@ impl Filter {
         on && self.selects(object)
     }
 
-    /// Adds what it looks at to what is kept.
+    /// Adds the parts that it checks to the kept ones.
     pub fn add_to(&self, wanted: &mut Wanted) {
         wanted.labels.extend(self.labels.keys().map(|key| key.as_str().into()));
         wanted.annotations.extend(self.annotations.keys().map(|key| key.as_str().into()));
     }
 
-    /// Whether everything that it looks at is kept.
+    /// Whether all parts that it checks are kept.
     pub fn is_covered(&self, wanted: &Wanted) -> bool {
         self.labels.keys().all(|key| wanted.labels.contains(key.as_str()))
             && self.annotations.keys().all(|key| wanted.annotations.contains(key.as_str()))
     }
 
-    /// Whether an object is meant, whatever happens to it.
+    /// Whether an object matches, whatever the change.
     pub fn selects(&self, object: &Object<Meta>) -> bool {
         let (namespace, name) = (&*object.key.namespace, &*object.key.name);
         let fits = |pattern: &Option<Pattern>, text: &str| pattern.as_ref().is_none_or(|one| one.0.is_match(text));

@@ -1,6 +1,7 @@
-//! The visit of `finalize`: an object gets our finalizer, and loses it when the hook has agreed to its end.
+//! The visit of `finalize`: an object gets our finalizer, and loses it when the hook has agreed to its deletion.
 //!
-//! Whatever the hook says but 2xx keeps the object: it is asked again, at ever longer intervals, as long as the object is there.
+//! Any answer of the hook except 2xx keeps the object: the hook is called again, at ever longer intervals, as long as
+//! the object exists.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,29 +14,27 @@ use crate::meta::Meta;
 use crate::reconcile::bring;
 use crate::visit::{Pending, Tools, Visited};
 
-/// A step on an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// It needs our finalizer.
+    /// Add our finalizer.
     Add,
-    /// It goes, and waits for us.
+    /// The object is under deletion, and waits for our finalizer's removal.
     Remove,
-    /// Nothing.
     None,
 }
 
-/// What an object needs. Whether it is still meant decides about a new finalizer only: one that it has must come off.
+/// The next step on an object. The filter decides only about a new finalizer: an existing one must be removed in any
+/// case.
 pub fn step(object: &Object<Meta>, finalizer: &str, is_meant: bool) -> Step {
     let has = object.body.finalizers.iter().any(|known| &**known == finalizer);
     match (object.body.deleting, has) {
-        // The API server takes no new finalizers of what is being deleted.
+        // The API server accepts no new finalizer on an object under deletion.
         (false, false) if is_meant => Step::Add,
         (true, true) => Step::Remove,
         _ => Step::None,
     }
 }
 
-/// Takes the step.
 pub async fn visit(tools: &Tools, finalizer: &str, pending: &mut Pending) -> Visited {
     let mut object = pending.object.clone();
     if object.body.crowded {
@@ -46,7 +45,7 @@ pub async fn visit(tools: &Tools, finalizer: &str, pending: &mut Pending) -> Vis
         }
     }
     let mut finalizers = object.body.finalizers.to_vec();
-    // It is queued only when it was meant.
+    // It is queued only if the filter matched.
     match step(&object, finalizer, true) {
         Step::None => return Visited::Done("skipped"),
         Step::Add => finalizers.push(finalizer.into()),
@@ -70,13 +69,14 @@ pub async fn visit(tools: &Tools, finalizer: &str, pending: &mut Pending) -> Vis
         Ok(Written::Yes) if pending.approved => Visited::Done("taken"),
         Ok(Written::Yes) => Visited::Done("kept"),
         Ok(Written::Gone) => Visited::Done("gone"),
-        // The watch brings what somebody else wrote, and with it the next visit; should it be here already, that waits.
+        // The watch delivers the other write, and with it the next visit; if it was delivered already, that visit
+        // waits.
         Ok(Written::Conflict) => Visited::Later("somebody else wrote at the same moment".into(), None),
         Err(error) => Visited::Later(error.to_string(), error.retry_after()),
     }
 }
 
-/// The object with all its finalizers, of which the watch keeps only few; nothing when it is gone.
+/// The object with all its finalizers, of which the watch keeps only few; `None` if it is gone.
 async fn read(tools: &Tools, known: &Object<Meta>) -> Result<Option<Arc<Object<Meta>>>, (String, Option<Duration>)> {
     let body = tools.api.read(&known.key).await.map_err(|error| (error.to_string(), error.retry_after()))?;
     let Some(body) = body else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! One call over HTTP: what is sent, with what, and what the answer means. When it is tried again is the caller's knowledge.
+//! One call over HTTP: its content, its credentials, and the meaning of the answer. The caller decides about retries.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use tokio::time::Instant;
 
 use crate::config::Receiver;
 
-/// Answers are not looked at; whoever says more is cut off.
+/// Most bytes of an answer; answers are not read, and longer ones are cut.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// Longest wait that an answer may ask for.
+/// Longest wait that an answer may request.
 const ASKED_MAX: Duration = Duration::from_mins(5);
 
-/// The way to a receiver or hook.
+/// The connection to a receiver or hook.
 pub struct Hook {
     client: Client,
     path: String,
@@ -25,17 +25,17 @@ pub struct Hook {
     timeout: Duration,
 }
 
-/// A call that was not taken.
+/// A call that was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// Another call may be: not before so long, if the answer asks for that.
+    /// A later call may succeed: not before this time, if the answer requests one.
     Later(String, Option<Duration>),
-    /// No other call with this content will be.
+    /// No other call with this content can succeed.
     Never(String),
 }
 
 impl Hook {
-    /// Reads the authorities; connects to nobody. `open_max` is how many calls there are at one time.
+    /// Reads the authorities; makes no connection. `open_max` is the number of calls at one time.
     pub fn new(settings: &Receiver, open_max: usize) -> anyhow::Result<Self> {
         let uri: Uri = settings.url.parse().with_context(|| format!("{} is no address", settings.url))?;
         let limits = Limits { open_max, idle_max: open_max };
@@ -43,11 +43,11 @@ impl Hook {
         Ok(Self { client, path, token_file: settings.token_file.clone(), timeout: settings.timeout })
     }
 
-    /// Posts `body`; an answer of 2xx has taken it.
+    /// Posts `body`; an answer of 2xx means that it was accepted.
     pub async fn post(&self, media_type: &'static str, body: Bytes) -> Result<(), Failure> {
         let mut request = Request::post(&self.path).header(CONTENT_TYPE, media_type);
         if let Some(path) = &self.token_file {
-            // Read for each call: tokens of service accounts are replaced while we run.
+            // Read for each call: tokens of service accounts are replaced while the process runs.
             let token = std::fs::read_to_string(path).map_err(|error| error.to_string());
             let value = token.and_then(|token| {
                 HeaderValue::from_str(&format!("Bearer {}", token.trim())).map_err(|error| error.to_string())
@@ -66,7 +66,8 @@ impl Hook {
         let why = format!("it answered {status}");
         let asked = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         let asked = asked.map(|seconds| Duration::from_secs(seconds).min(ASKED_MAX));
-        // What is wrong with this content will be wrong again; whoever does not let us in, or is not there, may do so later.
+        // These statuses reject the content, so a repetition fails again; all others, such as refused access, may pass
+        // later.
         let for_good = [
             StatusCode::BAD_REQUEST,
             StatusCode::PAYLOAD_TOO_LARGE,

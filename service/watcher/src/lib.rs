@@ -1,8 +1,10 @@
-//! The role `watcher`: whoever is told what happens to objects of any resource, and works on them, without a program of their own.
+//! The role `watcher`: tells other systems about changes of any resource, and lets their hooks work on objects, without
+//! a program of their own.
 //!
-//! Owns actions: which events are due to whom (filters), and what is done with them: told (`watch`), brought to a hook one object at a time
-//! (`reconcile`), or waited for by the object itself (`finalize`). The view of what exists belongs to `service-watch`; it holds metadata
-//! alone, and whole objects are read at the moment they are brought to a hook.
+//! This crate owns actions: filters decide which events are due, and each due event is sent (`watch`), brought to a
+//! hook one object at a time (`reconcile`), or makes the object's deletion wait (`finalize`). The view of existing
+//! objects belongs to `service-watch`; it holds only metadata, and whole objects are read at the moment they are sent
+//! to a hook.
 
 mod action;
 mod api;

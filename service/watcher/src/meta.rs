@@ -1,7 +1,8 @@
-//! The kept part of an object: what filters and finalizers look at, and no more than that. Pure.
+//! The kept part of an object: the metadata that filters and finalizers need, and no more. Pure.
 //!
-//! Whoever may write an object of a watched resource may put a megabyte into its metadata. So names that no filter has are not kept, values are
-//! kept as digests (filters only ask whether they are equal), and what a hook is brought of an object that is gone has a bound.
+//! A user with write access to a watched resource may put a megabyte into its metadata. So names that no filter has are
+//! not kept, and values are kept as digests, because filters only compare them. The metadata that a hook gets of a
+//! deleted object has a limit.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,44 +15,39 @@ use serde_json::{Map, Value, json};
 use service_watch::{Kind, Object, RawObject};
 use sha2::{Digest as _, Sha256};
 
-/// What `kubectl apply` leaves in each object: a copy of it, which nobody wants.
+/// `kubectl apply` leaves this copy of the object in it; no action needs it.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Bytes that are kept of labels, and of annotations, for a hook that is brought what is gone: more than nearly all objects have.
+/// Most bytes of labels, and of annotations, that are kept for a hook about deleted objects: more than nearly all
+/// objects have.
 const LAST_BYTES_MAX: usize = 2 << 10;
-/// Bytes of finalizers that are kept: some dozens. Of objects with more they are read again when they are changed.
+/// Most bytes of finalizers that are kept: some dozens. Of objects with more they are read again when they are changed.
 const FINALIZERS_BYTES_MAX: usize = 2 << 10;
 
-/// What is kept of the objects of a resource, by what its actions need.
+/// The parts of a resource's objects that its actions need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// Labels that filters name.
     pub labels: BTreeSet<Arc<str>>,
-    /// Annotations that filters name.
     pub annotations: BTreeSet<Arc<str>>,
-    /// Finalizers of ours.
     pub finalizers: BTreeSet<Box<str>>,
-    /// A hook is brought the last metadata of what is gone.
+    /// Whether a hook gets the last metadata of deleted objects.
     pub last: bool,
 }
 
-/// The metadata of an object beside its identity.
+/// The metadata of an object besides its identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meta {
-    /// Labels that filters name.
     pub labels: Named,
-    /// Annotations that filters name.
     pub annotations: Named,
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
-    /// `metadata.finalizers`, when an action works with them. Of a crowd there are only ours.
+    /// `metadata.finalizers`, if an action works with them. If there are too many, only ours.
     pub finalizers: Box<[Box<str>]>,
     /// There are too many finalizers to keep them.
     pub crowded: bool,
-    /// Labels and annotations as JSON, when a hook is brought them and as far as they are short.
+    /// Labels and annotations as JSON, if a hook gets them, and only short ones.
     last: Option<Box<str>>,
 }
 
-/// Values by their names, as digests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Named(Box<[(Arc<str>, ValueDigest)]>);
 
@@ -70,7 +66,7 @@ impl Named {
         Self(found.into())
     }
 
-    /// Whether each of these is there with its value; an empty value is any.
+    /// Whether it has each of these with its value; an empty value matches any.
     pub fn has(&self, wanted: &BTreeMap<String, String>) -> bool {
         wanted.iter().all(|(key, value)| {
             let known = self.0.iter().find(|(known, _)| **known == **key);
@@ -93,7 +89,7 @@ impl Kind for Meta {
 }
 
 impl Meta {
-    /// The part of an object that is wanted.
+    /// The part of an object that is kept.
     pub fn kept(raw: &RawObject<'_>, wanted: &Wanted) -> Self {
         let crowded = raw.finalizers_text().is_some_and(|text| text.len() > FINALIZERS_BYTES_MAX);
         let mut finalizers = Box::default();
@@ -113,20 +109,20 @@ impl Meta {
         }
     }
 
-    /// Bytes that it holds beside its own size.
+    /// Bytes that it holds besides its own size.
     pub fn bytes(&self) -> usize {
         let finalizers = self.finalizers.iter().map(|one| size_of::<Box<str>>() + one.len()).sum::<usize>();
         let named = (self.labels.0.len() + self.annotations.0.len()) * size_of::<(Arc<str>, ValueDigest)>();
         finalizers + named + self.last.as_ref().map_or(0, |text| text.len())
     }
 
-    /// The same with every finalizer, however many there are.
+    /// Like [`Self::kept`], with every finalizer, however many there are.
     pub fn with_finalizers(raw: &RawObject<'_>) -> Self {
         Self { finalizers: raw.finalizers(), ..Self::read(raw) }
     }
 }
 
-/// Labels and annotations as JSON, those of either that are short; nothing where there are none.
+/// Labels and annotations as JSON, only short ones; `None` if there are none.
 fn last(raw: &RawObject<'_>) -> Option<Box<str>> {
     let mut kept = Map::new();
     for (name, text) in [("labels", raw.labels_text()), ("annotations", raw.annotations_text())] {
@@ -144,9 +140,10 @@ fn last(raw: &RawObject<'_>) -> Option<Box<str>> {
     (!kept.is_empty()).then(|| Value::from(kept).to_string().into())
 }
 
-/// Shows every pair of a map of texts whose key is wanted. Values of others are not looked at; a map of another shape has none.
+/// Calls `show` with every pair of a map of texts whose key is wanted. Values of others are skipped; a map of another
+/// shape has none.
 fn each(text: &str, is_wanted: &mut dyn FnMut(&str) -> bool, show: &mut dyn FnMut(&str, &str)) {
-    // Nothing follows from where it ends: a map that is broken was shown as far as it goes.
+    // The result is ignored: a broken map was shown up to its fault.
     let _ = Pairs { is_wanted, show }.deserialize(&mut serde_json::Deserializer::from_str(text));
 }
 
@@ -186,7 +183,7 @@ impl<'de> Visitor<'de> for Pairs<'_> {
     }
 }
 
-/// An object of which only the metadata is known, as the API server would write it.
+/// An object with only its metadata, in the API server's form.
 pub fn partial(object: &Object<Meta>) -> Value {
     let last = object.body.last.as_ref().and_then(|text| serde_json::from_str::<Value>(text).ok()).unwrap_or_default();
     let map = |name: &str| last.get(name).cloned().unwrap_or_else(|| json!({}));
@@ -205,7 +202,7 @@ pub fn partial(object: &Object<Meta>) -> Value {
     })
 }
 
-/// An object out of its JSON, for tests, of whose actions one wants some of each.
+/// An object from its JSON, for tests, kept for actions of every kind.
 #[cfg(test)]
 pub fn object(text: &str) -> Object<Meta> {
     let names = |names: &[&str]| names.iter().map(|name| (*name).into()).collect();
@@ -236,7 +233,7 @@ mod tests {
         assert_eq!((&bare.body.labels, bare.body.deleting), (&Named::default(), false));
     }
 
-    /// However much anybody writes into the metadata of an object, little of it is kept.
+    /// However much an author writes into the metadata of an object, little of it is kept.
     #[test]
     fn what_nobody_asked_for_is_not_kept() {
         let big = "x".repeat(250 << 10);

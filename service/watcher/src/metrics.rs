@@ -1,4 +1,4 @@
-//! What the role counts. Labels are actions of the configuration and closed lists.
+//! The metrics of the watcher role. Labels are actions of the configuration and closed lists.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -6,20 +6,18 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// An action, and what became of something.
+/// An action, and an outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Outcome {
     action: String,
     outcome: &'static str,
 }
 
-/// An action.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Of {
     action: String,
 }
 
-/// The counts.
 #[derive(Debug, Default, Clone)]
 pub struct Metrics {
     events: Family<Outcome, Counter>,
@@ -28,7 +26,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Counters at zero, registered under the prefix `longhaul_watcher`.
+    /// Registers counters at zero, under the prefix `longhaul_watcher`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_watcher");
@@ -47,12 +45,13 @@ impl Metrics {
         self.events.get_or_create(&Outcome { action: action.to_owned(), outcome }).inc();
     }
 
-    /// Counts a call: `taken`, `refused` (never again), `failed` (again later), `gone` (the object), or what was `given-up`.
+    /// Counts a call: `taken`, `refused` (never again), `failed` (again later), `gone` (the object), or a `given-up`
+    /// object.
     pub fn call(&self, action: &str, outcome: &'static str) {
         self.calls.get_or_create(&Outcome { action: action.to_owned(), outcome }).inc();
     }
 
-    /// How much waits for an action.
+    /// How many events or objects wait for an action.
     pub fn waiting(&self, action: &str) -> Gauge {
         self.waiting.get_or_create(&Of { action: action.to_owned() }).clone()
     }

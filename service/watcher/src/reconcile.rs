@@ -1,4 +1,4 @@
-//! The visit of `reconcile`: the object as it is at this moment goes to the hook.
+//! The visit of `reconcile`: the present object is sent to the hook.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::meta::partial;
 use crate::tell;
 use crate::visit::{Pending, Tools, Visited};
 
-/// As a hook is called.
+/// The body of a call to the hook.
 #[derive(Serialize)]
 struct Call<'a> {
     action: &'a str,
@@ -19,7 +19,6 @@ struct Call<'a> {
     object: &'a RawValue,
 }
 
-/// Brings an object.
 pub async fn visit(tools: &Tools, pending: &Pending) -> Visited {
     if pending.change == Change::Deleted {
         return said(bring(tools, pending.change, partial(&pending.object).to_string()).await);
@@ -29,7 +28,7 @@ pub async fn visit(tools: &Tools, pending: &Pending) -> Visited {
             Ok(text) => said(bring(tools, pending.change, text).await),
             Err(error) => Visited::Later(format!("the API server's answer: {error}"), None),
         },
-        // The watch will say so.
+        // The watch reports the deletion.
         Ok(None) => Visited::Done("gone"),
         Err(error) => Visited::Later(error.to_string(), error.retry_after()),
     }

@@ -1,4 +1,4 @@
-//! The role: its section, its watches, the ends of its queues, and its end.
+//! The watcher role: its section, its watches, the ends of its queues, and its end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ use crate::tell::{self, Entrance};
 use crate::visit::Tools;
 use crate::work::{Task, Work};
 
-/// How long workers may finish what they hold, and receivers take what waits, at the end.
+/// At the end, time for workers to finish and for receivers to take waiting events.
 const FINISH_MAX: Duration = Duration::from_secs(3);
-/// As long as the witness of other roles is waited for.
+/// As long as other roles wait for the witness.
 const WITNESS_TIMEOUT: Duration = Duration::from_secs(5);
 
 const ABOUT: About = About {
@@ -44,7 +44,7 @@ const ABOUT: About = About {
     always: false,
 };
 
-/// Others are told of objects, or work on them through hooks.
+/// The role that tells other systems about objects, or lets their hooks work on them.
 #[derive(Debug)]
 pub struct Watching;
 
@@ -58,7 +58,7 @@ impl Role for Watching {
     }
 }
 
-/// What is built while the role starts.
+/// The parts built while the role starts.
 struct Build<'a> {
     client: Arc<Client>,
     board: Arc<Board>,
@@ -124,7 +124,7 @@ fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
 }
 
 impl Build<'_> {
-    /// Where the due events of an action go.
+    /// The destination of an action's due events.
     fn way(&mut self, settings: &config::Action, source: &Source) -> anyhow::Result<Way> {
         let (work, task) = match &settings.act {
             Act::Watch(receiver) => return self.tell(settings, receiver.as_ref()),
@@ -161,7 +161,8 @@ impl Build<'_> {
     }
 }
 
-/// The source of a resource. Its names live as long as the process; there are as many as the configuration has resources, made once.
+/// The source of a resource. Its names live as long as the process; there are as many as the configuration has
+/// resources, made once.
 fn source(resource: &Resource, selectors: &Selectors, streamed: bool) -> Source {
     let keep = |text: &str| -> &'static str { Box::leak(Box::<str>::from(text)) };
     let probe = keep(&format!("watcher/{}", resource.name));
@@ -175,7 +176,7 @@ fn source(resource: &Resource, selectors: &Selectors, streamed: bool) -> Source 
     if streamed { source.streamed() } else { source }
 }
 
-/// Takes filters, for the events that follow.
+/// Applies filters to the events that follow.
 fn reload(mut running: Watcher, filters: Vec<Arc<RwLock<Filter>>>) -> Reload {
     Box::new(move |fresh| {
         let Some(fresh) = fresh.find::<Watcher>() else { return Ok(Vec::new()) };
@@ -189,7 +190,6 @@ fn reload(mut running: Watcher, filters: Vec<Arc<RwLock<Filter>>>) -> Reload {
     })
 }
 
-/// The tasks.
 struct Stage {
     informers: Vec<Informer<Meta>>,
     deliveries: JoinSet<()>,
@@ -212,17 +212,17 @@ impl Running for Stage {
         .boxed()
     }
 
-    /// Calls of hooks under way end first; what waits is told.
+    /// Calls of hooks under way end first; waiting events are sent.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         async move {
-            // With the watches go the entrances of the queues, so that those end when they are empty.
+            // The watches hold the queues' senders, so the queues end when they are empty.
             join_all(self.informers.iter_mut().map(Informer::stop)).await;
             self.work.iter().for_each(|work| work.close());
             let finish = async {
                 while self.workers.join_next().await.is_some() {}
                 while self.deliveries.join_next().await.is_some() {}
             };
-            // What is not taken by then will be seen again by the next process, as new.
+            // The next process sees the remaining events again, as new.
             let _ = timeout(FINISH_MAX, finish).await;
         }
         .boxed()

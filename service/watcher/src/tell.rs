@@ -1,7 +1,8 @@
-//! Events told to a receiver: JSON lines in the order in which they happened, until they are taken.
+//! The sending of events to a receiver: JSON lines in the order of the events, until they are accepted.
 //!
-//! Owns the queue in front of a receiver. It is bounded, and nothing in it is dropped: while it is full the watch waits, and the API server
-//! keeps what comes. All actions with the same receiver share it, so that the order of an object's events is kept between them.
+//! This module owns the queue of a receiver. It is bounded, and nothing in it is dropped: while it is full the watch
+//! waits, and the API server keeps the following events. All actions with the same receiver share it, so that the order
+//! of an object's events is kept between them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,22 +21,22 @@ use crate::hook::{Failure, Hook};
 use crate::meta::Meta;
 use crate::metrics::Metrics;
 
-/// Lines that wait, and bytes of them: a relist of some thousand objects fits. Names may be long, so both are bounded.
+/// Most lines that wait; the next constant limits their bytes, because names may be long. A relist of some thousand
+/// objects fits.
 const QUEUE_LINES: usize = 4096;
 const QUEUE_BYTES: usize = 1 << 20;
-/// Bytes of a line beside its text.
+/// Bytes of a line besides its text.
 const LINE_BYTES: usize = 64;
-/// Lines in one call.
 const BATCH_LINES: usize = 500;
-/// How long a line may wait for company.
+/// How long a line waits for further lines of the same call.
 const BATCH_DELAY: Duration = Duration::from_millis(20);
-/// The waits between attempts, drawn up to bounds that double.
+/// The waits between attempts are drawn up to bounds that double.
 const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// How long the rest of the queue is told for after the end was ordered.
+/// How long the rest of the queue is sent after the order to end.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 
-/// One event as it is told; also an observation as the harness reads it.
+/// One event in its sent form; also an observation as the harness reads it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Line<'a> {
@@ -48,21 +49,21 @@ struct Line<'a> {
     change: &'static str,
 }
 
-/// A line, whose it is, and its part of the queue's memory.
+/// A line, its action, and its part of the queue's memory.
 struct Told {
     action: Arc<str>,
     line: String,
     _bytes: OwnedSemaphorePermit,
 }
 
-/// The entrance to the queue of a receiver.
+/// The sending side of a receiver's queue.
 #[derive(Clone)]
 pub struct Entrance {
     queue: mpsc::Sender<Told>,
     free: Arc<Semaphore>,
 }
 
-/// The end of the queue, which has to be run.
+/// The delivering side of the queue, which must be run.
 pub struct Delivery {
     /// The first action with this receiver, which stands for all of them.
     action: Arc<str>,
@@ -72,7 +73,7 @@ pub struct Delivery {
     metrics: Metrics,
 }
 
-/// As the kinds of changes are told.
+/// The names of the kinds of changes in lines.
 pub fn name(change: Change) -> &'static str {
     match change {
         Change::Added => "added",
@@ -81,7 +82,7 @@ pub fn name(change: Change) -> &'static str {
     }
 }
 
-/// Tells an event to the log.
+/// Writes an event to the log.
 pub fn log(action: &str, resource: &'static str, event: &Event<Meta>) {
     let (object, change) = (&event.object, name(event.change));
     tracing::info!(
@@ -90,7 +91,7 @@ pub fn log(action: &str, resource: &'static str, event: &Event<Meta>) {
     );
 }
 
-/// A queue before `hook`, called by the first action that has it.
+/// A queue in front of `hook`, named after the first action that uses it.
 pub fn queue(action: &str, hook: Hook, board: Arc<Board>, metrics: Metrics) -> (Entrance, Delivery) {
     let (entrance, queue) = mpsc::channel(QUEUE_LINES);
     let entrance = Entrance { queue: entrance, free: Arc::new(Semaphore::new(QUEUE_BYTES)) };
@@ -98,7 +99,7 @@ pub fn queue(action: &str, hook: Hook, board: Arc<Board>, metrics: Metrics) -> (
 }
 
 impl Entrance {
-    /// Queues an event; the room that is needed for it where there is none.
+    /// Queues an event; returns the room that is needed for it, if there is none.
     pub fn tell(&self, action: &Arc<str>, resource: &'static str, event: &Event<Meta>) -> Room {
         let object = &event.object;
         let line = Line {
@@ -111,19 +112,19 @@ impl Entrance {
             change: name(event.change),
         };
         let line = serde_json::to_string(&line).unwrap_or_default();
-        // A line that is larger than the queue waits until it is empty.
+        // A line larger than the queue waits until it is empty.
         let bytes = u32::try_from((line.len() + LINE_BYTES).min(QUEUE_BYTES)).unwrap_or(u32::MAX);
         let (action, entrance) = (Arc::clone(action), self.clone());
         let Ok(room) = Arc::clone(&self.free).try_acquire_many_owned(bytes) else {
             let room = async move {
-                // It is never closed.
+                // The semaphore is never closed.
                 let Ok(room) = Arc::clone(&entrance.free).acquire_many_owned(bytes).await else { return };
                 drop(entrance.queue.send(Told { action, line, _bytes: room }).await);
             };
             return Some(room.boxed());
         };
         match self.queue.try_send(Told { action, line, _bytes: room }) {
-            // The receiving end only goes away when the process ends.
+            // The receiving end ends only with the process.
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => None,
             Err(mpsc::error::TrySendError::Full(told)) => {
                 Some(async move { drop(entrance.queue.send(told).await) }.boxed())
@@ -133,7 +134,7 @@ impl Entrance {
 }
 
 impl Delivery {
-    /// Tells until every entrance is gone and the queue is empty, or nobody takes it.
+    /// Delivers until every sender is gone and the queue is empty, or until the receiver accepts no more at the end.
     pub async fn run(mut self) {
         let mut batch = Vec::with_capacity(BATCH_LINES);
         let mut flush = None;
@@ -162,7 +163,7 @@ impl Delivery {
         }
     }
 
-    /// Tells a batch until it is taken; whether to go on.
+    /// Sends a batch until it is accepted; returns whether to continue.
     async fn deliver(&self, batch: &[Told], flush: &mut Option<Instant>) -> bool {
         let body: String = batch.iter().flat_map(|told| [&*told.line, "\n"]).collect();
         let body = Bytes::from(body);
@@ -175,7 +176,7 @@ impl Delivery {
                     self.board.taken(action);
                     return true;
                 }
-                // It may be one line of them, or that there are so many.
+                // One of the lines may be the reason, or their number.
                 Err(Failure::Never(_)) if batch.len() > 1 => {
                     let (first, second) = batch.split_at(batch.len() / 2);
                     return Box::pin(self.deliver(first, flush)).await && Box::pin(self.deliver(second, flush)).await;
@@ -189,7 +190,7 @@ impl Delivery {
                 }
                 Err(Failure::Later(why, asked)) => {
                     self.metrics.call(action, "failed");
-                    // Said once for each outage.
+                    // Logged once for each outage.
                     if self.board.failed(action, why.clone()) {
                         tracing::warn!(name: names::WATCHER_AWAY, action = &**action, why, "a receiver does not take events; the watch waits for it");
                     }

@@ -1,4 +1,4 @@
-//! A visit: what it is about, what it needs, and how it ends. What is done is said by each kind of action.
+//! A visit: its object, its inputs, and its outcome. Each kind of action has its own steps.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,38 +9,31 @@ use crate::api::Api;
 use crate::hook::Hook;
 use crate::meta::Meta;
 
-/// An object that waits.
 #[derive(Debug, Clone)]
 pub struct Pending {
-    /// The change that made it wait; a first sight stays one until it was brought.
+    /// The change that caused the visit; a first sight stays one until it was sent.
     pub change: Change,
-    /// Its latest state.
     pub object: Arc<Object<Meta>>,
-    /// Its hook has said yes already, and only a write is left.
+    /// The hook has agreed already, and only a write is left.
     pub approved: bool,
-    /// Failed visits in a row.
     pub attempts: usize,
 }
 
-/// The end of a visit.
+/// The outcome of a visit.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Visited {
-    /// Nothing is left to do; how it is counted.
+    /// Nothing is left to do; the text is the metric's outcome.
     Done(&'static str),
-    /// It has to be visited again, not before so long if somebody asks for that.
+    /// The object must be visited again, not before this time if the server requested one.
     Later(String, Option<Duration>),
-    /// It is of no use to visit it again like this.
+    /// Another visit of the same state cannot succeed.
     Never(String),
 }
 
-/// Everything that a visit needs.
 pub struct Tools {
-    /// As the hook is told.
+    /// The action's name for the hook.
     pub action: Arc<str>,
-    /// The resource.
     pub resource: &'static str,
-    /// The hook.
     pub hook: Hook,
-    /// The objects.
     pub api: Api,
 }

@@ -1,7 +1,8 @@
-//! Work on objects for an action: what waits, in which order it is visited, and what follows from a failure.
+//! The work of an action on objects: the waiting objects, their order, and the reaction to a failure.
 //!
-//! Owns the queue of an action and what is known of each object in it. An object waits once, however often it changes meanwhile: what is done is
-//! done with its latest state. The number of waiting objects is bounded; beyond that the watch waits.
+//! This module owns the queue of an action and the state of each object in it. An object waits once, however often it
+//! changes meanwhile: the visit uses its latest state. The number of waiting objects is bounded; beyond that the watch
+//! waits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,23 +23,22 @@ use crate::metrics::Metrics;
 use crate::visit::{Pending, Tools, Visited};
 use crate::{finalize, reconcile};
 
-/// Objects that wait at one time, some 300 bytes each: as many as the largest watch that is measured, and half as many again. Objects that are
-/// gone are held by nothing else, and may be larger: all together hold no more than these would.
+/// Most waiting objects, some 300 bytes each: one and a half times the largest measured watch. Nothing else holds
+/// deleted objects, and they may be larger, so the bytes of all waiting objects are limited as well.
 const PENDING_MAX: usize = 75_000;
 const PENDING_BYTES_MAX: usize = 24 << 20;
 /// The wait of a finalizer whose action names none.
 const ENDLESS: Duration = Duration::from_mins(1);
 
-/// What an action does.
+/// The kinds of work.
 #[derive(Debug)]
 pub enum Task {
-    /// Brings the latest state to the hook.
+    /// Sends the latest state to the hook.
     Reconcile,
-    /// Keeps the object until the hook has agreed to its end.
+    /// Keeps the object until the hook has agreed to its deletion.
     Finalize(Box<str>),
 }
 
-/// The objects that wait.
 #[derive(Debug, Default)]
 struct Waiting {
     objects: BTreeMap<Key, Pending>,
@@ -46,7 +46,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Lets an object wait, in place of its state before; whether there is room for it.
+    /// Adds a waiting object, or replaces its former state; returns whether there is room for it.
     fn put(&mut self, pending: Pending) -> bool {
         let key = &pending.object.key;
         let before = self.objects.get(key).map(bytes);
@@ -67,20 +67,19 @@ impl Waiting {
     }
 }
 
-/// What an object holds that waits: its texts, its places in maps and queues, and itself.
+/// Bytes of a waiting object: its texts, its places in maps and queues, and itself.
 fn bytes(pending: &Pending) -> usize {
     let object = &pending.object;
     let texts = object.key.namespace.len() + object.key.name.len() + object.uid.len() + object.version.len();
     size_of::<Pending>() + size_of::<Object<Meta>>() + texts + object.body.bytes()
 }
 
-/// The work of one action.
 pub struct Work {
     tools: Tools,
     task: Task,
     retries: Vec<Duration>,
     queue: Queue,
-    /// Shared by all whose key is everything.
+    /// Shared by all objects if the queue key is `Global`.
     one_by_one: Option<Arc<Semaphore>>,
     pending: Mutex<Waiting>,
     freed: Notify,
@@ -90,7 +89,6 @@ pub struct Work {
 }
 
 impl Work {
-    /// Nothing waits yet.
     pub fn new(
         tools: Tools,
         task: Task,
@@ -103,7 +101,7 @@ impl Work {
         Self {
             task,
             retries: settings.retries.clone(),
-            // Its own gauge shows groups that are ready; what people ask for is how many objects wait.
+            // The queue's own gauge counts ready groups; this one counts waiting objects.
             queue: Queue::new(settings.queue, Gauge::default()),
             one_by_one: (settings.queue == QueueKey::Global).then(|| Arc::clone(one_by_one)),
             pending: Mutex::default(),
@@ -115,12 +113,10 @@ impl Work {
         }
     }
 
-    /// What it does.
     pub fn task(&self) -> &Task {
         &self.task
     }
 
-    /// An event is due.
     pub fn due(self: &Arc<Self>, event: &Event<Meta>) -> Room {
         if self.take(event) {
             return None;
@@ -138,7 +134,7 @@ impl Work {
         Some(room.boxed())
     }
 
-    /// The object is gone, or not meant any more.
+    /// Forgets an object that is gone or no longer matched.
     pub fn forget(&self, key: &Key) {
         let mut pending = self.pending.lock();
         if pending.remove(key).is_none() {
@@ -155,7 +151,7 @@ impl Work {
         let known = pending.objects.get(key);
         let is_same = |known: &&Pending| known.object.uid == event.object.uid;
         let known = known.filter(is_same);
-        // Whoever was not told of it yet sees it for the first time.
+        // A hook that did not get the creation yet sees the object for the first time.
         let first = event.change == Change::Modified && known.is_some_and(|known| known.change == Change::Added);
         let next = Pending {
             change: if first { Change::Added } else { event.change },
@@ -178,7 +174,7 @@ impl Work {
             let pending = self.pending.lock().objects.get(&turn.key).cloned();
             if let Some(pending) = pending {
                 let alone = match &self.one_by_one {
-                    // It is never closed.
+                    // The semaphore is never closed.
                     Some(all) => all.acquire().await.ok(),
                     None => None,
                 };
@@ -189,7 +185,7 @@ impl Work {
         }
     }
 
-    /// Ends it: workers finish what they hold.
+    /// Ends the work: workers finish their objects.
     pub fn close(&self) {
         self.queue.close();
     }
@@ -229,7 +225,7 @@ impl Work {
         }
     }
 
-    /// The wait after so many failures before; nothing when it is given up.
+    /// The wait after `before` failures; `None` if the object is given up.
     fn wait(&self, before: usize) -> Option<Duration> {
         let wait = self.retries.get(before).copied();
         match self.task {
@@ -239,7 +235,8 @@ impl Work {
         }
     }
 
-    /// Forgets the object, or makes an appointment. What came meanwhile is another visit, which waits already.
+    /// Forgets the object, or sets the time of its next visit. A change that came meanwhile causes its own visit, which
+    /// waits already.
     fn settle(&self, key: &Key, visited: &Pending, wait: Option<Duration>) {
         let mut pending = self.pending.lock();
         let Some(known) = pending.objects.get_mut(key) else { return };
@@ -278,7 +275,7 @@ mod tests {
         Pending { change: Change::Deleted, object: Arc::new(object(&text)), approved: false, attempts: 0 }
     }
 
-    /// As many small objects as ever wait, and fewer of large ones; each is forgotten with what it held.
+    /// As many small objects as ever wait, and fewer large ones; each is forgotten with all its bytes.
     #[test]
     fn what_waits_has_a_bound_in_bytes() {
         for (note, least, most) in [(0, PENDING_MAX / 2, PENDING_MAX), (2000, 5_000, 15_000)] {

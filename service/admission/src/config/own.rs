@@ -1,6 +1,6 @@
 //! The section `admission.ownCertificates`: the webhook's certificates, made and renewed by the replicas themselves.
 //!
-//! Owns its keys, defaults and how lifetimes have to fit each other, so that every step of a rotation has its time.
+//! This module owns the keys and defaults, and checks that the lifetimes leave time for every step of a rotation.
 
 use std::time::Duration;
 
@@ -9,45 +9,44 @@ use serde::Deserialize;
 use super::{Checker, Error};
 use service_core::config::quantity::Span;
 
-/// The Service of the manifests.
 const SERVICE: &str = "longhaul-webhook";
-/// Secret and Lease of the manifests.
+/// Secret and Lease in the manifests.
 const CERTIFICATES: &str = "longhaul-webhook-certificates";
-/// The webhook configuration of the manifests.
+/// The webhook configuration in the manifests.
 const WEBHOOK: &str = "longhaul-webhook";
-/// Renewed after 20 days; nobody has to remember it.
+/// Renewed after 20 days, without any action of a person.
 const AUTHORITY_LIFETIME: Duration = Duration::from_hours(30 * 24);
 /// Renewed after 112 hours, so that a weekend without an API server ends no certificate.
 const LEAF_LIFETIME: Duration = Duration::from_hours(7 * 24);
-/// API servers learn of a changed webhook configuration within seconds; several of them, under load, within this.
+/// A single API server learns of a changed webhook configuration within seconds; several of them, under load, within
+/// this.
 const SETTLE: Duration = Duration::from_mins(2);
-/// Two small requests of each replica; a certificate is in use by all of them so soon after it was made.
+/// Costs two small requests of each replica; all replicas use a new certificate within this time.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// Below this a certificate would end before anybody had read it.
+/// A shorter certificate would end before any replica had read it.
 const LEAF_LIFETIME_MIN: Duration = Duration::from_secs(3);
-/// An authority is replaced when a third of its life is left, and signs until then: a certificate must fit into that third.
+/// An authority is replaced when a third of its life is left, and signs until then: a certificate must fit into that
+/// third.
 const LEAVES_PER_AUTHORITY: u32 = 3;
 
-/// Certificates that the replicas make.
+/// Settings of the certificates that the replicas make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnCertificates {
     /// The Service that the API server calls; the certificate has its names.
     pub service: String,
-    /// Where Service, Secret and Lease are; without it the namespace of the pod.
+    /// The namespace of Service, Secret and Lease; if absent, the pod's.
     pub namespace: Option<String>,
-    /// The Secret that holds them.
+    /// The Secret that holds the certificates.
     pub secret: String,
-    /// The Lease that says which replica makes them.
+    /// The Lease that selects the replica that makes them.
     pub lease: String,
     /// `MutatingWebhookConfiguration`s whose `caBundle` is written.
     pub webhooks: Vec<String>,
-    /// How long an authority is valid.
     pub authority_lifetime: Duration,
-    /// How long a certificate is valid.
     pub leaf_lifetime: Duration,
-    /// How long everybody has to see one step of a rotation before the next is done.
+    /// Time for all API servers and replicas to see one step of a rotation before the next one.
     pub settle: Duration,
-    /// How often Secret and webhook configurations are looked at.
+    /// Interval at which Secret and webhook configurations are read.
     pub interval: Duration,
 }
 
@@ -107,7 +106,7 @@ impl Checker<'_> {
 }
 
 impl Default for OwnCertificates {
-    /// As with an empty section.
+    /// The settings of an empty section.
     fn default() -> Self {
         Self {
             service: SERVICE.into(),

@@ -1,7 +1,8 @@
 //! The bundles of the webhook configurations: read, and written by server-side apply.
 //!
-//! Owns the field `caBundle` of the entries that call our Service, under a field manager of its own, and no other field: whoever
-//! applies the configurations leaves it out and never takes it away. It makes no configuration.
+//! This module owns the field `caBundle` of the entries that call our Service, under its own field manager, and no
+//! other field. Appliers of the configurations leave the field out and so never remove it. This module creates no
+//! configuration.
 
 use std::time::Duration;
 
@@ -17,44 +18,33 @@ use super::held::pem;
 use super::step::Trusted;
 use service_core::kube::{self, Client, Webhooks};
 
-/// The name of the writer for the API server; it is the owner of the field.
+/// The writer's name at the API server; it owns the field.
 const FIELD_MANAGER: &str = "longhaul-service-certificates";
-/// A request that takes longer is asked again.
+/// A request that takes longer is repeated.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why it is not known or written.
+/// Why a bundle cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No answer, or not the one.
+    /// No answer, or an error.
     #[error("mutatingwebhookconfigurations/{name}: {source}{}", remedy(source))]
-    Request {
-        /// The configuration.
-        name: String,
-        /// The reason.
-        source: kube::Error,
-    },
-    /// An answer that is no configuration.
+    Request { name: String, source: kube::Error },
+    /// The answer is no configuration.
     #[error("mutatingwebhookconfigurations/{name}: {source}")]
-    Answer {
-        /// The configuration.
-        name: String,
-        /// The reason.
-        source: serde_json::Error,
-    },
+    Answer { name: String, source: serde_json::Error },
 }
 
-/// The outcome of a look at the configurations.
+/// The result of reading the configurations.
 #[derive(Debug, Default)]
 pub struct Look {
-    /// The trusted authorities.
     pub trusted: Trusted,
-    /// The configurations with the names of their entries that are ours.
+    /// The configurations with the names of our entries.
     entries: Vec<(String, Vec<String>)>,
-    /// Notes for a person: configurations that are missing, or call somebody else.
+    /// Notes for a person: configurations that are missing, or that call another server.
     pub notes: Vec<String>,
 }
 
-/// Says what to do where rights are missing.
+/// Advice for missing rights.
 fn remedy(error: &kube::Error) -> &'static str {
     match error.status() {
         Some(StatusCode::FORBIDDEN) => {
@@ -64,7 +54,6 @@ fn remedy(error: &kube::Error) -> &'static str {
     }
 }
 
-/// Reads all configurations.
 pub async fn look(place: &Place, client: &Client) -> Result<Look, Error> {
     let mut look = Look::default();
     let (namespace, service) = (&place.namespace, &place.settings.service);
@@ -83,14 +72,14 @@ pub async fn look(place: &Place, client: &Client) -> Result<Look, Error> {
         if ours.is_empty() {
             look.notes.push(format!("mutatingwebhookconfigurations/{name} calls no Service {namespace}/{service}"));
         }
-        // One that cannot be read trusts nobody, and is written over.
+        // An unreadable bundle trusts no authority, and is overwritten.
         look.trusted.entries.extend(ours.iter().map(|entry| entry.bundle().unwrap_or_default()));
         look.entries.push((name.clone(), ours.iter().map(|entry| entry.name.clone()).collect()));
     }
     Ok(look)
 }
 
-/// Has every entry trust exactly `bundle`.
+/// Makes every entry trust exactly `bundle`.
 pub async fn publish(look: &Look, bundle: &[CertificateDer<'_>], client: &Client) -> Result<(), Error> {
     for (name, entries) in look.entries.iter().filter(|(_, entries)| !entries.is_empty()) {
         let path = format!("{}?fieldManager={FIELD_MANAGER}&force=true", Webhooks::path(name));
@@ -101,7 +90,7 @@ pub async fn publish(look: &Look, bundle: &[CertificateDer<'_>], client: &Client
     Ok(())
 }
 
-/// The applied object: of each entry its name, which is the key of the list, and the one field.
+/// The applied object: for each entry its name, which is the key of the list, and the one field.
 fn object(name: &str, entries: &[String], bundle: &[CertificateDer<'_>]) -> Value {
     let bundle = base64::engine::general_purpose::STANDARD.encode(pem(bundle));
     let entry = |entry: &String| json!({"name": entry, "clientConfig": {"caBundle": bundle}});

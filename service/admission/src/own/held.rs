@@ -1,6 +1,6 @@
-//! Content of the Secret: its keys, read and written.
+//! The content of the Secret: its keys, read and written.
 //!
-//! Pure. What cannot be used reads as absent: a new one is made in its place. Private keys are wiped when they are dropped.
+//! Pure. An unusable value counts as absent, and a new one replaces it. Private keys are wiped when dropped.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,8 @@ use zeroize::Zeroizing;
 
 use service_core::wire::{Facts, certificates_from_pem, facts, key_from_pem, pair, verifies};
 
-/// The keys of the Secret. `ca.crt` is for people and for others who want to call: what the webhook configurations trust.
+/// The keys of the Secret. `ca.crt` is for people and other callers: the authorities that the webhook configurations
+/// trust.
 const KEYS: [&str; 9] = [
     "authority.crt",
     "authority.key",
@@ -25,56 +26,51 @@ const KEYS: [&str; 9] = [
     "ca.crt",
     "state.json",
 ];
-/// How the names of authorities begin that are made here.
+/// Prefix of the names of authorities made here.
 pub const AUTHORITY: &str = "longhaul-webhook authority ";
-/// Authorities of earlier times that are kept trusted; more are a mistake.
+/// Most former authorities that stay trusted; more are an error.
 const PREVIOUS_MAX: usize = 8;
 
-/// A certificate chain with its key, both PEM, and what the first certificate says.
+/// A certificate chain with its key, both PEM, and the facts of the first certificate.
 #[derive(Debug, Clone)]
 pub struct Pair {
     /// The certificate, or the chain with the leaf first.
     pub certificate: String,
-    /// Its key.
     pub key: Zeroizing<String>,
-    /// The chain.
     pub chain: Vec<CertificateDer<'static>>,
-    /// Facts of the first certificate.
     pub facts: Facts,
 }
 
-/// All of it.
 #[derive(Debug, Clone, Default)]
 pub struct Held {
-    /// `metadata.resourceVersion` of the Secret that this was read from.
+    /// `metadata.resourceVersion` of the Secret at reading.
     pub version: Option<String>,
-    /// The authority that signs.
+    /// The authority that signs now.
     pub authority: Option<Pair>,
-    /// The authority that is going to sign.
+    /// The authority that signs next.
     pub next: Option<Pair>,
     /// Authorities that have signed and are still trusted; the newest last.
     pub previous: Vec<Previous>,
     /// The certificate that is shown to callers.
     pub leaf: Option<Pair>,
-    /// Since when every webhook configuration trusts `next`, seconds since 1970.
+    /// Since when every webhook configuration trusts `next`, in seconds since 1970.
     pub confirmed: Option<u64>,
 }
 
-/// An authority that signs nothing any more.
+/// An authority that no longer signs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Previous {
-    /// Itself.
     pub certificate: CertificateDer<'static>,
-    /// Until when it has to be trusted, seconds since 1970: what it signed ends then, or it does itself.
+    /// End of its trust, in seconds since 1970: the end of the last certificate that it signed, or its own.
     pub until: u64,
 }
 
-/// When things were done, as it stands in the Secret.
+/// Times stored in the Secret.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Times {
     confirmed: Option<u64>,
-    /// Of each certificate of `previous.crt`.
+    /// End of trust of each certificate in `previous.crt`.
     previous_until: Vec<u64>,
 }
 
@@ -92,7 +88,7 @@ struct Meta {
 }
 
 impl Pair {
-    /// A pair that belongs together; `None` for anything else.
+    /// A pair that belongs together; otherwise `None`.
     pub fn read(certificate: String, key: Zeroizing<String>) -> Option<Self> {
         let chain = certificates_from_pem(certificate.as_bytes()).ok()?;
         pair(chain.clone(), key_from_pem(key.as_bytes()).ok()?).ok()?;
@@ -100,14 +96,13 @@ impl Pair {
         Some(Self { certificate, key, chain, facts })
     }
 
-    /// When it ends.
     pub fn ends(&self) -> SystemTime {
         self.facts.not_after
     }
 }
 
 impl Previous {
-    /// One that has to be trusted until then, or until it ends.
+    /// An authority trusted until `until`, or until its own end.
     pub fn new(certificate: CertificateDer<'static>, until: u64) -> Self {
         // Its last second counts (RFC 5280, section 4.1.2.5).
         let over = facts(&certificate).map_or(0, |facts| seconds(facts.not_after).saturating_add(1));
@@ -116,7 +111,6 @@ impl Previous {
 }
 
 impl Held {
-    /// Reads a Secret.
     pub fn read(body: &[u8]) -> Result<Self, serde_json::Error> {
         let secret: Secret = serde_json::from_slice(body)?;
         let text = |key: &str| {
@@ -128,11 +122,11 @@ impl Held {
         let times: Times = text("state.json").and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
         let previous =
             text("previous.crt").and_then(|pem| certificates_from_pem(pem.as_bytes()).ok()).unwrap_or_default();
-        // What nobody says an end of ends by itself.
+        // A certificate without a stored end is trusted until its own end.
         let untils = times.previous_until.into_iter().chain(std::iter::repeat(u64::MAX));
         let mut previous: Vec<_> =
             previous.into_iter().zip(untils).map(|(one, until)| Previous::new(one, until)).collect();
-        // The newest are those that are still shown.
+        // The newest ones are still in use.
         previous.drain(..previous.len().saturating_sub(PREVIOUS_MAX));
         Ok(Self {
             version: Some(secret.metadata.resource_version),
@@ -144,12 +138,12 @@ impl Held {
         })
     }
 
-    /// The merge patch that makes the Secret hold exactly this, if it still is at the version that was read.
+    /// The merge patch that makes the Secret hold exactly this, if it is still at the version that was read.
     pub fn patch(&self) -> Value {
         json!({"metadata": {"resourceVersion": self.version}, "data": self.data()})
     }
 
-    /// The Secret, for where there is none.
+    /// The Secret as a new object.
     pub fn object(&self, name: &str) -> Value {
         let mut data = self.data();
         data.retain(|_, value| !value.is_null());
@@ -173,13 +167,13 @@ impl Held {
         }
         put("ca.crt".into(), &pem(&self.bundle()));
         let previous_until = self.previous.iter().map(|previous| previous.until).collect();
-        // Numbers alone always have a JSON form.
+        // Plain numbers always have a JSON form.
         put("state.json".into(), &json!(Times { confirmed: self.confirmed, previous_until }).to_string());
         data
     }
 
-    /// Whether one of the authorities has signed this certificate, whatever the time is: clocks may be wrong, and a certificate of somebody
-    /// else is never right.
+    /// Whether one of the authorities has signed this certificate, whatever the time: clocks may be wrong, but a
+    /// foreign certificate is never valid.
     pub fn vouches_for(&self, leaf: &Pair) -> bool {
         let name = leaf.facts.names.last();
         name.is_some_and(|name| verifies(&self.bundle(), &leaf.chain, name, leaf.ends()).is_ok())
@@ -198,8 +192,8 @@ impl Held {
     }
 }
 
-/// Whether an authority is one that this program made. Somebody else's pair may belong together and be no authority at all: what it
-/// signs is refused by callers and not by us.
+/// Whether this program made the authority. A foreign pair may belong together without being an authority: callers
+/// refuse its certificates although we would not.
 fn is_made_here(pair: &Pair) -> bool {
     pair.chain.len() == 1 && pair.facts.names.first().is_some_and(|name| name.starts_with(AUTHORITY))
 }
@@ -220,12 +214,11 @@ pub fn pem<'c>(certificates: impl IntoIterator<Item = &'c CertificateDer<'c>>) -
     text
 }
 
-/// Seconds since 1970.
 pub fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// The moment so many seconds after 1970; what no clock can show is as late as can be waited for.
+/// The moment at `seconds` after 1970; if no clock can show it, the latest time to wait for.
 pub fn moment(seconds: u64) -> SystemTime {
     let latest = Duration::from_secs(u64::from(u32::MAX) * 4);
     UNIX_EPOCH + Duration::from_secs(seconds).min(latest)

@@ -1,7 +1,7 @@
-//! Whoever holds the Lease makes what is missing and renews what ends, one step after the other.
+//! The keeper of the certificates: the holder of the Lease makes missing ones and renews those that end, step by step.
 //!
-//! Owns the writes and their pace. A write names the version of the Secret that it was decided from: of two that believe that they
-//! hold the Lease, one is refused and looks again.
+//! This module owns the writes and their pace. A write names the version of the Secret on which it is based: of two
+//! replicas that believe to hold the Lease, one is refused and reads again.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -22,19 +22,18 @@ use service_watch::{Backoff, Elector};
 
 /// A Secret has at most 1 MiB.
 pub(super) const SECRET_BYTES_MAX: usize = 2 << 20;
-/// A request that takes longer is asked again.
+/// A request that takes longer is repeated.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
-/// Waits after failures in a row.
+/// Shortest and longest wait after failures in a row.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
-/// Steps in one turn: a whole rotation has fewer, and more would be a circle.
+/// Most steps in one turn: a whole rotation has fewer, and more would be a loop.
 const STEPS_MAX: usize = 8;
-/// As client-go elects: a certificate is renewed long before it ends, so nobody is in a hurry.
+/// client-go's lease: a certificate is renewed long before it ends, so there is no hurry.
 const LEASE_MAX: Duration = Duration::from_secs(15);
-/// A certificate is renewed when a third of its life is left. In that time a holder that was killed has to be followed, and the one that
-/// follows too: the Lease lasts a third of it.
+/// A certificate is renewed when a third of its life is left. In that time a killed holder has to be replaced, and its
+/// successor too: so the Lease lasts a third of that time.
 const LEASES_PER_LEAF: u32 = 9;
 
-/// Why a turn failed.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("secrets/{name}: {source}{}", remedy(source))]
@@ -49,7 +48,7 @@ enum Error {
     Circle,
 }
 
-/// Says what to do where rights, or the Secret that the rights are for, are missing.
+/// Advice for missing rights, or for a missing Secret that the rights are for.
 fn remedy(error: &kube::Error) -> &'static str {
     match error.status() {
         Some(StatusCode::FORBIDDEN) => {
@@ -59,7 +58,7 @@ fn remedy(error: &kube::Error) -> &'static str {
     }
 }
 
-/// One replica's part in the keeping.
+/// One replica's part in the rotation.
 pub struct Keeper {
     place: Place,
     client: Arc<Client>,
@@ -75,7 +74,8 @@ impl Keeper {
         Self { place, client, state, metrics, elector }
     }
 
-    /// Keeps the certificates whenever the Lease is ours, until it is stopped; then gives it back, and waits for its end.
+    /// Keeps the certificates while this replica holds the Lease, until it is stopped; then gives the Lease back, and
+    /// waits to be ended.
     pub async fn run(mut self, stop: CancellationToken) {
         loop {
             tokio::select! {
@@ -98,12 +98,12 @@ impl Keeper {
                 break;
             }
         }
-        // The task is ended with the room, not by itself.
+        // The task ends with its set, not by itself.
         std::future::pending::<()>().await;
     }
 }
 
-/// The Lease, in whole seconds as it is stored; in the proportions of client-go.
+/// The Lease with whole seconds, as it is stored, in client-go's proportions.
 fn lease(place: &Place) -> Lease {
     let longest = (place.settings.leaf_lifetime / LEASES_PER_LEAF).min(LEASE_MAX).as_secs().max(1);
     let duration = Duration::from_secs(longest);
@@ -111,7 +111,6 @@ fn lease(place: &Place) -> Lease {
     Lease { enabled: None, name: place.settings.lease.clone(), namespace: None, duration, renew, retry }
 }
 
-/// The work of a term.
 struct Work<'k> {
     place: &'k Place,
     client: &'k Client,
@@ -134,7 +133,7 @@ impl Work<'_> {
                     if self.state.trouble(Some(text.clone())) {
                         tracing::warn!(name: service_core::logs::names::OWN_FAILED, error = text, "certificates are not kept for now");
                     }
-                    // Full jitter may say zero; a failure is never asked about again at once.
+                    // Full jitter may give zero; a failed request is never repeated at once.
                     backoff.next(rand::rng().random(), None).max(BACKOFF.0 / 2)
                 }
             };
@@ -142,7 +141,7 @@ impl Work<'_> {
         }
     }
 
-    /// Takes steps until there is nothing to do; answers for how long.
+    /// Takes steps until there is nothing to do; returns how long to wait.
     async fn turn(&self) -> Result<Duration, Error> {
         for _ in 0..STEPS_MAX {
             let held = self.read().await?;
@@ -173,7 +172,7 @@ impl Work<'_> {
         Err(Error::Circle)
     }
 
-    /// A step of which nobody else has to know before is done also when the configurations cannot be read.
+    /// Takes a step that no other party has to see first, even if the configurations cannot be read.
     async fn renew_all_the_same(&self, held: &Held) -> Result<(), Error> {
         let (now, nobody) = (SystemTime::now(), Trusted::default());
         if next(self.place, held, &nobody, now) == Step::Renew {
@@ -203,7 +202,7 @@ impl Work<'_> {
             self.client.write_before(Write::Create, &path, &held.object(name), deadline).await
         };
         match written {
-            // Somebody wrote at the same moment: what is next is decided from what is there now.
+            // Another replica wrote at the same moment: the next step is chosen from the present state.
             Err(error) if error.status() == Some(StatusCode::CONFLICT) => Ok(()),
             Err(source) => Err(Error::Secret { name: name.clone(), source }),
             Ok(_) => Ok(()),

@@ -1,6 +1,6 @@
-//! Authorities and certificates, made: P-256, so short a life that nobody revokes them.
+//! The making of authorities and certificates: P-256, with lives so short that no revocation is needed.
 //!
-//! Owns what stands in them. When one is made is decided in `step`.
+//! This module owns their content. `step` decides when one is made.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,26 +14,26 @@ use zeroize::Zeroizing;
 
 use super::held::{AUTHORITY, Pair};
 
-/// Certificates begin so much earlier, for clocks that are behind; their life is counted from now all the same.
+/// Certificates begin this much earlier, for clocks that are behind; their life still counts from now.
 const BACKDATED: Duration = Duration::from_mins(10);
 
-/// Why there is no certificate.
+/// Why no certificate was made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The library refuses.
+    /// The library refused.
     #[error("failed to make a certificate: {0}")]
     Make(#[from] rcgen::Error),
-    /// The authority has no name that a certificate could refer to.
+    /// The authority has no name for a certificate to refer to.
     #[error("the authority in the Secret has no common name")]
     Nameless,
-    /// The certificate that was made cannot be read.
+    /// The new certificate cannot be read.
     #[error("a certificate that was made cannot be used")]
     Unusable,
 }
 
 /// A new authority that is valid until `ends`.
 pub fn authority(now: SystemTime, ends: SystemTime) -> Result<Pair, Error> {
-    // Two authorities are trusted side by side: each has a name of its own, or callers would try the wrong one.
+    // Two authorities are trusted side by side: each needs its own name, or callers would try the wrong one.
     let name = format!("{AUTHORITY}{:016x}", rand::rng().random::<u64>());
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
     let params = authority_params(&name, now, ends);
@@ -44,7 +44,7 @@ pub fn authority(now: SystemTime, ends: SystemTime) -> Result<Pair, Error> {
 pub fn leaf(authority: &Pair, names: &[String], now: SystemTime, ends: SystemTime) -> Result<Pair, Error> {
     let name = authority.facts.names.first().filter(|_| authority.facts.common_names > 0).ok_or(Error::Nameless)?;
     let signer = KeyPair::from_pem(&authority.key)?;
-    // Of an authority only its name and its key stand in what it signs.
+    // A certificate contains only the name and the key of its authority.
     let issuer = Issuer::new(authority_params(name, now, ends), signer);
     let mut params = CertificateParams::new(names.to_vec())?;
     let called = names.last().ok_or(Error::Nameless)?;
@@ -72,17 +72,17 @@ fn finished(certificate: String, key: &KeyPair) -> Result<Pair, Error> {
     Pair::read(certificate, Zeroizing::new(key.serialize_pem())).ok_or(Error::Unusable)
 }
 
-/// A common name has at most 64 characters (RFC 5280, upper bounds); what is asked for is in the alternative names.
+/// A common name has at most 64 characters (RFC 5280, upper bounds); the full name is among the alternative names.
 fn cut(name: &str) -> &str {
     name.get(..64).unwrap_or(name)
 }
 
-/// Positive and at most 20 octets, as RFC 5280 says: the first bit is not set.
+/// Positive and at most 20 octets, as RFC 5280 demands: the first bit is not set.
 fn serial() -> SerialNumber {
     SerialNumber::from(rand::rng().random::<u64>() >> 1 | 1)
 }
 
-/// X.509 knows whole seconds.
+/// Whole seconds, the precision of X.509.
 fn at(time: SystemTime) -> OffsetDateTime {
     let time = OffsetDateTime::from(time);
     time.replace_nanosecond(0).unwrap_or(time)

@@ -1,4 +1,4 @@
-//! The counts of the keeping of certificates. The label is of a closed list.
+//! The metrics of the certificate rotation. Label values are a closed list.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -12,16 +12,15 @@ struct ByStep {
     step: &'static str,
 }
 
-/// Steps that were done and turns that failed, of this process.
+/// Finished steps and failed turns of this process.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     steps: Family<ByStep, Counter>,
-    /// Turns that failed.
     pub failures: Counter,
 }
 
 impl Metrics {
-    /// Counters at zero, registered under the prefix `longhaul_certificates`.
+    /// Registers counters at zero, under the prefix `longhaul_certificates`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_certificates");
@@ -30,7 +29,6 @@ impl Metrics {
         metrics
     }
 
-    /// One step was done.
     pub fn done(&self, step: Step) {
         self.steps.get_or_create(&ByStep { step: step.name() }).inc();
     }

@@ -1,7 +1,7 @@
-//! Every replica reads the certificate from the Secret and hands it to its listener.
+//! The reader of the certificate: every replica reads it from the Secret and gives it to its listener.
 //!
-//! Reads only: that there is none yet, or that it cannot be read, is said where readiness is decided. Open connections stay when it
-//! changes.
+//! The reader only reads; readiness reports a missing or unreadable certificate. Open connections stay when the
+//! certificate changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,12 +20,11 @@ use service_core::kube::Client;
 use service_core::wire::{key_from_pem, pair};
 use service_watch::Backoff;
 
-/// A replica without a certificate is of no use to anybody: it looks more often.
+/// A replica without a certificate cannot serve, so it reads more often.
 const EAGER: Duration = Duration::from_millis(500);
-/// The longest wait after failures in a row: shorter than any certificate that is worth keeping lasts.
+/// The longest wait after failures in a row: shorter than the life of any useful certificate.
 const BACKOFF_MAX: Duration = Duration::from_secs(15);
 
-/// The reader that follows the Secret.
 pub struct Reader {
     place: Place,
     client: Arc<Client>,
@@ -39,7 +38,7 @@ impl Reader {
         Self { place, client, handed, shown: Vec::new(), said: None }
     }
 
-    /// Follows it until dropped.
+    /// Follows the Secret until dropped.
     pub async fn follow(mut self) {
         let mut backoff = Backoff::new(EAGER, BACKOFF_MAX);
         loop {
@@ -53,7 +52,7 @@ impl Reader {
                 Err(why) => {
                     self.handed.say(Some(why.clone()));
                     let wait = backoff.next(rand::rng().random(), None).max(EAGER / 2);
-                    // Waiting for the first one is no failure that grows.
+                    // Waiting for the first certificate is no failure, so its pause stays short.
                     let wait = if self.shown.is_empty() { wait.min(EAGER * 4) } else { wait };
                     if self.said.as_ref() != Some(&why) {
                         tracing::warn!(name: service_core::logs::names::OWN_NOT_READ, error = why, "the certificate was not read");

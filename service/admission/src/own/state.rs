@@ -1,6 +1,7 @@
-//! The state of the certificates' holder, for the health page.
+//! The state of the certificate rotation, for the health page.
 //!
-//! Never a reason to be unready: a replica whose certificate cannot be renewed serves until it ends, and `certificate` says when.
+//! This state is never a reason to be unready: a replica whose certificate cannot be renewed serves until it ends, and
+//! `certificate` reports when.
 
 use parking_lot::Mutex;
 use serde_json::json;
@@ -8,7 +9,6 @@ use serde_json::json;
 use super::held::{Held, seconds};
 use service_core::edge::Probe;
 
-/// The known state.
 #[derive(Debug, Default)]
 pub struct State(Mutex<Known>);
 
@@ -20,7 +20,7 @@ struct Known {
 }
 
 impl State {
-    /// Whether this replica makes the certificates.
+    /// Records whether this replica makes the certificates.
     pub fn holds(&self, holds: bool) {
         let mut known = self.0.lock();
         known.holds = holds;
@@ -29,7 +29,7 @@ impl State {
         }
     }
 
-    /// Notes what stands in the way. Answers whether that is new.
+    /// Records the present trouble. Returns whether it is new.
     pub fn trouble(&self, trouble: Option<String>) -> bool {
         let mut known = self.0.lock();
         let new = trouble.is_some() && known.trouble != trouble;
@@ -37,7 +37,7 @@ impl State {
         new
     }
 
-    /// Notes what the Secret holds.
+    /// Records the content of the Secret.
     pub fn show(&self, held: &Held) {
         let ends = |pair: &Option<super::held::Pair>| pair.as_ref().map(|pair| seconds(pair.ends()));
         let page = json!({
@@ -60,7 +60,7 @@ impl Probe for State {
         self.0.lock().trouble.clone()
     }
 
-    /// Of the replica that holds the Lease: seconds since 1970, and no key.
+    /// The holder's figures: seconds since 1970, and no key.
     fn page(&self) -> Option<String> {
         let known = self.0.lock();
         let waits = || json!({"holder": false}).to_string();

@@ -1,8 +1,8 @@
-//! The next step: from what the Secret holds, what the webhook configurations trust, and the time. Pure.
+//! The choice of the next step, from the Secret, the trust of the webhook configurations, and the time. Pure.
 //!
-//! What holds: a certificate is shown only when its authority has been trusted everywhere for `settle` (or when nobody was called
-//! before), and an authority is trusted until everything that it signed has ended. One step at a time; the next one is decided from
-//! what the step before has left behind, so that another replica can go on anywhere.
+//! Invariants: a certificate is shown only if its authority has been trusted everywhere for `settle` (or if no server
+//! was called before). An authority is trusted until all its certificates have ended. Steps are taken one at a time,
+//! and the next one depends only on stored results, so that another replica can continue at any point.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,36 +13,34 @@ use super::held::{Held, Pair, Previous, moment, seconds};
 use super::make;
 use service_core::wire::{Facts, facts, verifies};
 
-/// Least wait between two looks.
+/// Least wait between two turns.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How far the clocks of two replicas may be apart.
+/// Largest accepted difference between the clocks of two replicas.
 const CLOCKS_APART: Duration = Duration::from_mins(1);
 
-/// The authorities that the webhook configurations trust, all of them together.
+/// All authorities that the webhook configurations trust.
 #[derive(Debug, Clone, Default)]
 pub struct Trusted {
-    /// Of each entry that calls us, its bundle.
+    /// The bundle of each entry that calls us.
     pub entries: Vec<Vec<CertificateDer<'static>>>,
 }
 
-/// Steps of the rotation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing, for so long.
+    /// Nothing to do for this time.
     Wait(Duration),
-    /// Nobody is trusted yet: authority and certificate at once.
+    /// No authority is trusted yet: make authority and certificate at once.
     Begin,
-    /// A new authority, trusted and not signing.
+    /// Make a new authority that is trusted and does not sign yet.
     Introduce,
-    /// Every configuration trusts the new authority: from now the time counts.
+    /// Every configuration trusts the new authority: `settle` counts from now.
     Confirm,
-    /// The new authority signs.
     Switch,
-    /// A new certificate of the authority that signs.
+    /// Make a new certificate of the present authority.
     Renew,
-    /// Everything that an authority before had signed has ended: it is not trusted any more.
+    /// Everything signed by a former authority has ended: stop trusting it.
     Retire,
-    /// The configurations trust something else than they should.
+    /// The configurations do not trust the right authorities: write them.
     Publish,
 }
 
@@ -71,12 +69,13 @@ impl Trusted {
         self.entries.iter().all(same)
     }
 
-    /// Everything that some entry trusts and that is valid, each once.
+    /// All valid authorities that some entry trusts, each once.
     fn all(&self, now: SystemTime) -> Vec<CertificateDer<'static>> {
         self.such(|facts| is_valid(facts, now))
     }
 
-    /// Everything that some entry trusts and that has not begun, each once: made by a clock that is ahead of ours.
+    /// All authorities that some entry trusts and whose validity has not begun, each once: made by a clock ahead of
+    /// ours.
     fn early(&self, now: SystemTime) -> Vec<CertificateDer<'static>> {
         self.such(|facts| facts.not_before > now && !facts.is_expired(now))
     }
@@ -92,16 +91,15 @@ impl Trusted {
     }
 }
 
-/// The next step.
 pub fn next(place: &Place, held: &Held, trusted: &Trusted, now: SystemTime) -> Step {
     let settings = &place.settings;
     let authority = usable(held.authority.as_ref(), now);
     let coming = usable(held.next.as_ref(), now);
     if authority.is_none() && coming.is_none() {
-        // Who is trusted already may be what replicas show until now: they are not cut off.
+        // The authorities trusted now may have signed the certificates that replicas show: they must stay trusted.
         return if trusted.all(now).is_empty() { Step::Begin } else { Step::Introduce };
     }
-    // Before everything that depends on others: without a certificate nobody can be called.
+    // Checked before everything that depends on others: without a certificate the webhook cannot be called.
     if let Some(authority) = authority
         && leaf_is_due(place, held, authority, now)
     {
@@ -114,7 +112,7 @@ pub fn next(place: &Place, held: &Held, trusted: &Trusted, now: SystemTime) -> S
     if coming.is_some() {
         match held.confirmed.map(moment) {
             None => return Step::Confirm,
-            // By a clock that was ahead: until ours gets there, everything would end.
+            // Confirmed by a clock that was ahead: until ours gets there, all certificates would end.
             Some(confirmed) if confirmed > now + settings.settle + CLOCKS_APART => return Step::Confirm,
             Some(confirmed) if now >= confirmed + settings.settle => return Step::Switch,
             Some(confirmed) => until = until.min(confirmed + settings.settle),
@@ -134,7 +132,7 @@ pub fn next(place: &Place, held: &Held, trusted: &Trusted, now: SystemTime) -> S
     if let Some(leaf) = &held.leaf {
         until = until.min(leaf.ends() - settings.leaf_lifetime / 3);
     }
-    // What is due and cannot be done yet is not asked about without a pause.
+    // A step that is due and cannot be taken yet is not retried without a pause.
     Step::Wait(until.duration_since(now).unwrap_or_default().max(LOOK_AGAIN))
 }
 
@@ -148,7 +146,7 @@ pub fn after(step: Step, place: &Place, held: &Held, trusted: &Trusted, now: Sys
             fresh = Held { version: held.version.clone(), ..Held::default() };
             fresh.leaf = Some(leaf(place, &authority, now)?);
             fresh.authority = Some(authority);
-            // Should it be our clock that is wrong, replicas show what these signed and callers take it.
+            // If our clock is the wrong one, replicas still show certificates of these, and callers accept them.
             let until = until_forgotten(place, now);
             fresh.previous = trusted.early(now).into_iter().map(|one| Previous::new(one, until)).collect();
         }
@@ -156,7 +154,8 @@ pub fn after(step: Step, place: &Place, held: &Held, trusted: &Trusted, now: Sys
             fresh.next = Some(make::authority(now, now + settings.authority_lifetime)?);
             fresh.confirmed = None;
             if usable(held.authority.as_ref(), now).is_none() {
-                // Not ours, or lost: whoever shows what it signed is trusted for as long as ours would be.
+                // The authority is foreign or lost: certificates that it signed stay trusted for as long as ours would
+                // be.
                 fresh.authority = None;
                 fresh.leaf = None;
                 let until = until_forgotten(place, now);
@@ -180,14 +179,14 @@ pub fn after(step: Step, place: &Place, held: &Held, trusted: &Trusted, now: Sys
             }
         }
         Step::Retire => fresh.previous.retain(|previous| moment(previous.until) > now),
-        // Nobody may count the time from before a configuration lost what it trusted.
+        // A configuration lost its trust, so the time before must not count.
         Step::Publish => fresh.confirmed = None,
         Step::Wait(_) => {}
     }
     Ok(fresh)
 }
 
-/// Until when authorities are trusted that are not ours, or lost: whoever shows what they signed has another certificate by then.
+/// End of trust of foreign or lost authorities: by then all replicas have another certificate.
 fn until_forgotten(place: &Place, now: SystemTime) -> u64 {
     seconds(now + place.settings.settle * 2 + place.settings.leaf_lifetime)
 }
@@ -202,12 +201,14 @@ fn usable(pair: Option<&Pair>, now: SystemTime) -> Option<&Pair> {
     pair.filter(|pair| is_valid(&pair.facts, now))
 }
 
-/// Whether callers take it. What has not begun was made by a clock that was ahead: kube-apiserver refuses it and all that it signs.
+/// Whether callers accept it. A certificate that has not begun was made by a clock ahead: kube-apiserver refuses it and
+/// everything it signed.
 fn is_valid(facts: &Facts, now: SystemTime) -> bool {
     facts.not_before <= now && !facts.is_expired(now)
 }
 
-/// Whether a third of `lifetime` or less is left until `ends`; or more than all of it, because it was made for a longer one.
+/// Whether a third of `lifetime` or less is left until `ends`; or more than all of it, because it was made for a longer
+/// one.
 fn is_due(ends: SystemTime, lifetime: Duration, now: SystemTime) -> bool {
     // Ends are whole seconds.
     now + lifetime / 3 >= ends || ends > now + lifetime + Duration::from_secs(2)
@@ -217,7 +218,7 @@ fn leaf_is_due(place: &Place, held: &Held, authority: &Pair, now: SystemTime) ->
     let Some(leaf) = &held.leaf else { return true };
     let signed = verifies(&authority.chain, &leaf.chain, &place.called_as(), now).is_ok();
     let lifetime = place.settings.leaf_lifetime;
-    // An authority at its end can sign nothing that lasts longer: not again and again.
+    // An authority near its end cannot sign a longer-lived certificate, so renewal would repeat without effect.
     let gains = (now + lifetime).min(authority.ends()) > leaf.ends() + lifetime / 10 || leaf.ends() > now + lifetime;
     !signed || (is_due(leaf.ends(), lifetime, now) && gains)
 }

@@ -1,4 +1,4 @@
-//! Single images, judged for other processes: by a validator and demands that come with the question, or by the policy.
+//! Single images judged for other processes: by a validator and demands in the question, or by the policy.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use super::Pipeline;
 use crate::policy::Treatment;
 use crate::validator::Answer;
 
-/// Why a process that is asked has nobody who could say.
+/// The message of a process without validators.
 const NOBODY: &str = "this process verifies no signatures";
-/// Why an image is not asked about.
+/// The message for too many lookups at one time.
 const CROWDED: &str = "too many images are asked about at one time";
 
 impl Pipeline {
-    /// Who answers.
+    /// Describes this judge.
     pub fn about(&self) -> About {
         let (validators, generation) = match &self.validation {
             Some(validation) => validation.validators.lent(),
@@ -26,9 +26,9 @@ impl Pipeline {
         About { contract: CONTRACT, generation, validators }
     }
 
-    /// What is said of the image of `inquiry`.
+    /// The ruling on the image of `inquiry`.
     pub async fn judge(&self, inquiry: Inquiry, deadline: Instant) -> Ruling {
-        // Before anything is judged: a trust that is replaced meanwhile must not be taken for the one that judged.
+        // Read before judging: a trust that is replaced meanwhile must not be named as the one that judged.
         let generation = self.about().generation;
         let digest = inquiry.image.digest.clone();
         let answer = self.judged(inquiry, deadline).await;
@@ -55,7 +55,7 @@ impl Pipeline {
         answer
     }
 
-    /// The same of `image` as a pod would write it, by the rule that it is under.
+    /// The ruling on `image`, as a pod would write it, under its rule.
     pub async fn judge_by_policy(&self, image: &str, deadline: Instant) -> Ruling {
         let generation = self.about().generation;
         let nobody = |what: &str| Err(Failure::new(Class::Unsigned, what));
@@ -107,7 +107,7 @@ fn ruling(generation: String, digest: String, answer: Answer) -> Ruling {
     ruling
 }
 
-/// What the caller's pod brings along.
+/// The credentials of the caller's pod.
 fn ring(logins: Vec<Login>) -> Result<Keyring, Failure> {
     let key = |login: Login| {
         let proof = match (login.password, login.identity_token) {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Error, List, Outline, Pullers, walk};
 
-/// The walk without a look at the images.
+/// The outline of an object, ignoring its images.
 fn outline(object: &str) -> Result<Outline, Error> {
     walk(object, &mut |_| Ok(()))
 }
@@ -163,7 +163,7 @@ fn depth_costs_no_stack() {
             format!(r#"{{"spec":{{"containers":{nested},"volumes":{nested}}}}}"#),
             format!(r#"{{"status":{nested}}}"#),
         ] {
-            // Either answer will do, as long as it is one.
+            // Either answer is acceptable.
             let _ = outline(&object);
         }
     }
@@ -193,7 +193,7 @@ fn json_value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// On any JSON the walk ends without error, and each pointer it names leads to the very string it reports.
+    /// On any JSON the walk ends without error, and each reported pointer leads to the very string it reports.
     #[test]
     fn pointers_are_true(object in json_value()) {
         for (pointer, image) in sites(&object) {

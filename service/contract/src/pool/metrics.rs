@@ -1,4 +1,4 @@
-//! What questions to other processes count.
+//! The metrics of questions to other processes.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -12,20 +12,19 @@ pub struct Labels {
     outcome: &'static str,
 }
 
-/// What became of a question.
+/// The outcome of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The first that was asked answered.
+    /// The first instance answered.
     Answered,
-    /// Another one did, or the same one later.
+    /// Another instance answered, or the same one later.
     Elsewhere,
-    /// Nobody did.
+    /// No instance answered.
     Unavailable,
-    /// What was answered breaks the contract.
+    /// The answer breaks the contract.
     Wrong,
-    /// The question was refused.
     Refused,
-    /// Too many wait.
+    /// Too many questions wait.
     Crowded,
 }
 
@@ -42,14 +41,13 @@ impl Outcome {
     }
 }
 
-/// The counters.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     questions: Family<Labels, Counter>,
 }
 
 impl Metrics {
-    /// Counters at zero, under the prefix `longhaul_remote`.
+    /// Registers counters at zero, under the prefix `longhaul_remote`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_remote");
@@ -58,7 +56,6 @@ impl Metrics {
         metrics
     }
 
-    /// Counts a question.
     pub fn count(&self, validator: &str, outcome: Outcome) {
         self.questions.get_or_create(&Labels { validator: validator.to_owned(), outcome: outcome.name() }).inc();
     }

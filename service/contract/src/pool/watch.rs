@@ -1,4 +1,4 @@
-//! Looks after the instances of a pool: their health, what they trust, and the files of the way to them.
+//! The watch over the instances of a pool: their health, their trust, and the files of the connections.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,14 +12,14 @@ use tokio::time::{Instant, sleep};
 use super::{Instance, Pool};
 use crate::{ANSWER_BYTES_MAX, VALIDATE, answer, path};
 
-/// A rotated key or another trust is known within this, and an instance that is back is asked again.
+/// A rotated key or a changed trust is known within this time, and a returned instance is used again.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Files are looked at after so many rounds.
+/// The files are checked once in this many rounds.
 const FILES_EACH: u32 = 10;
-/// Who says nothing about itself within this is not well.
+/// An instance without a self-description within this time counts as down.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Looks until the pool is gone.
+/// Checks until the pool is gone.
 pub(super) async fn follow(pool: Weak<Pool>) {
     let mut refused = String::new();
     for round in 0_u32.. {
@@ -30,7 +30,7 @@ pub(super) async fn follow(pool: Weak<Pool>) {
         if pool.settings.told {
             join_all(pool.instances.iter().map(|instance| look(&pool, instance))).await;
         } else {
-            // Nobody can be asked how they are: the next question tries.
+            // Without self-descriptions, the next question finds out.
             pool.instances.iter().for_each(|instance| instance.state.lock().down = None);
         }
         drop(pool);
@@ -51,7 +51,7 @@ async fn look(pool: &Pool, instance: &Instance) {
     }
 }
 
-/// Said once for each distinct reason: half-written pairs are normal for a moment.
+/// Logged once for each distinct reason: half-written pairs are normal for a moment.
 fn files(pool: &Arc<Pool>, refused: &mut String) {
     for instance in &pool.instances {
         match instance.link.look() {

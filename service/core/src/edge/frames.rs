@@ -1,11 +1,11 @@
-//! The frames that a client sends over HTTP/2, as far as they bring no request and cost work all the same.
+//! The cost of HTTP/2 frames that a client sends without a request.
 //!
-//! Pure: it reads what came out of TLS before hyper does. It knows when a request is whole, and when a client sends far more frames beside
-//! its requests than any client needs. hyper itself bounds streams, empty DATA frames and frames of a head.
+//! Pure: it reads the bytes from TLS before hyper does. It finds the end of each request, and detects clients that send
+//! far more other frames than their requests need. hyper itself limits streams, empty DATA frames and frames of a head.
 
 use tokio::time::Instant;
 
-/// What comes before the first frame (RFC 9113, section 3.4).
+/// The connection preface (RFC 9113, section 3.4).
 const PREFACE_BYTES: usize = 24;
 /// The head of a frame: length, type, flags, stream.
 const HEAD_BYTES: usize = 9;
@@ -18,51 +18,50 @@ const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// Frames without a request that a client may send at once. Four for each of its streams: one that gives up all of its calls sends a
-/// reset and a PING for each.
+/// Frames without a request that a client may send at once. That is four for each stream: a client that gives up all
+/// its calls sends a reset and a PING for each.
 const ALLOWANCE: u32 = 1000;
-/// Such frames that a whole request pays for: its windows, its end.
+/// Further such frames that a complete request allows, for its windows and its end.
 const PER_REQUEST: u32 = 8;
-/// Such frames that a second pays for: PINGs of a connection that does nothing else.
+/// Further such frames that each second allows, for the PINGs of an idle connection.
 const PER_SECOND: u32 = 10;
-/// Sent bytes that pay for one such frame. Go's client updates two windows for each 4 KiB that it has read.
+/// Bytes sent to the client that allow one more such frame. Go's client updates two windows for each 4 KiB that it has
+/// read.
 const SENT_BYTES: usize = 1 << 10;
-/// Settings cost as much as so many other frames: each is applied to all streams.
+/// The cost of a SETTINGS frame in other frames: its settings are applied to all streams.
 const SETTINGS_COST: u32 = 50;
-/// So many bytes of a frame without a request count as one more.
+/// Each such number of bytes in a frame without a request costs as much as one more frame.
 const COST_BYTES: usize = 256;
 
-/// Frames of a connection as they come.
+/// The frames of a connection, read as they arrive.
 #[derive(Debug)]
 pub(super) struct Frames {
     /// Most bytes of the encoded head of a request.
     head_max: usize,
-    /// Bytes to pass over: the preface, or the rest of a payload.
+    /// Bytes to skip: the preface, or the rest of a payload.
     skip: usize,
     head: [u8; HEAD_BYTES],
-    /// Bytes of `head` that are there.
+    /// Bytes of `head` that have arrived.
     filled: usize,
-    /// Bytes of the request's head under way.
+    /// Bytes so far of the request's head.
     block_bytes: usize,
     allowance: u32,
-    /// Until when time has paid.
+    /// Time up to which the allowance was renewed.
     paid: Option<Instant>,
     sent_bytes: usize,
 }
 
-/// Why a connection is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Flood {
-    /// Too many frames that bring no request.
+    /// Too many frames without a request.
     #[error("too many HTTP/2 frames without a request")]
     Frames,
-    /// A head that is far too long.
     #[error("the head of an HTTP/2 request is too long")]
     Head,
 }
 
 impl Frames {
-    /// A connection on which nothing has come yet, whose heads have at most `head_max` bytes.
+    /// A connection without frames so far, whose heads have at most `head_max` bytes.
     pub(super) fn new(head_max: usize) -> Self {
         Self {
             head_max,
@@ -76,7 +75,7 @@ impl Frames {
         }
     }
 
-    /// Reads on; says whether a request came to its end. The clock is only asked when frames without a request came.
+    /// Reads on; returns whether a request is complete. The clock is read only if frames without a request came.
     pub(super) fn read(&mut self, mut bytes: &[u8], now: impl FnOnce() -> Instant) -> Result<bool, Flood> {
         let (mut cost, mut is_whole) = (0_u32, false);
         loop {
@@ -101,7 +100,7 @@ impl Frames {
         Ok(is_whole)
     }
 
-    /// The peer has been sent so many bytes, for which it may update its windows.
+    /// The peer has been sent this many bytes, for which it may update its windows.
     pub(super) fn sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes;
         if self.sent_bytes >= SENT_BYTES {
@@ -110,7 +109,7 @@ impl Frames {
         }
     }
 
-    /// A frame begins; what it costs.
+    /// Handles the head of a frame; returns the frame's cost.
     fn frame(&mut self, is_whole: &mut bool) -> Result<u32, Flood> {
         let [high, middle, low, kind, flags, ..] = self.head;
         let length = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
@@ -162,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// The pause after which a client that has spent its allowance has all of it again.
+    /// Time after which a client with no allowance left has all of it again.
     const REFILL: Duration = Duration::from_secs((ALLOWANCE / PER_SECOND) as u64);
 
     const PING: u8 = 6;
@@ -187,7 +186,7 @@ mod tests {
         panic!("the clock is not needed")
     }
 
-    /// How many such frames come before the connection is ended, up to 5,000.
+    /// The number of such frames that are accepted before the connection is ended, up to 5,000.
     fn endured(bytes: &[u8]) -> usize {
         let (mut frames, now) = (opened(), Instant::now());
         (0..5000).take_while(|_| frames.read(bytes, || now).is_ok()).count()
@@ -204,7 +203,7 @@ mod tests {
         assert_eq!(endured(&[frame(HEADERS, END_HEADERS, 50), frame(RST_STREAM, 0, 4)].concat()), 1000);
     }
 
-    /// Requests, and what belongs to them, come as long as they like.
+    /// Requests, and the frames that belong to them, are accepted without end.
     #[test]
     fn requests_and_their_windows_are_no_flood() {
         let review = [frame(HEADERS, END_HEADERS, 50), frame(DATA, 0, 900), frame(DATA, END_STREAM, 0)].concat();
@@ -229,7 +228,7 @@ mod tests {
         assert_eq!(frames.read(&pings, Instant::now), Err(Flood::Frames));
     }
 
-    /// However the bytes are cut, the same is seen.
+    /// The result is the same wherever the byte stream is cut.
     #[test]
     fn a_request_is_whole_with_its_last_frame() {
         let head = frame(HEADERS, END_HEADERS, 50);

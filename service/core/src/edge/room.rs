@@ -1,7 +1,7 @@
 //! Memory that open calls may hold: their streams and heads, and answers that are not sent yet.
 //!
-//! Owns the count of the process, which all listeners share. The count of each peer is in its accounts. What reviews hold beside is
-//! counted in [`crate::share`].
+//! This module owns the count of the process, which all listeners share. Each peer's own count is in its accounts.
+//! Other memory of reviews is counted in [`crate::share`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,14 +10,14 @@ use http::Request;
 
 use super::peer::{Meter, Peer};
 
-/// Cost of an open call beside its head and its answer: the stream, the task, and what its handler needs (3 KiB were measured).
+/// Cost of an open call besides its head and its answer: the stream, the task, and the needs of its handler (measured:
+/// 3 KiB).
 pub(super) const CALL_BYTES: usize = 4 << 10;
-/// Cost of one field of a head beside its text: `http` keeps 104 bytes and two indices of two bytes for each.
+/// Cost of one field of a head besides its text: `http` keeps 104 bytes and two indices of two bytes for each.
 const FIELD_BYTES: usize = 112;
-/// The room of a process that was not told how much memory it has.
+/// The room of a process whose memory limit is unknown.
 const LEAST_BYTES: usize = 3 << 20;
 
-/// The room of a process for open calls.
 #[derive(Debug)]
 pub struct Room {
     held: Meter,
@@ -27,7 +27,7 @@ pub struct Room {
 /// Why a call finds no room. The names are label values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoRoom {
-    /// The connection has brought no whole request yet, and has as many streams as it may have until then.
+    /// The connection has sent no complete request yet, and has as many streams as it may have until then.
     Unproven,
     /// The calls of this peer hold as much as they may.
     Peer,
@@ -49,17 +49,16 @@ impl Room {
         Arc::new(Self { held: Meter::default(), max: AtomicUsize::new(max) })
     }
 
-    /// Gives it `max` bytes from now on, but never less than a small process needs.
+    /// Sets the room to `max` bytes, but never to less than a small process needs.
     pub fn resize(&self, max: usize) {
         self.max.store(max.max(LEAST_BYTES), Ordering::Relaxed);
     }
 
-    /// Bytes held now.
     pub fn held_bytes(&self) -> usize {
         self.held.now()
     }
 
-    /// Panics when more is held than there is room for.
+    /// Panics if calls hold more than the room.
     #[cfg(any(test, feature = "fuzz"))]
     pub(super) fn assert_kept(&self) {
         assert!(self.held_bytes() <= self.max(), "{} of {} bytes", self.held_bytes(), self.max());
@@ -76,7 +75,7 @@ impl Room {
         self.max.load(Ordering::Relaxed)
     }
 
-    /// An eighth is left to other peers.
+    /// Takes `bytes` for `peer`, and leaves an eighth to other peers.
     fn add(&self, peer: &Peer, bytes: usize) -> Result<(), NoRoom> {
         let max = self.max();
         if !peer.try_open(bytes, max / 8 * 7) {
@@ -102,7 +101,6 @@ impl Default for Room {
 }
 
 impl NoRoom {
-    /// The value of the label.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Unproven => "unproven",
@@ -113,8 +111,8 @@ impl NoRoom {
 }
 
 impl Hold {
-    /// The head is gone and an answer of `answer_bytes` has taken its place. An answer that is larger than half of the room counts as
-    /// half: there is one of it at a time.
+    /// Replaces the head by an answer of `answer_bytes`. An answer larger than half of the room counts as half: there
+    /// is one such answer at a time.
     pub(super) fn answer(&mut self, answer_bytes: usize) -> Result<(), NoRoom> {
         let bytes = CALL_BYTES + answer_bytes.min(self.room.max() / 2);
         if bytes > self.bytes {
@@ -133,7 +131,6 @@ impl Drop for Hold {
     }
 }
 
-/// What the head of `request` holds.
 pub(super) fn head_bytes<B>(request: &Request<B>) -> usize {
     let (headers, uri) = (request.headers(), request.uri());
     let fields: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();

@@ -1,6 +1,7 @@
-//! What a connection has shown of itself, and which answers its peer leaves unread.
+//! The standing of a connection: whether it has proved honest, and which answers its peer leaves unread.
 //!
-//! Pure but for the timer of [`attend`]. It keeps no list: an answer knows in which turn it moved last, and each turn has a count.
+//! Pure except for the timer of [`attend`]. It keeps no list of answers: each answer knows the turn in which it moved
+//! last, and each turn has a count.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -11,25 +12,25 @@ use tokio::time::{Sleep, sleep};
 
 use super::metrics::ListenerMetrics;
 
-/// Streams of an HTTP/2 connection until one request of it is whole.
+/// Streams of an HTTP/2 connection until its first request is complete.
 const UNPROVEN_STREAMS: u32 = 20;
-/// Streams that are refused in a row, with no request coming to its end, before the connection is closed: more than Go's client opens before
-/// it has read the settings.
+/// Refused streams in a row, without a complete request, after which the connection is closed: more than Go's client
+/// opens before it has read the settings.
 const REFUSED_MAX: u32 = 250;
-/// How long a turn is.
+/// Length of a turn.
 const TURN: Duration = Duration::from_secs(2);
-/// Whole turns in which an answer has to move. A stream that hyper can still reset is reset before (see `owed`).
+/// Whole turns in which an answer has to move. A stream that hyper can still reset is reset earlier (see `owed`).
 const TURNS: u32 = 3;
 /// One count for each turn that an answer can be behind, and one for the turn under way.
 const COUNTS: usize = TURNS as usize + 1;
 
-/// A connection as its streams and its socket know it.
+/// The state of a connection that its streams and its socket share.
 #[derive(Debug)]
 pub(super) struct Standing {
     has_shown: AtomicBool,
     refused: AtomicU32,
     answers: Answers,
-    /// Turns that have begun since the socket took nothing; 0 while it takes what it is given.
+    /// Turns begun since the socket took nothing; 0 while it takes data.
     blocked: AtomicU32,
     metrics: ListenerMetrics,
 }
@@ -41,7 +42,7 @@ struct Answers {
     counts: [AtomicUsize; COUNTS],
 }
 
-/// The peer leaves unread what it asked for.
+/// The peer does not read the answers to its requests.
 #[derive(Debug, thiserror::Error)]
 #[error("the peer takes no answers")]
 pub(super) struct Unread;
@@ -69,7 +70,7 @@ impl Answers {
         self.counts.iter().all(|count| count.load(Ordering::Relaxed) == 0)
     }
 
-    /// The next turn begins; whether an answer has not moved for [`TURNS`] whole ones.
+    /// Begins the next turn; returns whether an answer has not moved for [`TURNS`] whole turns.
     fn turn(&self) -> bool {
         let next = self.now().wrapping_add(1);
         let is_late = self.of(next).load(Ordering::Relaxed) > 0;
@@ -79,39 +80,39 @@ impl Answers {
 }
 
 impl Standing {
-    /// A connection that has shown nothing.
+    /// A connection without a complete request.
     pub(super) fn new(metrics: ListenerMetrics) -> Self {
         let (has_shown, answers) = (AtomicBool::new(false), Answers::default());
         Self { has_shown, refused: AtomicU32::new(0), answers, blocked: AtomicU32::new(0), metrics }
     }
 
-    /// Whether it may have one more stream beside those that are open.
+    /// Whether it may open one more stream besides the `open` ones.
     pub(super) fn may_open(&self, open: u32) -> bool {
         open < UNPROVEN_STREAMS || self.has_shown.load(Ordering::Relaxed)
     }
 
-    /// A request of it is whole.
+    /// Records a complete request.
     pub(super) fn show(&self) {
         self.has_shown.store(true, Ordering::Relaxed);
         self.refused.store(0, Ordering::Relaxed);
     }
 
-    /// A stream of it was refused.
+    /// Records a refused stream.
     pub(super) fn refuse(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether it only opens streams that are refused.
+    /// Whether it opens nothing but streams that are refused.
     pub(super) fn is_hopeless(&self) -> bool {
         self.refused.load(Ordering::Relaxed) > REFUSED_MAX
     }
 
-    /// An answer is under way; in which turn it begins.
+    /// Records a new answer; returns the turn in which it begins.
     pub(super) fn begin(&self) -> u32 {
         self.answers.add()
     }
 
-    /// An answer that moved last in `turn` has moved again.
+    /// Records that an answer moved, which had moved last in `turn`.
     pub(super) fn move_on(&self, turn: &mut u32) {
         if *turn != self.answers.now() {
             self.answers.remove(*turn);
@@ -119,12 +120,12 @@ impl Standing {
         }
     }
 
-    /// An answer that moved last in `turn` is gone.
+    /// Records the end of an answer, which had moved last in `turn`.
     pub(super) fn end(&self, turn: u32) {
         self.answers.remove(turn);
     }
 
-    /// Whether the socket takes what it is given.
+    /// Records whether the socket takes data.
     pub(super) fn takes(&self, takes: bool) {
         let blocked = self.blocked.load(Ordering::Relaxed);
         if takes != (blocked == 0) {
@@ -132,7 +133,7 @@ impl Standing {
         }
     }
 
-    /// Something was ended because of its peer; `what` is one of a closed list.
+    /// Counts a stream or connection that was ended because of its peer; `what` is one of a closed list.
     pub(super) fn cut(&self, what: &'static str) {
         self.metrics.cut(what);
     }
@@ -141,7 +142,7 @@ impl Standing {
         self.blocked.load(Ordering::Relaxed) > 0 || !self.answers.is_empty()
     }
 
-    /// The next turn begins; whether the peer has taken too little for too long.
+    /// Begins the next turn; returns whether the peer has taken too little for too long.
     fn turn(&self) -> bool {
         let blocked = self.blocked.load(Ordering::Relaxed);
         if blocked > 0 {
@@ -151,10 +152,10 @@ impl Standing {
     }
 }
 
-/// The timer of a connection; it only runs while an answer waits.
+/// The timer of a connection; it runs only while an answer waits.
 pub(super) type Timer = Option<Pin<Box<Sleep>>>;
 
-/// Drives `connection`, until it ends or its peer leaves an answer unread for too long.
+/// Drives `connection` until it ends or its peer leaves an answer unread for too long.
 pub(super) async fn attend<C: Future>(
     mut connection: Pin<&mut C>,
     standing: &Standing,
@@ -199,7 +200,7 @@ mod tests {
         assert!(standing.may_open(UNPROVEN_STREAMS) && !standing.is_hopeless());
     }
 
-    /// An answer has three whole turns beside the one in which it moved; whoever moves on is never late.
+    /// An answer has three whole turns besides the one in which it moved; an answer that moves on is never late.
     #[test]
     fn an_answer_that_stands_still_is_late_and_one_that_moves_is_not() {
         let standing = standing();

@@ -1,4 +1,4 @@
-//! The bytes of a connection between TLS and hyper: frames that are floods, and a socket that takes nothing.
+//! The byte stream of a connection between TLS and hyper: it detects floods of frames and a socket that takes no data.
 
 use std::io;
 use std::pin::Pin;
@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use super::frames::{Flood, Frames};
 use super::standing::Standing;
 
-/// A stream that is looked at on its way.
+/// A stream whose bytes are checked on their way.
 pub(super) struct Watched<S> {
     stream: S,
-    /// With HTTP/2.
+    /// Set for HTTP/2.
     frames: Option<Frames>,
     standing: Arc<Standing>,
 }

@@ -1,6 +1,6 @@
-//! How an event is written: as RFC 5424 writes it, or as one JSON object.
+//! The two spellings of an event: an RFC 5424 line, or one JSON object.
 //!
-//! Owns the spelling, and nothing of what is fields. A line has a bound, whoever chose its values.
+//! This module owns the spelling, not the choice of fields. A line has a size limit, whatever its values.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,13 +16,11 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::names;
 
-/// Bytes of one value: enough for an error with its causes.
+/// Most bytes of one value: enough for an error with its causes.
 const VALUE_BYTES_MAX: usize = 2048;
-/// The number of nobody (RFC 5612), as we have none of our own.
+/// The enterprise number for documentation (RFC 5612), as this project has none of its own.
 const ENTERPRISE: &str = "longhaul@32473";
-/// Facility `daemon`.
 const DAEMON: u8 = 3;
-/// Facility `log audit`.
 const AUDIT: u8 = 13;
 
 /// `<PRI>1 TIMESTAMP HOSTNAME APP-NAME PROCID MSGID [SD] MSG` (RFC 5424, 6), where MSGID is the event's name.
@@ -51,7 +49,7 @@ struct Fields {
 }
 
 impl Syslog {
-    /// The format for this process on this machine.
+    /// The format with the names of this process and machine.
     pub(super) fn of_this_process() -> Self {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host: String = host.trim().chars().filter(char::is_ascii_graphic).take(255).collect();
@@ -151,13 +149,13 @@ fn cut(text: &str) -> String {
     if end == text.len() { text.to_owned() } else { format!("{}…", &text[..end]) }
 }
 
-/// The event's name; what a library says has none of ours.
+/// The event's name; events of libraries have no name of ours.
 fn name(event: &Event<'_>) -> &'static str {
     let name = event.metadata().name();
     if names::is_known(name) { name } else { names::LIBRARY }
 }
 
-/// Numeric severity (RFC 5424, 6.2.1) and its word.
+/// Numeric severity (RFC 5424, 6.2.1) and its name.
 fn severity(level: Level) -> (u8, &'static str) {
     match level {
         Level::ERROR => (3, "error"),
@@ -167,7 +165,7 @@ fn severity(level: Level) -> (u8, &'static str) {
     }
 }
 
-/// With as many digits as RFC 5424 allows.
+/// The time, with as many digits as RFC 5424 allows.
 fn timestamp() -> String {
     format!("{:.6}", Timestamp::now())
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::*;
 
-/// Pins everything but images with `bad` in them, which are refused, and with `new` in them, of which it warns.
+/// Refuses images with `bad` in their names, warns about those with `new`, and pins all others.
 struct Script;
 
 impl Review for Script {
@@ -80,7 +80,7 @@ async fn every_image_is_pinned_and_nothing_else_changes() {
     );
     assert_eq!((results.len(), &results[2]["field"]["path"]), (3, &json!("spec.workers[0].img")));
     assert_eq!(results[2]["resourceRef"]["namespace"], "n");
-    // What was written is a list again, and has results already.
+    // The output is a list again, and has results already.
     let review: Arc<dyn Review> = Arc::new(Script);
     let again = run(&*review, &done.text, Wanted::default()).await.unwrap();
     let read = documents(&again.text).unwrap();

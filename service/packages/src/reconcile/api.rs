@@ -1,6 +1,7 @@
-//! The writes of the reconciler, each with its way of coping with conflicts.
+//! The writes of the reconciler, each with its handling of conflicts.
 //!
-//! Owns paths and bodies. A conflict (409) means that somebody wrote in between: read again, decide again, write again.
+//! This module owns paths and bodies. A conflict (409) means another write in between: read again, decide again, write
+//! again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +17,11 @@ use super::status::{self, Report};
 use service_core::kube::{self, Client, Write};
 use service_watch::{Key, Object, Package, RawObject};
 
-/// Times that a conflicting write is tried again before the visit counts as failed.
+/// Times that a conflicting write is repeated before the visit counts as failed.
 const CONFLICTS_MAX: u32 = 5;
-/// The first pause after a conflict; each further one is twice as long. Who made it often writes again at once.
+/// The first pause after a conflict; each further one is twice as long. The other writer often writes again at once.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
 
-/// Why a step failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("the package is gone")]
@@ -35,8 +35,8 @@ pub(super) enum Error {
 }
 
 impl Error {
-    /// Whether another attempt can end differently without a change of the package. What the server calls wrong stays wrong;
-    /// everything else, a refusal by a quota or a webhook included, depends on the world.
+    /// Whether another attempt can succeed without a change of the package. An invalid request stays invalid;
+    /// everything else, a refusal by a quota or a webhook included, depends on the cluster's state.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Spec(_) => false,
@@ -49,7 +49,6 @@ impl Error {
     }
 }
 
-/// A policy that exists.
 #[derive(Debug)]
 pub(super) struct Existing {
     pub object: Object<Applied>,
@@ -80,7 +79,7 @@ impl Api {
         self.finalizers(object, |finalizers| finalizers.retain(|known| **known != *finalizer)).await
     }
 
-    /// Rewrites the list of finalizers. It names the version it is based on, so that nobody else's finalizer is lost.
+    /// Rewrites the list of finalizers. It names the version it is based on, so that no foreign finalizer is lost.
     async fn finalizers(&self, object: &mut Object, edit: impl Fn(&mut Vec<Box<str>>)) -> Result<(), Error> {
         let doing = "finalizer";
         let body = |object: &Object| {
@@ -93,8 +92,8 @@ impl Api {
         self.write(object, package(&object.key), doing, body).await
     }
 
-    /// Writes phase, condition and, when the generation is done with, `observedGeneration`; nothing when the status says so
-    /// already. It names the version it is based on, so that no condition of others is lost.
+    /// Writes phase, condition and, when the generation is finished, `observedGeneration`; writes nothing if the status
+    /// has them already. It names the version it is based on, so that no foreign condition is lost.
     pub async fn status(&self, object: &mut Object, report: Report<'_>) -> Result<(), Error> {
         let now = now();
         let path = format!("{}/status", package(&object.key));
@@ -106,8 +105,9 @@ impl Api {
         self.write(object, path, "status", body).await
     }
 
-    /// Merges what `body` says into the package. After a conflict the package is read and `body` asked again. What `object` says of
-    /// version, finalizers and status is the newest known afterwards; its spec and generation stay those of the visit.
+    /// Merges the result of `body` into the package. After a conflict the package is read and `body` called again.
+    /// Afterwards `object` has the newest known version, finalizers and status; its spec and generation stay those of
+    /// the visit.
     async fn write(
         &self,
         object: &mut Object,
@@ -119,13 +119,13 @@ impl Api {
             let Some(body) = body(object) else { return Ok(()) };
             match self.client.write(Write::Merge, &path, &body).await {
                 Ok(answer) => {
-                    // A server that answers something else has written all the same; the next write finds out by a conflict.
+                    // A server with another answer has written all the same; the next write finds out by a conflict.
                     drop(renew(object, &answer, doing));
                     return Ok(());
                 }
                 Err(error) if error.status() == Some(StatusCode::CONFLICT) && attempt < CONFLICTS_MAX => {
                     tokio::time::sleep(CONFLICT_PAUSE * (1 << attempt)).await;
-                    // Either somebody wrote at the same moment, or the name belongs to another object now.
+                    // Either another writer wrote at the same moment, or the name belongs to another object now.
                     let now = self.client.read(&package(&object.key)).await.map_err(|source| gone_or(source, doing))?;
                     renew(object, &now, doing)?;
                 }
@@ -135,7 +135,7 @@ impl Api {
         Ok(())
     }
 
-    /// Tells people by a Warning event. An event that is not written is only logged: it must not fail the visit.
+    /// Writes a Warning event for people. A failure is only logged: it must not fail the visit.
     pub async fn warn(&self, object: &Object, reason: &'static str, message: &str) {
         let namespace = &*object.key.namespace;
         let now = now();
@@ -190,7 +190,7 @@ impl Api {
         }
     }
 
-    /// Corrects the policy, which is `known` to be different.
+    /// Corrects the policy `known`, which differs.
     pub async fn update_policy(&self, mut known: Value, policy: &Policy) -> Result<(), Error> {
         let path = format!("{}/{}", collection(&policy.namespace), policy.name);
         for attempt in 0.. {
@@ -212,19 +212,19 @@ impl Api {
         serde_json::from_slice(&body).map_err(|source| Error::Answer { doing, source })
     }
 
-    /// Removes the policy if it is still the one that was seen.
+    /// Removes the policy if it is still the seen one.
     pub async fn delete_policy(&self, seen: &Object<Applied>) -> Result<(), Error> {
         let path = format!("{}/{}", collection(&seen.key.namespace), seen.key.name);
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": &*seen.uid}});
         match self.client.write(Write::Delete, &path, &options).await {
             Ok(_) => Ok(()),
-            // Gone, or somebody else's by now.
+            // It is gone, or another object by now.
             Err(error) if matches!(error.status(), Some(StatusCode::NOT_FOUND | StatusCode::CONFLICT)) => Ok(()),
             Err(source) => Err(Error::Request { doing: "removal of a network policy", source }),
         }
     }
 
-    /// Removes every policy of that incarnation.
+    /// Removes every policy with that uid of a package.
     pub async fn remove_policies(&self, namespace: &str, uid: &str) -> Result<(), Error> {
         for policy in self.list_policies(namespace, uid).await? {
             self.delete_policy(&policy.object).await?;
@@ -232,7 +232,7 @@ impl Api {
         Ok(())
     }
 
-    /// Whether the package of that name exists and is the one with that uid, as the API server knows at this moment.
+    /// Whether the package of that name exists and has that uid, by a fresh read from the API server.
     pub async fn package_exists(&self, key: &Key, uid: &str) -> Result<bool, Error> {
         let doing = "package";
         match self.client.read(&package(key)).await {
@@ -247,7 +247,7 @@ impl Api {
     }
 }
 
-/// Takes over from `answer` what others may have changed since `object` was seen.
+/// Takes over from `answer` the fields that others may have changed since `object` was seen.
 fn renew(object: &mut Object, answer: &[u8], doing: &'static str) -> Result<(), Error> {
     let raw: RawObject<'_> = serde_json::from_slice(answer).map_err(|source| Error::Answer { doing, source })?;
     let fresh: Object = raw.into_object();

@@ -1,7 +1,7 @@
-//! Where the watches hand over what they saw: to the reconciler that works at this moment, or to nobody.
+//! The inbox of watch events: passes them to the reconciler that works at this moment, or drops them.
 //!
-//! Owns the index of owners, which is kept up also while another process reconciles, and the way from an event to the keys
-//! that have work.
+//! This module owns the index of owners, which is maintained also while another process reconciles, and the mapping
+//! from an event to the keys with work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,10 @@ use super::owners::Owners;
 use super::policies::Applied;
 use service_watch::{Change, Event};
 
-/// How long after an event of a policy its package is looked at: the events of our own writes have mostly arrived by then, and
-/// somebody who edits in a loop causes two looks a second.
+/// How long after an event of a policy its package is checked: by then the events of our own writes have mostly
+/// arrived, and a user that edits in a loop causes two checks a second.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// The inbox.
 #[derive(Default)]
 pub struct Inbox {
     pub(super) owners: Arc<Owners>,
@@ -26,7 +25,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// The watch of packages accepted an event.
+    /// Takes an accepted event of the watch of packages.
     pub fn package(&self, event: &Event) {
         self.owners.package(event);
         let reconciler = self.reconciler.read();
@@ -37,12 +36,12 @@ impl Inbox {
         reconciler.queue.add(event.object.key.clone());
     }
 
-    /// The watch of policies accepted an event.
+    /// Takes an accepted event of the watch of policies.
     pub fn policy(&self, event: &Event<Applied>) {
         let concerned = self.owners.policy(event);
         let reconciler = self.reconciler.read();
         let Some(reconciler) = &*reconciler else { return };
-        // What carries no uid is not ours, whatever a server sends.
+        // An object without a uid label is not ours, whatever a server sends.
         for uid in concerned.into_iter().filter(|uid| !uid.is_empty()) {
             match self.owners.find(&uid) {
                 Some(key) => reconciler.queue.add_by(key, Instant::now() + SETTLE),
@@ -51,7 +50,7 @@ impl Inbox {
         }
     }
 
-    /// From now on `reconciler` gets the events. What exists already is given to it at once.
+    /// From now on `reconciler` gets the events. It gets existing objects at once.
     pub(super) fn open(&self, reconciler: &Arc<Reconciler>) {
         *self.reconciler.write() = Some(Arc::clone(reconciler));
         for object in reconciler.store.snapshot() {
@@ -64,7 +63,7 @@ impl Inbox {
         }
     }
 
-    /// From now on nobody gets them.
+    /// From now on events are dropped.
     pub(super) fn close(&self) {
         *self.reconciler.write() = None;
     }

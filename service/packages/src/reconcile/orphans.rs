@@ -1,7 +1,7 @@
-//! Policies whose package is gone: also those that nobody saw going, because no process ran or another one led.
+//! Orphans: policies whose package is gone, also if it was deleted while no process ran or another one led.
 //!
-//! Owns the suspects and their removal. A suspect is a uid that policies carry and no package has; the API server is asked before
-//! anything is removed, because the watch of packages may only be behind that of policies.
+//! This module owns the suspects and their removal. A suspect is a uid that policies carry and no package has. The API
+//! server is asked before anything is removed, because the watch of packages may only lag behind that of policies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use service_watch::{Key, Object};
 
 /// How long a suspect waits at first: the two watches are rarely further apart.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
-/// How long a policy waits that names no package one could ask for: longer than a watch may be silent before it is torn down,
-/// so that the package would have been seen.
+/// How long a policy waits that names no package to ask for: longer than a watch may be silent before it is closed, so
+/// that the package would have been seen.
 const NAMELESS_WAIT: Duration = Duration::from_mins(2);
 /// Longest pause between two attempts.
 const PAUSE_MAX: Duration = Duration::from_mins(5);
@@ -42,19 +42,19 @@ struct Suspect {
 enum Verdict {
     /// The suspect is no orphan, or nothing is left of it.
     Settled,
-    /// The suspect must be looked at again.
+    /// The suspect must be checked again.
     Open,
 }
 
 impl Orphans {
-    /// Nobody knows a package of that uid.
+    /// Adds a uid that no known package has.
     pub fn suspect(&self, uid: Arc<str>) {
         let now = Instant::now();
         self.suspects.lock().entry(uid).or_insert(Suspect { since: now, due: now + FIRST_LOOK, looks: 0 });
         self.wake.notify_one();
     }
 
-    /// Waits for the next one that is due.
+    /// Waits for the next suspect that is due.
     async fn next(&self) -> (Arc<str>, Suspect) {
         loop {
             let first = {
@@ -120,7 +120,7 @@ impl Reconciler {
             self.api.delete_policy(policy).await?;
             self.count("orphaned");
         }
-        // Their events come when they are gone; one that was made meanwhile is found then.
+        // Deletion events arrive later; policies made meanwhile are found then.
         Ok(Verdict::Open)
     }
 

@@ -1,6 +1,7 @@
-//! Which package a policy belongs to, both ways, as the two watches tell it.
+//! The packages of policies, and the policies of packages, by the events of the two watches.
 //!
-//! Owns an index of uids and keys; it is as large as what exists. The lock is held for single map operations.
+//! This module owns an index of uids and keys, as large as the number of objects. The lock is held for single map
+//! operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +12,6 @@ use super::policies::Applied;
 use service_watch::Key;
 use service_watch::{Change, Event};
 
-/// The index.
 #[derive(Debug, Default)]
 pub struct Owners {
     state: Mutex<State>,
@@ -19,16 +19,16 @@ pub struct Owners {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Where the package of a uid is.
+    /// The key of the package with a uid.
     packages: BTreeMap<Box<str>, Key>,
-    /// The uid of the package that a policy is labelled with.
+    /// The package uid in a policy's label.
     policies: BTreeMap<Key, Arc<str>>,
-    /// The same the other way round.
+    /// The policies with a package uid.
     by_package: BTreeMap<Arc<str>, BTreeSet<Key>>,
 }
 
 impl Owners {
-    /// A package came, changed or went.
+    /// Records an event of a package.
     pub fn package(&self, event: &Event) {
         let object = &event.object;
         let mut state = self.state.lock();
@@ -38,7 +38,7 @@ impl Owners {
         }
     }
 
-    /// A policy came, changed or went; answers the uids of the packages that this concerns, one or, after a change of its label,
+    /// Records an event of a policy; returns the uids of the affected packages: one or, after a change of its label,
     /// two.
     pub fn policy(&self, event: &Event<Applied>) -> BTreeSet<Arc<str>> {
         let object = &event.object;
@@ -64,7 +64,7 @@ impl Owners {
         concerned
     }
 
-    /// Where the package of that uid is.
+    /// The key of the package with that uid.
     pub fn find(&self, uid: &str) -> Option<Key> {
         self.state.lock().packages.get(uid).cloned()
     }

@@ -1,8 +1,8 @@
-//! From `spec.network.allow` to `NetworkPolicy` objects, and what is kept of those that exist.
+//! The `NetworkPolicy` objects for `spec.network.allow`, and the kept part of existing ones.
 //!
-//! Pure. A policy's name comes from its content, so that reordering or editing one entry leaves the others alone. Whether a
-//! policy is as it was applied is seen by a digest of what we apply: the whole spec, our labels, our annotation, our owner
-//! reference. What others add beside them is theirs.
+//! Pure. A policy's name is derived from its content, so that reordering or editing one entry leaves the others alone.
+//! A digest of the applied fields shows whether a policy is unchanged: the whole spec, our labels, our annotation, our
+//! owner reference. Other additions are left alone.
 
 use std::collections::BTreeSet;
 
@@ -11,21 +11,20 @@ use sha2::{Digest as _, Sha256};
 
 use service_watch::{Allow, Direction, Form, Kind, Object, RawObject, Source};
 
-/// Label that ties a policy to one package, and only to that incarnation of it.
+/// Label that ties a policy to one package, and only to that uid of it.
 pub(super) const UID_LABEL: &str = "longhaul.dev/package-uid";
-/// Label with the generation that the policy was last brought up to.
+/// Label with the last generation applied to the policy.
 pub(super) const GENERATION_LABEL: &str = "longhaul.dev/generation";
 /// Label that every object of this service has.
 const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 const MANAGED_BY: &str = "longhaul-service";
-/// Annotation with the entry's words for people.
+/// Annotation with the entry's description for people.
 const DESCRIPTION_ANNOTATION: &str = "longhaul.dev/description";
 /// The keys of an owner reference that we write.
 const OWNER_KEYS: [&str; 5] = ["apiVersion", "kind", "name", "uid", "controller"];
 /// Bytes of the package's name in a policy's name, so that the whole stays under the 253 of a DNS subdomain.
 const NAME_BYTES_MAX: usize = 200;
 
-/// A policy to have.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Policy {
     pub namespace: String,
@@ -34,22 +33,22 @@ pub(super) struct Policy {
     pub body: Value,
 }
 
-/// The front of a SHA-256; sixteen bytes are enough to tell an edit.
+/// The beginning of a SHA-256; sixteen bytes are enough to find an edit.
 pub type Digested = [u8; 16];
 
-/// The kept part of a policy that exists.
+/// The kept part of an existing policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
-    /// Name of the package that owns it, when it has an owner reference of the right uid.
+    /// Name of the package that owns it, if it has an owner reference with the right uid.
     pub package: Option<Box<str>>,
-    /// Uid of the package that it is labelled with.
+    /// Package uid in its label.
     pub package_uid: Box<str>,
-    /// Of what we apply.
+    /// Digest of the fields that we apply.
     pub digest: Digested,
 }
 
 impl Applied {
-    /// Those that we made.
+    /// The policies made by this service.
     pub const SOURCE: Source = Source::new(
         "networkpolicies.networking.k8s.io",
         "watch/networkpolicies",
@@ -73,7 +72,7 @@ impl Kind for Applied {
     }
 }
 
-/// The keys to merge into `known` so that it is as `policy` wants it and keeps what is not ours.
+/// The keys to merge into `known` so that it matches `policy` and keeps foreign additions.
 pub(super) fn correction(known: &Value, policy: &Policy) -> Value {
     let mut body = policy.body.clone();
     let meta = &mut body["metadata"];
@@ -82,13 +81,13 @@ pub(super) fn correction(known: &Value, policy: &Policy) -> Value {
     owners.retain(|known| known["uid"] != owner["uid"]);
     owners.push(owner);
     meta["ownerReferences"] = owners.into();
-    // Whoever writes at the same moment is not overwritten unseen.
+    // A write at the same moment is not overwritten unseen.
     meta["resourceVersion"] = known["metadata"]["resourceVersion"].clone();
     body["spec"] = difference(&known["spec"], &policy.body["spec"]);
     body
 }
 
-/// The merge patch (RFC 7386) that makes `to` of `from`.
+/// The merge patch (RFC 7386) from `from` to `to`.
 fn difference(from: &Value, to: &Value) -> Value {
     let (Value::Object(from), Value::Object(to)) = (from, to) else { return to.clone() };
     let gone = from.keys().filter(|key| !to.contains_key(*key)).map(|key| (key.clone(), Value::Null));
@@ -107,7 +106,6 @@ fn digest(spec: &Value, labels: &Value, description: &Value, owner: &Value) -> D
     front
 }
 
-/// One policy for each entry.
 pub(super) fn for_package(object: &Object, allow: &[Allow]) -> Vec<Policy> {
     let mut names = BTreeSet::new();
     allow.iter().map(|entry| policy(object, entry, &mut names)).collect()
@@ -119,7 +117,7 @@ fn policy(object: &Object, entry: &Allow, names: &mut BTreeSet<String>) -> Polic
     let stem = stem(&object.key.name);
     let mut content = canonical(&spec);
     if stem.len() < object.key.name.len() {
-        // What was cut off still tells the policies of two packages apart.
+        // The whole name is hashed, so that the cut does not make the policies of two packages equal.
         content.push_str(&object.key.name);
     }
     let hash = hex::encode(&Sha256::digest(content)[..5]);
@@ -161,7 +159,7 @@ fn policy(object: &Object, entry: &Allow, names: &mut BTreeSet<String>) -> Polic
     Policy { namespace: object.key.namespace.to_string(), name, digest, body }
 }
 
-/// The front of a name that something can be appended to with a dash: whole characters, and no dot or dash at its end.
+/// The beginning of a name to which a dash and more can be appended: whole characters, and no dot or dash at its end.
 fn stem(name: &str) -> &str {
     let end = name.floor_char_boundary(NAME_BYTES_MAX);
     if end == name.len() { name } else { name[..end].trim_end_matches(['.', '-']) }

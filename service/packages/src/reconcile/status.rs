@@ -1,31 +1,29 @@
-//! The content of a status write: from the status that is known and a report to the keys to write, or to nothing.
+//! The content of a status write: the known status and a report become the keys to write, or `None`.
 //!
-//! Pure. The condition `Ready` is ours; conditions of other types belong to others and stay as they are. Our condition keeps
-//! its `lastTransitionTime` while its status stays, as Kubernetes' API conventions ask.
+//! Pure. The condition `Ready` is ours; conditions of other types belong to others and stay as they are. Our condition
+//! keeps its `lastTransitionTime` while its status stays, as Kubernetes' API conventions demand.
 
 use serde_json::{Map, Value, json};
 
 use service_watch::Status;
 
-/// The type of our condition.
 const READY: &str = "Ready";
 /// Longest message in a status or an event, in characters; Kubernetes limits an event's note to 1024 bytes.
 const MESSAGE_CHARS_MAX: usize = 400;
 
-/// The content of a status.
 #[derive(Debug, Default)]
 pub(super) struct Report<'a> {
     pub phase: &'static str,
-    /// The generation, once it is done with.
+    /// The generation, once it is finished.
     pub observed: Option<i64>,
     pub message: &'a str,
-    /// Network policies in place, when that is known.
+    /// Number of present network policies, if known.
     pub policies: Option<usize>,
     /// Failed attempts at this generation.
     pub retries: usize,
 }
 
-/// The keys of `status` to merge so that `known` says what `report` says about `generation`; `None` when it says so already.
+/// The keys of `status` to merge so that `known` matches `report` about `generation`; `None` if it does already.
 pub(super) fn merge(known: &Status, generation: i64, report: &Report<'_>, now: &str) -> Option<Value> {
     let mut changes = Map::new();
     if *known.phase != *report.phase {
@@ -70,7 +68,7 @@ fn condition(old: &Value, generation: i64, report: &Report<'_>, now: &str) -> Va
     })
 }
 
-/// A message as it fits a status or an event.
+/// A message cut to the length of a status or an event.
 pub(super) fn cut(message: &str) -> String {
     message.chars().take(MESSAGE_CHARS_MAX).collect()
 }

@@ -1,6 +1,6 @@
-//! The steps of one visit: finalizer, status, policies, and the way back.
+//! The steps of one visit: finalizer, status, policies, and their removal.
 //!
-//! Owns their order. Each step is idempotent, so a visit that broke off is simply repeated.
+//! This module owns their order. Each step is idempotent, so an interrupted visit is simply repeated.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,18 +11,17 @@ use super::status::Report;
 use super::{FINALIZER, Reconciler};
 use service_watch::{Key, Object};
 
-/// The outcome of a visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Done {
-    /// The generation that was brought to an end.
+    /// The finished generation.
     pub generation: i64,
     /// Policies written or removed.
     pub writes: usize,
 }
 
 impl Reconciler {
-    /// Brings the cluster to what the spec says. `seen` says that the package has been visited before; the first sight of one
-    /// that is finished, with every policy in place, costs no request.
+    /// Applies the spec to the cluster. `seen` is whether the package has been visited before. The first sight of a
+    /// finished package with every policy in place costs no request.
     pub(super) async fn apply(&self, object: &mut Object, seen: bool) -> Result<Done, Error> {
         let wanted = match &object.body.allow {
             Ok(allow) => policies::for_package(object, allow),
@@ -47,7 +46,7 @@ impl Reconciler {
         Ok(Done { generation, writes })
     }
 
-    /// Removes what belongs to a package that is being deleted, then lets it go.
+    /// Removes the objects of a package under deletion, then our finalizer.
     pub(super) async fn remove(&self, object: &mut Object) -> Result<Done, Error> {
         if !matches!(&*object.body.status.phase, "Removing" | "RemovalFailed") {
             let message = "the package is being removed";
@@ -63,8 +62,8 @@ impl Reconciler {
         }
     }
 
-    /// Whether the watch shows exactly the policies that the package wants, as they were applied. It may lag behind our own
-    /// writes, so a "no" is only a reason to ask the API server.
+    /// Whether the watch shows exactly the wanted policies, as applied. The watch may lag behind our own writes, so a
+    /// "no" only means that the API server must be asked.
     pub(super) fn in_place(&self, object: &Object, wanted: &[Policy]) -> bool {
         let here = |policy: &Policy| {
             let key = Key { namespace: Arc::clone(&object.key.namespace), name: policy.name.as_str().into() };
@@ -73,7 +72,7 @@ impl Reconciler {
         self.owners.policies(&object.uid).len() == wanted.len() && wanted.iter().all(here)
     }
 
-    /// One list, then only the writes that make a difference; answers how many there were.
+    /// Lists the policies once, then makes only the writes that change something; returns their number.
     async fn policies(&self, object: &Object, wanted: Vec<Policy>) -> Result<usize, Error> {
         let existing = self.api.list_policies(&object.key.namespace, &object.uid).await?;
         let mut orphans: BTreeMap<Arc<str>, Existing> =

@@ -1,6 +1,7 @@
-//! The time during which this process reconciles: from its election, or the start, to its loss or the end.
+//! A term: the time during which this process reconciles, from its election, or the start, to its loss or the end.
 //!
-//! Owns the tasks of a term. Everything that a reconciler remembers ends with its term, because afterwards somebody else decides.
+//! This module owns the tasks of a term. The reconciler's memory ends with its term, because another process may decide
+//! afterwards.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,23 +22,17 @@ use service_watch::Store;
 use service_watch::Tenure;
 use service_watch::{Metrics, Queue};
 
-/// Everything that a term needs.
 pub struct Parts {
     /// Workers, attempts and order.
     pub settings: config::Reconcile,
-    /// The API server.
     pub client: Arc<Client>,
-    /// The packages.
     pub packages: Store,
-    /// Their policies.
     pub policies: Store<Applied>,
-    /// Where the watches hand over what they see.
+    /// The inbox that gets the watches' events.
     pub inbox: Arc<Inbox>,
-    /// Where the numbers go.
     pub metrics: Metrics,
 }
 
-/// A term under way.
 pub struct Term<'a> {
     parts: &'a Parts,
     reconciler: Arc<Reconciler>,
@@ -46,7 +41,7 @@ pub struct Term<'a> {
 }
 
 impl<'a> Term<'a> {
-    /// Starts to reconcile everything that exists, for as long as `tenure` holds.
+    /// Starts to reconcile all existing objects, as long as `tenure` holds.
     pub fn start(parts: &'a Parts, tenure: Tenure) -> Self {
         let reconciler = Arc::new(Reconciler {
             retries: parts.settings.retries.clone(),
@@ -70,7 +65,7 @@ impl<'a> Term<'a> {
         Self { parts, reconciler, workers, sweeper }
     }
 
-    /// Waits until a task ends that never should; answers why.
+    /// Waits until a task ends that should never end; returns the reason.
     pub async fn broken(&mut self) -> String {
         let ended = tokio::select! {
             Some(ended) = self.workers.join_next() => ended,
@@ -79,7 +74,7 @@ impl<'a> Term<'a> {
         ended.map_or_else(|error| format!("a worker: {error}"), |()| "a worker ended by itself".into())
     }
 
-    /// Lets the workers finish what they hold, for at most `max`.
+    /// Lets the workers finish their objects, for at most `max`.
     pub async fn finish(mut self, max: Duration) {
         self.parts.inbox.close();
         self.reconciler.queue.close();
@@ -90,7 +85,7 @@ impl<'a> Term<'a> {
         self.cut().await;
     }
 
-    /// Stops at once, also in the middle of a write: somebody else may lead from now on.
+    /// Stops at once, also in the middle of a write: another replica may lead from now on.
     pub async fn cut(mut self) {
         self.parts.inbox.close();
         self.workers.shutdown().await;

@@ -83,7 +83,7 @@ fn one_policy_for_each_entry_with_names_that_depend_on_content_alone() {
     }));
 }
 
-/// A name as Kubernetes wants it for both kinds: a DNS subdomain (RFC 1123).
+/// Whether a name is valid for both kinds: a DNS subdomain (RFC 1123).
 fn is_subdomain(name: &str) -> bool {
     let inner = |label: &str| label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     let label = |label: &str| !label.is_empty() && inner(label) && !label.starts_with('-') && !label.ends_with('-');
@@ -91,7 +91,8 @@ fn is_subdomain(name: &str) -> bool {
 }
 
 proptest::proptest! {
-    /// Whatever a package is called, its policies have names that the API server takes, and no other package's have the same.
+    /// For every name of a package, its policies have names that the API server accepts and that no other package's
+    /// policies have.
     #[test]
     fn names_of_policies_are_valid_and_nobody_elses(
         stem in "[a-z0-9]([-a-z0-9]{0,10}[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]{0,60}[a-z0-9])?){0,3}",

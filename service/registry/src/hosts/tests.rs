@@ -31,7 +31,7 @@ fn hosts(registries: &[config::Registry]) -> Hosts {
     Hosts::new(&resolve, Proxies::none(), Arc::default()).unwrap()
 }
 
-/// Whatever is said of a registry counts under all of its names, also where the scheme's own port is another one.
+/// A registry's settings apply to all its spellings, also where the scheme's default port is another one.
 #[test]
 fn an_entry_is_found_in_every_spelling() {
     let configured = [
@@ -149,7 +149,8 @@ fn new_authorities_make_new_clients_and_bad_ones_change_nothing() {
     assert!(!Arc::ptr_eq(&trust(&before.0), &trust(&after.0)) && Arc::ptr_eq(&trust(&after.0), &trust(&after.1)));
 }
 
-/// As the kubelet mounts a `ConfigMap`: the file is a link through `..data`, which another folder takes the place of.
+/// As the kubelet mounts a `ConfigMap`: the file is a link through `..data`, which is replaced by a link to another
+/// folder.
 #[test]
 fn a_lock_of_a_config_map_is_followed_and_what_is_none_is_said_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -67,7 +67,7 @@ fn chunks_become_the_folder_that_was_packed() {
     let (args, _) = sample(folder.path(), 100_000, 4_000);
     let store = assemble(&args).unwrap();
     assert_eq!(fs::read_dir(store.folder.join("blobs/sha256")).unwrap().count(), 1);
-    // A container that is started again in the same Pod begins anew.
+    // A restarted container in the same Pod begins anew.
     assemble(&args).unwrap();
 }
 
@@ -106,7 +106,7 @@ fn the_whole_is_compared_as_well() {
 fn two_chunks_in_the_wrong_order_do_not_make_a_payload() {
     let folder = tempfile::tempdir().unwrap();
     let (_, mut index) = sample(folder.path(), 10_000, 400);
-    // Every chunk is right, and the index says another order: the files lie where it says.
+    // Every chunk is right, and the index has another order: the files lie where it says.
     let folders = folder.path().join("chunks/00000");
     index.chunks.swap(2, 3);
     assert!(folders.join("00002").exists());

@@ -1,6 +1,6 @@
-//! `longhaul-seed-planted`: the same seed with known bugs that `LONGHAUL_PLANTED_BUG` switches on.
+//! The program `longhaul-seed-planted`: the same seed with known bugs that `LONGHAUL_PLANTED_BUG` switches on.
 //!
-//! It exists so that a harness can prove that each of its judges fires. Never inject it.
+//! A harness proves with it that each of its judges fires. Never inject it.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
-//! The answer to a request: status, headers, and where the body comes from.
+//! The answer to a request: status, headers, and the source of the body.
 //!
-//! Opens the files that are served, always by a digest that was parsed, and never through a link.
+//! This module opens the served files, always by a parsed digest, and never through a link.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -15,30 +15,27 @@ use crate::catalog::Repository;
 use crate::digest::Digest;
 use crate::unpack::{BLOBS, REFERRERS};
 
-/// The media type of an index, which lists of referrers are.
+/// The media type of an index, and so of a list of referrers.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-/// A list of nothing.
+/// An empty list of referrers.
 const NO_REFERRERS: &str =
     r#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}"#;
 const JSON: &str = "application/json";
 
-/// An answer.
 #[derive(Debug)]
 pub struct Answer {
-    /// Status line and headers, up to and with the empty line. Whether the connection ends is added by the server.
+    /// Status line and headers, including the empty line. The server adds whether the connection ends.
     pub head: String,
-    /// The body.
     pub body: Body,
 }
 
-/// Bodies behind a head.
+/// The kinds of bodies.
 #[derive(Debug)]
 pub enum Body {
-    /// Nothing: the answer to HEAD.
+    /// No body: the answer to HEAD.
     Nothing,
-    /// These bytes.
     Bytes(Vec<u8>),
-    /// So many bytes of a file from an offset on.
+    /// A file, the offset of the first byte and the number of bytes.
     File(File, u64, u64),
 }
 
@@ -47,7 +44,7 @@ struct Reply {
     status: &'static str,
     media_type: String,
     headers: String,
-    /// Of the body, also when it is not sent.
+    /// Length of the body, also if it is not sent.
     bytes: u64,
     body: Body,
 }
@@ -58,7 +55,7 @@ impl Reply {
         Self { status, media_type: JSON.to_owned(), headers, bytes, body: Body::Bytes(text.into_bytes()) }
     }
 
-    /// An error as the distribution specification wants it. Nothing of the request is repeated.
+    /// An error in the form of the distribution specification. It repeats no part of the request.
     fn error(status: &'static str, code: &str, message: &str) -> Self {
         Self::json(status, format!(r#"{{"errors":[{{"code":"{code}","message":"{message}"}}]}}"#))
     }
@@ -78,7 +75,7 @@ impl Reply {
     }
 }
 
-/// Answers a request, or says why there is none.
+/// Answers a request, or an unreadable one with the reason.
 pub fn answer(head: Result<&Head<'_>, HeadError>, store: &Store) -> Answer {
     match head {
         Err(error) => Reply::error("400 Bad Request", "UNSUPPORTED", &error.to_string()).written(Method::Get),
@@ -112,7 +109,7 @@ fn reply(head: &Head<'_>, store: &Store) -> Reply {
     };
     let Some(repository) = store.catalog.repositories.get(name) else {
         return match asked {
-            // The specification forbids 404 here, or clients take it for a registry that does not know the request.
+            // The specification forbids 404 here: clients would take it for a registry without this request.
             Asked::Referrers(_) => no_referrers(),
             _ => not_found("NAME_UNKNOWN", "there is no such repository"),
         };
@@ -139,7 +136,7 @@ fn reply(head: &Head<'_>, store: &Store) -> Reply {
     }
 }
 
-/// A question to a repository.
+/// A request to a repository.
 enum Asked<'p> {
     Tag(&'p str),
     Manifest(Digest),
@@ -148,7 +145,7 @@ enum Asked<'p> {
     Referrers(Digest),
 }
 
-/// A manifest with the media type that it was stored with, whatever the request would accept: only those bytes have that digest.
+/// A manifest with its stored media type, whatever the request accepts: only those bytes have that digest.
 fn manifest(store: &Store, digest: &Digest, head: &Head<'_>) -> Reply {
     let Some(known) = store.catalog.manifests.get(digest) else { return unreadable() };
     let reply =
@@ -160,18 +157,18 @@ fn no_referrers() -> Reply {
     Reply { media_type: INDEX.to_owned(), ..Reply::json("200 OK", NO_REFERRERS.to_owned()) }
 }
 
-/// Whether the client says that it has this content already.
+/// Whether the client states that it has this content already.
 fn has(head: &Head<'_>, digest: &Digest) -> bool {
     let is_it = |tag: &str| tag.trim() == format!("\"sha256:{digest}\"");
     head.if_none_match.is_some_and(|tags| tags == "*" || tags.split(',').any(is_it))
 }
 
-/// The part that is asked for; that the client has the whole comes first (RFC 9110, 13.2.2).
+/// The requested part; a client that has the whole takes precedence (RFC 9110, 13.2.2).
 fn range_of<'h>(head: &Head<'h>, digest: &Digest) -> Option<&'h str> {
     head.range.filter(|_| !has(head, digest))
 }
 
-/// Names what is sent by its digest. A client that has it gets no body, and the length that it would have had.
+/// Identifies the content by its digest. A client that has it gets no body, and the length of the whole.
 fn identified(mut reply: Reply, digest: &Digest, head: &Head<'_>) -> Reply {
     if has(head, digest) {
         reply = Reply { status: "304 Not Modified", body: Body::Nothing, ..reply };
@@ -181,7 +178,7 @@ fn identified(mut reply: Reply, digest: &Digest, head: &Head<'_>) -> Reply {
         .header("Etag", format_args!("\"sha256:{digest}\""))
 }
 
-/// A file or the part of it that is asked for.
+/// A file or the requested part of it.
 fn content(file: File, media_type: &str, asked: Option<&str>) -> Option<Reply> {
     let length = file.metadata().ok()?.len();
     let (status, from, to) = match range(asked, length) {

@@ -1,55 +1,45 @@
 //! The head of a request: bytes to method, path and the few headers that matter.
 //!
-//! Pure. A request with a body is refused: nothing that is served takes one, and what is not read cannot be mistaken for the
-//! next request.
+//! Pure. A request with a body is refused: no served path takes one, and unread bytes must not be taken for the next
+//! request.
 
 use std::str;
 
 /// Largest head. Container runtimes send some hundred bytes, a token included some thousand.
 pub const HEAD_BYTES_MAX: usize = 8 << 10;
-/// Most headers.
 const HEADERS_MAX: usize = 64;
 
-/// Methods of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// GET.
     Get,
-    /// HEAD.
     Head,
-    /// Anything else.
     Other,
 }
 
-/// A request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head<'h> {
-    /// The method.
     pub method: Method,
     /// Path without query.
     pub path: &'h str,
-    /// The query, without its mark; empty when there is none.
+    /// The query, without its mark; empty if there is none.
     pub query: &'h str,
-    /// The header `Range`.
     pub range: Option<&'h str>,
-    /// The header `If-None-Match`.
     pub if_none_match: Option<&'h str>,
     /// Whether the connection ends with the answer.
     pub close: bool,
 }
 
-/// Why there is no request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
-    /// Not HTTP/1, or not text where it should be.
+    /// The head is not HTTP/1, or has other bytes where it needs text.
     #[error("the request cannot be read")]
     Malformed,
-    /// The request comes with a body.
+    /// The request has a body.
     #[error("a request must not have a body")]
     Body,
 }
 
-/// Where the head ends in `bytes`, if it is complete.
+/// The end of the head in `bytes`, if it is complete.
 pub fn complete(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
 }
@@ -133,7 +123,7 @@ mod tests {
     }
 
     proptest! {
-        /// No bytes panic, and a head that is read has a path.
+        /// No bytes panic, and a parsed head has a path.
         #[test]
         fn noise(bytes in prop::collection::vec(any::<u8>(), 0..200), path in "[ -~]{0,40}") {
             let _ = parse(&bytes);

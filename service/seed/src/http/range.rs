@@ -1,15 +1,15 @@
-//! `Range` of a request (RFC 9110, section 14): one range of bytes.
+//! The header `Range` of a request (RFC 9110, section 14): one range of bytes.
 //!
 //! Pure.
 
-/// The part of a content that is asked for.
+/// The requested part of a content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Range {
-    /// All of it: no range, several of them, or one that cannot be read, which the RFC lets a server ignore.
+    /// The whole content: no range, several of them, or an unreadable one, which the RFC lets a server ignore.
     Whole,
     /// From the first offset up to and without the second; never empty.
     Part(u64, u64),
-    /// Nothing that is there.
+    /// Outside the content.
     Unsatisfiable,
 }
 
@@ -24,7 +24,7 @@ pub fn range(value: Option<&str>, length: u64) -> Range {
     let (from, to) = match (number(first), number(last)) {
         (Some(from), Some(to)) if from <= to => (from, to.saturating_add(1).min(length)),
         (Some(from), None) if last.is_empty() => (from, length),
-        // The last so many bytes.
+        // The last bytes, by their number.
         (None, Some(0)) if first.is_empty() => return Range::Unsatisfiable,
         (None, Some(count)) if first.is_empty() => (length.saturating_sub(count), length),
         _ => return Range::Whole,

@@ -1,34 +1,27 @@
 //! Routes of the registry (OCI distribution specification 1.1).
 //!
-//! Pure. Nothing is decoded: no name that is served needs an escape, so a path with one asks for nothing.
+//! Pure. Nothing is decoded: no served name needs an escape, so a path with one matches nothing.
 
 use crate::catalog::is_repository;
 use crate::digest::Digest;
 
-/// A request by its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route<'p> {
     /// `/v2/`: whether this is a registry.
     Base,
-    /// A manifest by tag.
     Tag(&'p str, &'p str),
-    /// A manifest by digest.
     Manifest(&'p str, Digest),
-    /// A blob.
     Blob(&'p str, Digest),
-    /// The tags of a repository.
     Tags(&'p str),
-    /// The referrers of a manifest.
     Referrers(&'p str, Digest),
-    /// A digest that is none, or of an algorithm that is not served.
+    /// The digest is invalid, or of an algorithm that is not served.
     BadDigest,
-    /// A name that no repository can have.
+    /// No repository can have this name.
     BadName,
-    /// Nothing that is served.
+    /// The path is not served.
     Nothing,
 }
 
-/// Reads a path.
 pub fn route(path: &str) -> Route<'_> {
     let Some(rest) = path.strip_prefix("/v2") else { return Route::Nothing };
     if rest.is_empty() || rest == "/" {
@@ -105,7 +98,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is asked for has a name without `..`, and nothing panics.
+        /// Every parsed name is without `..`, and nothing panics.
         #[test]
         fn noise(path in "/v2/[a-z./%A-Z0-9:]{0,60}") {
             match route(&path) {

@@ -88,7 +88,7 @@ fn sizes_and_counts_are_bounded_and_each_name_comes_once() {
     let long = vec![b'x'; CATALOG_BYTES_MAX + 1];
     let refusal = outcome(&archive(&[(CATALOG, &long)]), bounds()).unwrap_err();
     assert_eq!(refusal, "payload: its catalog has more than 262144 bytes");
-    // A header can say 8 GiB without there being a byte of it.
+    // A header can state 8 GiB without a single byte behind it.
     let mut bytes = header("index.json", (8 << 30) - 1, b'0', "").to_vec();
     bytes.extend_from_slice(&archive(&[catalog]));
     let all = Bounds { bytes: u64::MAX, ..bounds() };
@@ -111,7 +111,7 @@ fn what_is_cut_off_or_appended_is_noticed() {
     let appended = [&frame[..], b"x"].concat();
     assert_eq!(refusal(&appended), "payload: there is something behind the compressed archive");
     assert_eq!(outcome(&whole[..whole.len() - 1024], bounds()).unwrap_err(), "payload: it ends too early");
-    // Some zeros are padding; gigabytes of them cost nobody who writes them anything.
+    // Some zeros are padding; gigabytes of them cost their author nothing.
     let mut more = whole.clone();
     more.resize(whole.len() + (1 << 20), 0);
     assert!(outcome(&more, bounds()).is_ok());
@@ -133,7 +133,7 @@ fn a_window_larger_than_announced_is_refused_before_it_is_made() {
 }
 
 proptest::proptest! {
-    /// Whatever stands in an archive, nothing appears but below the folder, and no link.
+    /// Whatever an archive contains, files appear only below the folder, and no link is made.
     #[test]
     fn nothing_leaves_the_folder(name in "[./a-z0-9]{1,40}", kind in proptest::sample::select(&b"0125\0"[..]), target in "[./a-z]{0,20}") {
         let outer = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What the process says: informer, TLS, and a line about each change, in both formats, with names of the closed list.
+//! Tests of the log: informer, TLS, and a line about each change, in both formats, with names of the closed list.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::support::api::Fault;
 use crate::support::deployments::Deployments;
 use crate::support::{PATIENCE, kubeconfig};
 
-/// A process of its own, whose standard error is a file.
+/// A separate process whose standard error is a file.
 struct Process {
     child: Child,
     folder: tempfile::TempDir,
@@ -94,7 +94,7 @@ impl Drop for Process {
     }
 }
 
-/// A day in the life of a service: everything that it can say is said at least once.
+/// A typical life of a service, in which every event is logged at least once.
 async fn life(format: &str) -> (String, Vec<String>) {
     let api = Deployments::start().await;
     api.create("team/web", Some(3));
@@ -136,7 +136,8 @@ fn keys(event: &str) -> BTreeSet<&'static str> {
     keys.iter().copied().collect()
 }
 
-/// Every line of a whole life is one object of exactly these keys, with an event of the list and no context beside what it may have.
+/// Every line of a whole life is one object of exactly these keys, with an event of the list and only that event's
+/// context.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r37_every_line_of_a_life_fits_the_schema() {
     let (log, secrets) = life("json").await;
@@ -189,7 +190,7 @@ async fn r21_r22_r25_text_tells_of_the_watch_and_of_clients() {
     assert!(line(&["watch.changed", "change=\"modified\"", "object=\"team/web\""]), "{log}");
     assert!(line(&["watch.failed", "500"]), "{log}");
     assert!(line(&["watch.opened"]), "{log}");
-    // Clients: who was let in, who was not and why.
+    // Clients: accepted ones, and refused ones with the reason.
     assert!(line(&["tls.accepted", "peer=\"spiffe://longhaul.dev/client/client\"", "listener=\"replicas\""]), "{log}");
     for reason in ["no-certificate", "revoked", "expired", "unknown-issuer", "purpose"] {
         assert!(line(&["tls.refused", &format!("reason=\"{reason}\"")]), "{reason}: {log}");
@@ -199,7 +200,7 @@ async fn r21_r22_r25_text_tells_of_the_watch_and_of_clients() {
     }
 }
 
-/// A write, one that may not be, and one that fails: each is one line that says who and what.
+/// A write, a forbidden one, and one that fails: each has one line with caller and change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r26_each_write_has_a_line_that_says_who() {
     let (log, _) = life("json").await;
@@ -219,7 +220,7 @@ async fn r26_each_write_has_a_line_that_says_who() {
     assert_eq!((&audit[2]["status"], &audit[2]["name"]), (&404.into(), &"absent".into()));
 }
 
-/// Whoever comes without a certificate again and again does not fill a disk.
+/// A client that comes without a certificate again and again does not fill a disk.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_do_not_fill_the_log() {
     let api = Deployments::start().await;

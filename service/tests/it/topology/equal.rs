@@ -1,4 +1,4 @@
-//! The same reviews to one process and to many: byte for byte the same answers.
+//! Tests of the same reviews in one process and in many: the answers are equal byte for byte.
 
 use serde_json::{Value, json};
 use service::run::Options;
@@ -127,7 +127,7 @@ async fn one_process_and_many_answer_every_review_with_the_same_bytes() {
             denied += usize::from(answer.contains("\"allowed\":false"));
         }
         both.compare("no JSON", "{").await;
-        // A registry that fails in the midst of it fails both alike.
+        // A registry that fails in the middle affects both alike.
         registry.world.lock().sick = vec![("/unsigned-late/".into(), 503)];
         registry.push("unsigned-late");
         both.compare("sick", &review("v1", &pod(&[&registry.image("unsigned-late")])).to_string()).await;

@@ -1,4 +1,5 @@
-//! The kit, held against our role and against a validator in Python; and that validator under a rule of ours.
+//! Tests of the conformance kit, with our role and with a validator in Python; and of that validator under a rule of
+//! ours.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -58,7 +59,7 @@ async fn our_role_keeps_the_contract() {
     }
 }
 
-/// A kit that finds nothing wrong anywhere would be worth nothing.
+/// A kit that never finds a fault would be useless.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_kit_names_what_a_validator_breaks() {
     let (key, pki) = (Key::new(), Pki::new());

@@ -1,4 +1,4 @@
-//! Alerts that another process tells.
+//! Tests of alerts that another process sends.
 
 use serde_json::{Value, json};
 use service::run::Options;
@@ -65,7 +65,7 @@ async fn a_process_of_alerts_that_is_gone_delays_nothing_unless_nothing_is_admit
         assert_eq!(ask(&quiet, &good).await["allowed"], true);
     }
     assert!(started.elapsed() < std::time::Duration::from_secs(2), "{:?}", started.elapsed());
-    // What its queue does not take is a dead letter, as with a receiver of this process.
+    // Alerts without a place in its queue become dead letters, as for a receiver of this process.
     let letters = || std::fs::read_to_string(&dead).unwrap_or_default();
     until("letters are written", || letters().lines().count() >= 10).await;
     let letter: Value = serde_json::from_str(letters().lines().next().unwrap()).unwrap();
@@ -80,7 +80,7 @@ async fn a_process_of_alerts_that_is_gone_delays_nothing_unless_nothing_is_admit
     );
 }
 
-/// A receiver without which nothing is admitted may be one of the other process.
+/// A receiver that reviews wait for may belong to the other process.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_of_the_other_process_may_decide() {
     let (registry, pki) = (Registry::start().await, Pki::new());

@@ -1,4 +1,4 @@
-//! Every kind of entry is about one content, one signature and one key, and each of them is looked at.
+//! Tests of entries: every kind is about one content, one signature and one key, and each of them is checked.
 
 use serde_json::{Value, json};
 
@@ -23,16 +23,16 @@ fn raw_of(bytes: &[u8]) -> Value {
     json!({"algorithm": "SHA2_256", "digest": b64(digest(&SHA256, bytes))})
 }
 
-/// A kind, its version, a good one's content, and where in it another content, signature, key and type can stand.
+/// A kind, its version, the content of a valid one, and the places in it for another content, signature, key and type.
 type Kind = (&'static str, &'static str, Value, &'static [(&'static str, Other)]);
 
-/// What stands there instead.
+/// The replacement for a value.
 #[derive(Debug, Clone, Copy)]
 enum Other {
     HexHash,
     RawHash,
     Signature,
-    /// Encoded twice, as intoto 0.0.2 has it.
+    /// Encoded twice, as in intoto 0.0.2.
     TwiceEncoded,
     Pem,
     RawKey,
@@ -111,7 +111,7 @@ fn kinds(spki: &[u8]) -> Vec<Kind> {
     ]
 }
 
-/// Another value for `found`, and what the cause says then.
+/// A replacement for `found`, and the expected text of the cause.
 fn other(kind: Other, found: &Value) -> (Value, &'static str) {
     match kind {
         Other::HexHash => (hex_of(b"other"), "other content"),
@@ -149,7 +149,7 @@ fn an_entry_of_any_kind_is_about_this_content_signature_and_key() {
     }
 }
 
-/// What binds no signature is no proof of one: an envelope that lies in a bundle is known by its signature alone.
+/// An entry that binds no signature proves none: the envelope in a bundle is identified only by its signature.
 #[test]
 fn an_entry_that_names_no_signature_is_none_of_a_bundle() {
     let key = PublicKey::from_pem(OURS).unwrap();

@@ -1,4 +1,4 @@
-//! From the text of a configuration to keys and certificates that are known to be usable.
+//! Compilation of trust: from the text of a configuration to usable keys and certificates.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::authority::{Authority, Certifier, LOGS_MAX, Log, Period};
 use crate::certificate::Certificate;
 use crate::key::PublicKey;
 
-/// Most trust roots: each piece of evidence is held against each of them.
+/// Most trust roots: each piece of evidence is compared with each of them.
 const ROOTS_MAX: usize = 64;
 /// Most authorities; there is one public sigstore, and a company has a few.
 const AUTHORITIES_MAX: usize = 16;

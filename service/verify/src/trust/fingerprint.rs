@@ -1,4 +1,4 @@
-//! The number by which caches know that trust has changed.
+//! The fingerprint of trust, by which caches notice a change.
 
 use std::fmt;
 
@@ -7,13 +7,12 @@ use aws_lc_rs::digest::{Context, SHA256};
 use super::{Accepts, TrustRoot};
 use crate::authority::{Authority, Certifier, Log, Period};
 
-/// A number that is the same for the same trust and differs for any other: the trust generation of caches. It is about keys,
-/// certificates, names and periods in the order of the configuration, not about how they are written.
+/// A hash that is equal for equal trust and differs for any other: the trust generation of caches. It covers keys,
+/// certificates, names and periods in the order of the configuration, not their spelling.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// Its 32 bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

@@ -1,5 +1,5 @@
-//! Reads `trusted_root.json`, the file in which a sigstore instance lists its keys and certificates (sigstore's protobuf
-//! `dev.sigstore.trustroot.v1.TrustedRoot`, as JSON).
+//! The reader of `trusted_root.json`, the file in which a sigstore instance lists its keys and certificates (sigstore's
+//! protobuf `dev.sigstore.trustroot.v1.TrustedRoot`, as JSON).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,16 +11,16 @@ use crate::certificate::Certificate;
 use crate::key::PublicKey;
 use crate::time::UnixTime;
 
-/// Biggest file that is read; the public instance's has 7 kB.
+/// Largest file that is read; the public instance's has 7 kB.
 const FILE_BYTES_MAX: usize = 1 << 20;
-/// The forms that we know; others may mean something else by the same keys.
+/// The known forms; others may use the same keys with another meaning.
 const MEDIA_TYPES: [&str; 3] = [
     "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
     "application/vnd.dev.sigstore.trustedroot+json;version=0.2",
     "application/vnd.dev.sigstore.trustedroot.v0.2+json",
 ];
 
-// Fields that are not named here say nothing about what to believe.
+// Fields that are not named here do not affect trust.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct File {
@@ -113,8 +113,8 @@ pub(super) fn authority(name: &str, json: &str, place: &str) -> Result<Authority
     })
 }
 
-/// The logs whose keys are known here. Another's is left out with a word (staging's root has a certificate log with a PKCS#1 key): nothing is believed that
-/// it says, and the others are as good as without it.
+/// The logs whose keys are of a known kind. Others are left out with a note (staging's root has a certificate log with
+/// a PKCS#1 key): nothing from them is trusted, and the rest is valid without them.
 fn logs(raw: &[RawLog], place: &str, left_out: &mut Vec<String>) -> Result<Vec<Log>, TrustError> {
     let mut logs: Vec<Log> = Vec::new();
     let mut last = None;
@@ -137,7 +137,7 @@ fn logs(raw: &[RawLog], place: &str, left_out: &mut Vec<String>) -> Result<Vec<L
             }
         }
     }
-    // Where nothing is left, nothing could be proved, and the cause is better said now.
+    // If no log is left, nothing could be proved, and the error is more helpful now.
     match last {
         Some(error) if logs.is_empty() => Err(error),
         _ => Ok(logs),

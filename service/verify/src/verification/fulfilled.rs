@@ -1,4 +1,4 @@
-//! Whether the signatures that count are enough, and what to say when they are not.
+//! The count of signers: whether the valid signatures are enough, and the cause if they are not.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use super::Counted;
 use crate::requirement::Requirement;
 use crate::verdict::{Class, Identity, Outcome, Rejected, Signer};
 
-/// Rejected pieces that a cause names; the verdict has them all.
+/// Most rejected pieces that a cause names; the verdict has them all.
 const TOLD_MAX: usize = 3;
 
 pub(super) fn outcome(requirement: &Requirement, counted: &[&Counted], rejected: &[Rejected]) -> Outcome {
@@ -20,7 +20,7 @@ pub(super) fn outcome(requirement: &Requirement, counted: &[&Counted], rejected:
         let signers = counted.iter().filter(|one| one.rules.contains(&place)).map(|one| &one.signer);
         let signers: Vec<&Signer> = signers.collect();
         let what = format!("attestation of type {}", rule.predicate_type);
-        // Beside signatures of the image an attestation needs one signer; alone it needs all that signatures would.
+        // Next to signatures of the image, an attestation needs one signer; alone it needs as many as signatures would.
         let (threshold, required) =
             if requirement.image_signature { (1, &[][..]) } else { (requirement.threshold, &requirement.required[..]) };
         found = found.and_then(|()| enough(&signers, threshold, required, &what));
@@ -31,7 +31,7 @@ pub(super) fn outcome(requirement: &Requirement, counted: &[&Counted], rejected:
     }
 }
 
-/// The missing part. Without a class nobody signed at all, and the rejected pieces decide what to call it.
+/// The missing part. Without a class there is no signature at all, and the rejected pieces decide the class.
 struct Missing {
     class: Option<Class>,
     cause: String,
@@ -56,8 +56,8 @@ fn enough(signers: &[&Signer], threshold: usize, required: &[String], what: &str
     Ok(())
 }
 
-/// How many signers there are when each root counts once and each identity counts once: the size of the largest matching of roots
-/// with identities.
+/// The number of signers if each root counts once and each identity counts once: the size of the largest matching of
+/// roots with identities.
 fn distinct(signers: &[&Signer]) -> usize {
     let roots: BTreeSet<&str> = signers.iter().map(|signer| signer.root.as_str()).collect();
     let identities: BTreeSet<&Identity> = signers.iter().map(|signer| &signer.identity).collect();
@@ -75,7 +75,7 @@ fn distinct(signers: &[&Signer]) -> usize {
     (0..edges.len()).filter(|root| place(*root, &edges, &mut taken, &mut BTreeSet::new())).count()
 }
 
-/// Finds an identity for `root`, moving others where that helps. As deep as there are roots, of which there are few.
+/// Finds an identity for `root`, moving others if needed. The depth is at most the number of roots, which is small.
 fn place(root: usize, edges: &[Vec<usize>], taken: &mut [Option<usize>], seen: &mut BTreeSet<usize>) -> bool {
     for identity in &edges[root] {
         if !seen.insert(*identity) {

@@ -1,32 +1,31 @@
-//! Requirements that nothing could fulfil: found when a rule is loaded, not when the first image is refused.
+//! The check for requirements that no image can meet: found when a rule is loaded, not when the first image is refused.
 
 use crate::requirement::{Requirement, Roots, Timestamps};
 use crate::trust::{Accepts, Trust};
 
-/// Why no image could fulfil a requirement.
+/// Why no image can meet a requirement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequirementError {
-    /// No signer would be enough.
+    /// The threshold is 0.
     #[error("a threshold of 0 would let anything in: write 1 or more")]
     NoThreshold,
-    /// More signers than there are roots.
+    /// More signers are demanded than there are roots.
     #[error("a threshold of {threshold} with {roots} trust roots: each root counts once")]
     Threshold {
-        /// The number that is asked for.
         threshold: usize,
-        /// How many could count.
+        /// The number of accepted roots.
         roots: usize,
     },
-    /// There is nobody whose signature would count.
+    /// No root's signatures are accepted.
     #[error("there is no trust root, so nobody's signature counts")]
     NoRoots,
-    /// A name that no trust root has.
+    /// No trust root has this name.
     #[error("there is no trust root `{0}`")]
     UnknownRoot(String),
-    /// A signer is required whose signature does not count.
+    /// A required signer is not an accepted root.
     #[error("the signer `{0}` is required and is not among the roots that count")]
     RequiredRoot(String),
-    /// Neither signature nor attestation is asked for.
+    /// Neither a signature nor an attestation is demanded.
     #[error("neither a signature of the image nor an attestation is asked for")]
     Nothing,
     /// A log is demanded and none is trusted.
@@ -37,23 +36,22 @@ pub enum RequirementError {
     /// A certificate log is demanded and none is trusted.
     #[error("certificate timestamps are demanded, and the keyless root `{0}` trusts no certificate log")]
     NoCertificateLog(String),
-    /// Timestamps are demanded and no authority of them is trusted.
     #[error(
         "timestamps are demanded, and the root `{0}` trusts no timestamp authority: name an authority that has one"
     )]
     NoTimestamper(String),
-    /// Nothing would say when a certificate signed.
+    /// Nothing would prove the time of a certificate's signature.
     #[error(
         "without transparency log the keyless root `{0}` needs timestamps: nothing else says when its certificates signed"
     )]
     Undated(String),
-    /// A field that is no pointer.
+    /// The field is no JSON pointer.
     #[error("`{0}` is no JSON pointer: it begins with `/`")]
     Pointer(String),
 }
 
 impl Requirement {
-    /// Whether an image could fulfil this at all under `trust`.
+    /// Whether an image could meet this at all under `trust`.
     pub fn check(&self, trust: &Trust) -> Result<(), RequirementError> {
         let known = |name: &&String| !trust.names().any(|known| known == name.as_str());
         if let Roots::Named(names) = &self.roots

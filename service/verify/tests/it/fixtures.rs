@@ -1,4 +1,4 @@
-//! What `fixtures/make` left: images with their signatures, trust, and what real cosign said about each case.
+//! The output of `fixtures/make`: images with their signatures, trust, and real cosign's answer to each case.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as the tests do")]
 
@@ -12,7 +12,6 @@ use service_verify::{
     Subject, Timestamps, Trust, TrustSpec, UnixTime, oci,
 };
 
-/// All cases.
 #[derive(Deserialize)]
 pub struct Fixtures {
     /// When they were made, in seconds since 1970.
@@ -49,7 +48,7 @@ pub struct Case {
     certificate_oidc_issuer_regexp: Option<String>,
 }
 
-/// Everything of one repository.
+/// All contents of one repository.
 #[derive(Deserialize)]
 pub struct Repository {
     pub tags: BTreeMap<String, String>,
@@ -57,7 +56,7 @@ pub struct Repository {
     pub blobs: BTreeMap<String, String>,
 }
 
-/// From what text trust is compiled.
+/// The text from which trust is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// `trusted_root.json`.
@@ -89,7 +88,7 @@ impl Repository {
         serde_json::from_str(&text(&format!("registry/{name}.json"))).unwrap()
     }
 
-    /// All evidence for `image`, found as a client would find it in a registry without referrers API.
+    /// All evidence for `image`, as a client finds it in a registry without the referrers API.
     pub fn evidence(&self, image: Digest) -> Vec<Evidence> {
         let mut found = Vec::new();
         let manifest = |tag: String| self.tags.get(&tag).map(|digest| self.manifests[digest].as_bytes());
@@ -130,12 +129,12 @@ impl Case {
         self.exit == 0
     }
 
-    /// Whether a certificate's holder is asked for, not a key.
+    /// Whether the case demands a certificate's holder instead of a key.
     pub fn is_keyless(&self) -> bool {
         self.key.is_none()
     }
 
-    /// The evidence, and what cosign was asked in our words.
+    /// The evidence, and cosign's question in the verifier's form.
     pub fn evidence(&self) -> Vec<Evidence> {
         Repository::read(&self.repository).evidence(self.subject().digest)
     }

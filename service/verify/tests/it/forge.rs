@@ -1,5 +1,5 @@
-//! Pieces of evidence by recipe, from a sigstore in memory: a good piece differs from a forged one in the one thing that the recipe
-//! changes, and everything else about the forgery is signed as it should be.
+//! Pieces of evidence by recipe, from a sigstore in memory. A forged piece differs from a valid one only in the
+//! recipe's one change; everything else about it is signed correctly.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -21,7 +21,7 @@ pub const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 pub const SIGN_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
 pub const BUILD_TYPE: &str = "https://example.com/build/v1";
 
-/// In what form a piece comes.
+/// The form of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Signature,
@@ -30,13 +30,13 @@ pub enum Form {
     BundleAttestation,
 }
 
-/// Everything that can be said of one piece. `Recipe::new` is a good one.
+/// All properties of one piece. `Recipe::new` gives a valid one.
 #[derive(Clone)]
 pub struct Recipe {
     pub form: Form,
     /// Whether a certificate comes with it, or a key alone signed it.
     pub is_keyless: bool,
-    /// The image in what is signed.
+    /// The image in the signed content.
     pub signed_image: Digest,
     pub signed_repository: String,
     /// `critical.type` of a payload, `_type` of a statement.
@@ -45,11 +45,11 @@ pub struct Recipe {
     pub annotations: Value,
     pub predicate: Value,
     pub predicate_type: String,
-    /// Who makes the signature: 0 is the one that is trusted.
+    /// Index of the signer: 0 is the trusted one.
     pub signer: usize,
-    /// What is signed instead of what is shown.
+    /// Signed bytes other than the shown ones.
     pub signed_instead: Option<Vec<u8>>,
-    /// What is done to the signature's bytes before anything else sees them.
+    /// Applied to the signature's bytes before anything else uses them.
     pub signature_edit: fn(&mut Vec<u8>),
     pub certificate: CertificateRecipe,
     pub log: Option<LogRecipe>,
@@ -57,19 +57,18 @@ pub struct Recipe {
     pub media_type: String,
     pub artifact_type: String,
     pub refers_to: Option<Digest>,
-    /// Whether the log has the hash of what was signed, and not an envelope.
+    /// Whether the log has the hash of the signed bytes, and not an envelope.
     pub is_logged_by_hash: bool,
-    /// Signatures in the envelope.
     pub envelope_signatures: usize,
-    /// What is done to a bundle's JSON at last.
+    /// Applied last to a bundle's JSON.
     pub bundle_edit: fn(&mut Value),
-    /// What is done to a legacy piece's companions at last.
+    /// Applied last to a legacy piece's companions.
     pub companions_edit: fn(&mut Companions),
-    /// What is done to the payload's or bundle's bytes at last.
+    /// Applied last to the payload's or bundle's bytes.
     pub bytes_edit: fn(&mut Vec<u8>),
 }
 
-/// A sigstore, two signers that are trusted and one that nobody trusts.
+/// A sigstore, two trusted signers and an untrusted one.
 pub struct Forge {
     keys: Vec<KeyPair>,
     sigstore: Sigstore,
@@ -83,12 +82,12 @@ pub fn from_b64(text: &str) -> Vec<u8> {
     STANDARD.decode(text).unwrap()
 }
 
-/// A good timestamp.
+/// A valid timestamp.
 pub fn stamp() -> StampRecipe {
     StampRecipe::new(NOW)
 }
 
-/// The image that everything is about.
+/// The image of all pieces.
 pub fn image() -> Digest {
     Digest::of(b"image")
 }
@@ -141,7 +140,7 @@ impl Recipe {
         }
     }
 
-    /// What the signer said.
+    /// The signed claim.
     fn claim(&self) -> Vec<u8> {
         let claim = match self.form {
             Form::Signature => json!({
@@ -197,7 +196,7 @@ impl Forge {
         }
     }
 
-    /// The same by the file `trusted_root.json`, after `edit`.
+    /// The same trust as the file `trusted_root.json`, after `edit`.
     pub fn trust_spec_of_file(&self, edit: impl Fn(&mut Value)) -> TrustSpec {
         let mut file = self.sigstore.trusted_root().unwrap();
         edit(&mut file);
@@ -206,17 +205,17 @@ impl Forge {
         spec
     }
 
-    /// The same, compiled.
+    /// The compiled trust of the file after `edit`.
     pub fn trust_of_file(&self, edit: impl Fn(&mut Value)) -> Trust {
         self.try_trust_of_file(edit).unwrap()
     }
 
-    /// The same of a file that may be none.
+    /// Compiles the trust of the file after `edit`, which may be invalid.
     pub fn try_trust_of_file(&self, edit: impl Fn(&mut Value)) -> Result<Trust, TrustError> {
         Trust::compile(&self.trust_spec_of_file(edit))
     }
 
-    /// A good timestamp of a signature in base64, as a bundle has it.
+    /// A valid timestamp of a signature in base64, in the form of a bundle.
     pub fn stamp_of(&self, signature: &str) -> Value {
         let stamp = self.sigstore.stamp(&stamp(), &from_b64(signature)).unwrap();
         json!({"signedTimestamp": b64(stamp)})

@@ -1,5 +1,5 @@
-//! The forged corpus: every link broken once, everything else about the piece as it should be. Each forgery is refused, in the right
-//! class and for the right reason; the same piece without its one change is accepted.
+//! The forged corpus: every link is broken once, with everything else about the piece correct. Each forgery is refused,
+//! in the right class and for the right reason; the same piece without its one change is accepted.
 
 mod composed;
 pub mod table;
@@ -10,7 +10,7 @@ use service_verify::{
 
 use crate::forge::{BUILD_TYPE, Forge, Form, Recipe, now, stamp, subject};
 
-/// What is asked of a piece of `form`.
+/// The requirement for a piece of `form`.
 pub fn requirement(form: Form, root: &str) -> Requirement {
     let is_attestation = matches!(form, Form::Attestation | Form::BundleAttestation);
     let field = |pointer: &str, value| FieldRule { pointer: pointer.to_owned(), value };
@@ -30,7 +30,7 @@ pub fn requirement(form: Form, root: &str) -> Requirement {
     }
 }
 
-/// The root that accepts a good piece.
+/// The root that accepts a valid piece.
 pub fn root_of(recipe: &Recipe) -> &'static str {
     if recipe.is_keyless { "keyless" } else { "key" }
 }
@@ -40,7 +40,7 @@ pub fn judged(forge: &Forge, evidence: &[Evidence], requirement: &Requirement) -
     verify(&subject(), evidence, requirement, &forge.trust(), now())
 }
 
-/// That `verdict` refuses with `class` because of `cause`.
+/// Asserts that `verdict` refuses with `class` because of `cause`.
 pub fn assert_refused(verdict: &Verdict, class: Class, cause: &str, what: &str) {
     let Outcome::Refused { class: found, cause: found_cause } = &verdict.outcome else {
         panic!("{what}: accepted, {:?}", verdict.signers);
@@ -50,7 +50,7 @@ pub fn assert_refused(verdict: &Verdict, class: Class, cause: &str, what: &str) 
     assert!(verdict.signers.is_empty(), "{what}: {:?}", verdict.signers);
 }
 
-/// With a timestamp each piece is accepted in place of what the log says, and both ways of dating agree.
+/// With a timestamp each piece is accepted without the log's time, and both times agree.
 #[test]
 fn good_pieces_of_every_form_are_accepted() {
     let forge = Forge::new();

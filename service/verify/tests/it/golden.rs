@@ -1,19 +1,19 @@
-//! What real cosign signed, and what it said about it.
+//! Tests over real cosign's signatures and its answers to them.
 
 use service_verify::{Class, Outcome, verify};
 
 use crate::fixtures::{Case, Fixtures, Form};
 
-/// Exit code of cosign when there is no signature at all.
+/// cosign's exit code if there is no signature at all.
 const NO_SIGNATURES: i32 = 10;
-/// Cases that the table must have.
+/// Least number of cases in the table.
 const CASES_MIN: usize = 60;
 
 fn outcome(case: &Case, fixtures: &Fixtures, form: Form) -> Outcome {
     verify(&case.subject(), &case.evidence(), &case.requirement(), &case.trust(form), fixtures.now()).outcome
 }
 
-/// We answer as cosign does, and where we do not the table says why.
+/// We answer as cosign does; the table explains each difference.
 #[test]
 fn cosign_and_we_agree_on_every_case() {
     let fixtures = Fixtures::read();
@@ -26,7 +26,7 @@ fn cosign_and_we_agree_on_every_case() {
             }
             let outcome = outcome(case, &fixtures, form);
             let agree = case.is_accepted_by_cosign() == (outcome == Outcome::Verified);
-            // An exception that is none any more is as wrong as one that is not written down.
+            // An outdated exception is as wrong as a missing one.
             if agree == case.exception.is_some() {
                 wrong.push(format!("{} ({form:?}): cosign {} {}; we {outcome:?}", case.name, case.exit, case.said));
             }
@@ -35,7 +35,7 @@ fn cosign_and_we_agree_on_every_case() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), fixtures.cases.len(), wrong.join("\n"));
 }
 
-/// No signature, a signature of something else and a signature that is wrong are told apart as cosign tells them apart.
+/// A missing signature, one of another image and an invalid one are distinguished as in cosign.
 #[test]
 fn classes_follow_what_cosign_says() {
     let fixtures = Fixtures::read();
@@ -52,7 +52,7 @@ fn classes_follow_what_cosign_says() {
     }
 }
 
-/// Trust has the same fingerprint as long as it is the same, and another for any other.
+/// Equal trust has equal fingerprints, and different trust has different ones.
 #[test]
 fn every_trust_has_its_own_fingerprint() {
     let fixtures = Fixtures::read();

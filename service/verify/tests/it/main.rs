@@ -1,5 +1,5 @@
-//! Tests over what real cosign made (`fixtures/`), over forgeries of each link, and over changes to both; and the same things
-//! asked of sigstore's own client.
+//! Tests over the output of real cosign (`fixtures/`), over forgeries of each link, and over changes to both; and the
+//! same questions to sigstore's own client.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as the tests do")]
 

@@ -1,14 +1,19 @@
-//! A fuzzer that changes what real cosign signed, and an oracle that says which changes may be accepted.
+//! A fuzzer that changes real cosign's signatures, and an oracle that decides which changes may be accepted.
 //!
-//! A change is an *accepted forgery* when the verdict still counts a signer although a fact that the requirement binds is another
-//! one: what was signed (type and payload), the signature, the certificate of a keyless signer; where a log is demanded its entry
-//! (log, index, body, and the time if it was promised); where a timestamp is demanded what it is of and when; the image that a
-//! referrer names; and everything that the verdict says about the signer. Facts are read by [`facts`], which shares no code with the
-//! verifier, and compared decoded: white space, the order of keys, a key hint, an unknown field are no facts, and neither are proofs
-//! (signatures of logs and authorities, paths, chains): one that is changed and still proves the same facts is a proof. Where a log's
-//! promise is dropped and not needed, the verdict says no time any more, and that is all that may change.
+//! A change is an *accepted forgery* if the verdict still counts a signer although a fact that the requirement binds is
+//! different. The bound facts are:
+//! - the signed type and payload, the signature, and the certificate of a keyless signer;
+//! - if a log is demanded, its entry (log, index, body, and the time if it was promised);
+//! - if a timestamp is demanded, its subject and time;
+//! - the image that a referrer names;
+//! - all facts about the signer in the verdict.
+//!
+//! [`facts`] reads the facts, shares no code with the verifier, and compares decoded values. White space, the order of
+//! keys, a key hint and an unknown field are no facts. Neither are proofs (signatures of logs and authorities, paths,
+//! chains): a changed one that still proves the same facts is a valid proof. If a log's promise is dropped and not
+//! needed, the verdict has no time any more, and nothing else may change.
 
-// Said in full, because the example reads this file by its path.
+// The path is written out, because the example includes this file by its path.
 #[path = "mutation/change.rs"]
 mod change;
 #[path = "mutation/compared.rs"]
@@ -27,7 +32,7 @@ use facts::Facts;
 /// Most changes of one piece at once.
 const CHANGES_MAX: usize = 3;
 
-/// A piece that cosign made and both of us accept.
+/// A piece made by cosign that both programs accept.
 #[derive(Clone)]
 pub struct Golden {
     pub name: String,
@@ -36,18 +41,18 @@ pub struct Golden {
     requirement: Requirement,
     trust: Trust,
     is_keyless: bool,
-    /// Facts of this and of every other genuine piece that fulfils the case: to put one in the place of another is no forgery.
+    /// Facts of this and of every other genuine piece that meets the case: replacing one by another is no forgery.
     genuine: Vec<(Facts, Vec<Signer>)>,
 }
 
-/// What came of a number of tries.
+/// The results of a number of tries.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub tries: u64,
     pub refused: u64,
-    /// Accepted, with every fact as it was.
+    /// Accepted, with every fact unchanged.
     pub harmless: u64,
-    /// Accepted with another fact: the seed and what was changed.
+    /// Accepted with another fact: the seed and the change.
     pub forged: Vec<String>,
 }
 
@@ -105,7 +110,7 @@ pub fn run(golden: &[Golden], now: UnixTime, seed: u64, tries: u64) -> Tally {
 }
 
 impl Golden {
-    /// `None` when `changed` is refused, otherwise whether every fact is as it was.
+    /// `None` if `changed` is refused, otherwise whether every fact is unchanged.
     fn judge(&self, changed: &Evidence, now: UnixTime) -> Option<bool> {
         let evidence = std::slice::from_ref(changed);
         let verdict = verify(&self.subject, evidence, &self.requirement, &self.trust, now);

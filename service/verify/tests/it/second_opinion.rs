@@ -1,7 +1,8 @@
-//! The verifier and sigstore's own client about the same bundles, with the same roots: they agree, or a list says who differs and why.
+//! The verifier and sigstore's own client judge the same bundles with the same roots: they agree, or a list explains
+//! the difference.
 //!
-//! Three sources: what real cosign signed (`fixtures/`), the forgeries of `forged/table.rs`, and the shapes that sigstore's
-//! conformance suite is about, made by our own makers. What is changed at random is in `mutation/compared.rs`.
+//! There are three sources: real cosign's signatures (`fixtures/`), the forgeries of `forged/table.rs`, and the shapes
+//! in sigstore's conformance suite, made by our own code. Random changes are in `mutation/compared.rs`.
 
 mod shapes;
 
@@ -15,14 +16,14 @@ use crate::forge::{self, Forge};
 use crate::forged::table::forgeries;
 use crate::theirs::{Theirs, asked_alike};
 
-/// Bundles of the fixtures that both are asked about; with fewer the table would look at nothing.
+/// Least number of fixture bundles for both, so that the test cannot become empty.
 const ASKED_MIN: usize = 81;
-/// Of these, those that both must accept.
+/// Least number of these that both must accept.
 const ACCEPTED_MIN: usize = 33;
-/// Forged bundles that both are asked about, likewise.
+/// Least number of forged bundles for both.
 const FORGED_MIN: usize = 374;
 
-/// What they refuse of what cosign signed although we accept it: a part of what they say, and why.
+/// Their refusals of cosign's signatures that we accept: a part of their message, and the reason.
 const ONLY_OURS: &[(&str, &str)] = &[
     (
         NO_TIME,
@@ -30,10 +31,10 @@ const ONLY_OURS: &[(&str, &str)] = &[
     ),
     ("EC curve", "P-521: they know no such key"),
 ];
-/// What they say of a bundle in which nothing says when it was signed.
+/// Their message about a bundle without any time.
 const NO_TIME: &str = "at least one tlog entry or timestamp";
 
-/// Forgeries that they accept and we refuse, and why.
+/// Forgeries that they accept and we refuse, with the reason.
 const ONLY_THEIRS: &[(&str, &str)] = &[
     ("another type of claim", "they do not look at a statement's `_type`"),
     ("certificate of two holders", "they take the first name of a certificate"),
@@ -64,7 +65,7 @@ const ONLY_THEIRS: &[(&str, &str)] = &[
     ("an enormous piece", "the same"),
 ];
 
-/// What both said about one bundle.
+/// Both results for one bundle.
 struct Said {
     ours: Outcome,
     theirs: Result<(), String>,
@@ -93,7 +94,7 @@ impl Said {
     }
 }
 
-/// What both are asked about a piece.
+/// The question about a piece, for both.
 struct Question<'a> {
     subject: &'a Subject,
     requirement: &'a Requirement,
@@ -102,14 +103,14 @@ struct Question<'a> {
     now: UnixTime,
 }
 
-/// They ask the machine's clock what is still to come; one that is slow would make a difference of its own.
+/// They compare with the machine's clock; a slow one would make a difference of its own.
 fn assert_clock(now: UnixTime) {
     let clock = i64::try_from(std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs()).unwrap();
     assert!(clock >= now.0, "the machine's clock is {} s before what is judged was signed", now.0 - clock);
 }
 
-/// What real cosign signed: what we accept they accept, and the other way. Bundles in which nothing says when are shown once as they are, and
-/// once more with a timestamp of ours, so that the exception hides nothing else about them.
+/// For cosign's signatures, we accept a bundle exactly if they do. Bundles without any time are judged once as they
+/// are, and once with a timestamp of ours, so that the exception hides no other difference.
 #[test]
 fn both_agree_on_what_cosign_signed() {
     let (fixtures, forge) = (Fixtures::read(), Forge::new());
@@ -139,11 +140,11 @@ fn both_agree_on_what_cosign_signed() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(asked >= ASKED_MIN && accepted >= ACCEPTED_MIN, "{asked} asked, {accepted} accepted by both");
-    // An exception that is none any more is as wrong as one that is not written down.
+    // An outdated exception is as wrong as a missing one.
     assert_eq!(met.len(), ONLY_OURS.len(), "{met:?}");
 }
 
-/// `piece` with a timestamp of `forge`, whose authorities take the place of those of `trust`.
+/// `piece` with a timestamp of `forge`, whose authorities replace those of `trust`.
 fn stamped(forge: &Forge, piece: &Evidence, trust: &TrustSpec) -> (Evidence, TrustSpec) {
     let Evidence::Bundle(bundle) = piece else { panic!("no bundle") };
     let mut json: Value = serde_json::from_slice(&bundle.json).unwrap();
@@ -153,8 +154,8 @@ fn stamped(forge: &Forge, piece: &Evidence, trust: &TrustSpec) -> (Evidence, Tru
     (Evidence::Bundle(Bundle { json: json.to_string().into_bytes(), ..bundle.clone() }), trust)
 }
 
-/// Each forgery of a bundle is refused by both, except where a list says that they do not look. What is about the manifest around a bundle,
-/// or about what a rule wants of a statement, is no forgery to them, and they are not asked about it.
+/// Both refuse each forged bundle, unless a list says that they do not check the property. Forgeries of the manifest
+/// around a bundle, or against a rule on statements, are not judged by them.
 #[test]
 fn both_refuse_each_forged_bundle() {
     let forge = Forge::new();

@@ -1,9 +1,10 @@
-//! The second opinion: sigstore's own Rust client (`sigstore-verify`), asked about a bundle as the verifier is asked.
+//! The second opinion: sigstore's own Rust client (`sigstore-verify`), with the same questions as the verifier.
 //!
-//! Owns how a question is put to it: the same root, the same file `trusted_root.json`, the same demands. It knows no manifests, no
-//! annotations, no types of predicates and no patterns of names, so [`asked_alike`] takes from a question what is not about the
-//! bundle, and [`Theirs`] holds the names that *they* read against the rule's patterns. It shares no code with the verifier but
-//! those patterns, and what both stand on: webpki, aws-lc-rs, x509-cert.
+//! This module puts questions to it: the same root, the same file `trusted_root.json`, the same demands. The client
+//! knows no manifests, annotations, predicate types and name patterns. So [`asked_alike`] removes the parts of a
+//! question that do not concern the bundle, and [`Theirs`] compares the names that the client reads with the rule's
+//! patterns. It shares no code with the verifier except those patterns and the common libraries: webpki, aws-lc-rs,
+//! x509-cert.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +17,7 @@ use sigstore_verify::trust_root::TrustedRoot;
 use sigstore_verify::types::{self, DerPublicKey, Sha256Hash};
 use sigstore_verify::{PublicKeyVerificationPolicy, VerificationPolicy, Verifier};
 
-/// Predicate type by which cosign says that an image is signed.
+/// cosign's predicate type for a signed image.
 const SIGN_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
 
 /// Their verifier with one question.
@@ -32,7 +33,7 @@ enum Asked {
 }
 
 impl Theirs {
-    /// Whether `root` of `trust`, whose authority is a `trusted_root.json`, accepts what `requirement` demands.
+    /// Their verifier for `root` of `trust`, whose authority is a `trusted_root.json`, under `requirement`.
     pub fn new(trust: &TrustSpec, root: &str, requirement: &Requirement) -> Result<Self, String> {
         let text = trust.authorities.iter().find_map(|authority| match &authority.text {
             AuthorityText::TrustedRoot { json } => Some(json),
@@ -61,11 +62,11 @@ impl Theirs {
         Ok(Self { verifier, asked, needs_stamp: requirement.timestamps == Timestamps::Required })
     }
 
-    /// Whether they accept `json` for `image`, or why not.
+    /// Whether they accept `json` for `image`, or the reason for a refusal.
     pub fn judge(&self, json: &[u8], image: Digest) -> Result<(), String> {
         let text = std::str::from_utf8(json).map_err(|error| error.to_string())?;
         let bundle = types::Bundle::from_json(text).map_err(|error| error.to_string())?;
-        // They check every timestamp that is there, and cannot be told that one must be.
+        // They check every present timestamp, and have no option to demand one.
         let stamps = &bundle.verification_material.timestamp_verification_data.rfc3161_timestamps;
         if self.needs_stamp && stamps.is_empty() {
             return Err("no timestamp".to_owned());
@@ -89,8 +90,8 @@ impl Theirs {
     }
 }
 
-/// The bundle among `piece`, with the manifest around it put right, and `requirement` without what is not about the bundle: which
-/// annotations a statement has, and of which type it is. `None` for legacy pieces, which are no bundles.
+/// The bundle in `piece`, with a corrected manifest around it, and `requirement` without the demands that do not
+/// concern the bundle: annotations and predicate types of statements. `None` for legacy pieces, which are no bundles.
 pub fn asked_alike(piece: &Evidence, subject: &Subject, requirement: &Requirement) -> Option<(Bundle, Requirement)> {
     let Evidence::Bundle(bundle) = piece else { return None };
     let media_type = "application/vnd.dev.sigstore.bundle.v0.3+json";
@@ -113,7 +114,7 @@ pub fn asked_alike(piece: &Evidence, subject: &Subject, requirement: &Requiremen
     Some((bundle, requirement))
 }
 
-/// Of the statement in a bundle, if there is one to be read.
+/// The predicate type of the statement in a bundle, if one can be read.
 fn predicate_type(json: &[u8]) -> Option<String> {
     let bundle: Value = serde_json::from_slice(json).ok()?;
     let payload = STANDARD.decode(bundle["dsseEnvelope"]["payload"].as_str()?).ok()?;

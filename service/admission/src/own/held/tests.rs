@@ -1,4 +1,4 @@
-//! What is written is read again, and what is not ours does no harm.
+//! Written values are read again, and foreign values do no harm.
 
 use super::*;
 use crate::own::make;

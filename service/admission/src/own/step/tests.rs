@@ -1,4 +1,4 @@
-//! Whole rotations in virtual time: whatever a replica shows, whatever an API server trusts by then, they fit.
+//! Whole rotations in virtual time: the certificate of each replica always fits the trust of each API server.
 
 use std::collections::VecDeque;
 use std::time::UNIX_EPOCH;
@@ -23,7 +23,7 @@ fn start() -> SystemTime {
     UNIX_EPOCH + Duration::from_hours(500_000)
 }
 
-/// Secret and configurations, with the steps that were taken.
+/// Secret and configurations, with the steps taken so far.
 struct World {
     place: Place,
     held: Held,
@@ -36,7 +36,7 @@ impl World {
         Self { place, held: Held::default(), trusted: Trusted { entries: vec![bundle] }, steps: Vec::new() }
     }
 
-    /// Everything that is to be done at `now`; through the Secret's text, as another replica would go on.
+    /// Takes all steps due at `now`, through the Secret's text, as another replica would.
     fn turn(&mut self, now: SystemTime) {
         for _ in 0..8 {
             let step = next(&self.place, &self.held, &self.trusted, now);
@@ -109,7 +109,7 @@ fn a_replica_that_never_read_the_secret_again_is_trusted_until_its_certificate_e
     assert!(seen.len() > 10);
 }
 
-/// Somebody else's authority is trusted already: replicas show what it signed, so ours comes beside it first.
+/// A foreign authority is trusted already: replicas show its certificates, so ours is added next to it first.
 #[test]
 fn who_was_trusted_before_is_not_cut_off() {
     let before = make::authority(start(), start() + Duration::from_secs(1000)).unwrap();
@@ -166,7 +166,7 @@ fn it_goes_on_after_a_long_sleep_and_with_other_settings() {
     assert_eq!(world.steps.last(), Some(&Step::Renew), "it was made for a longer life");
 }
 
-/// Certificates of hours are followed by such of seconds: for how long the longest has to be trusted keeps no other one.
+/// Certificates of hours are followed by certificates of seconds: the longest trust must not prolong any other.
 #[test]
 fn each_authority_is_trusted_for_its_own_time_and_the_newest_never_goes_first() {
     let mut world = World::new(place(2100, 700, 10), Vec::new());
@@ -193,7 +193,8 @@ fn each_authority_is_trusted_for_its_own_time_and_the_newest_never_goes_first() 
 }
 
 impl World {
-    /// Whether callers whose clocks are right take what is shown, as Go's verification does: authorities have to be valid too.
+    /// Whether callers with correct clocks accept the shown certificate by Go's rules: authorities have to be valid
+    /// too.
     fn is_taken(&self, now: SystemTime) -> bool {
         let trusted: Vec<_> = self.trusted.entries[0]
             .iter()
@@ -204,8 +205,8 @@ impl World {
     }
 }
 
-/// The clock of the replica that holds the Lease jumps far ahead and back, in every phase of a rotation: one turn with a clock that is right
-/// again, and callers are served.
+/// The clock of the holder of the Lease jumps far ahead and back, in every phase of a rotation: after one turn with a
+/// correct clock, callers are served.
 #[test]
 fn a_clock_that_jumps_does_no_lasting_harm() {
     for (authority, leaf, settle) in [(9_000, 3_000, 100), (365 * 86_400, 7 * 86_400, 90)] {
@@ -217,7 +218,7 @@ fn a_clock_that_jumps_does_no_lasting_harm() {
                 world.turn(now + Duration::from_secs(jump));
                 world.turn(now);
                 assert!(world.is_taken(now) || world.held.next.is_some(), "{phase} {jump}: {:?}", world.steps);
-                // A rotation that was begun by a wrong clock goes on by the right one.
+                // A rotation begun by a wrong clock continues by the right one.
                 let later = now + Duration::from_secs(settle + 5);
                 world.turn(later);
                 assert!(world.is_taken(later), "{phase} {jump}: {:?}", world.steps);
@@ -235,13 +236,13 @@ fn a_clock_that_jumps_does_no_lasting_harm() {
     }
 }
 
-/// What somebody else puts into the Secret keeps nothing from going on.
+/// Foreign content in the Secret does not stop the rotation.
 #[test]
 fn a_foreign_pair_and_a_time_to_come_are_not_believed() {
     let mut world = World::new(place(9_000, 3_000, 10), Vec::new());
     world.turn(start());
     let good = world.held.clone();
-    // A pair that belongs together, and signs nothing that callers take.
+    // A pair that belongs together and whose certificates no caller accepts.
     let names = ["other.ns.svc".to_owned()];
     let foreign =
         make::leaf(good.authority.as_ref().unwrap(), &names, start(), start() + Duration::from_mins(15)).unwrap();
@@ -256,11 +257,11 @@ fn a_foreign_pair_and_a_time_to_come_are_not_believed() {
     world.turn(start() + Duration::from_secs(1));
     world.turn(start() + Duration::from_secs(20));
     assert!(world.is_taken(start() + Duration::from_secs(20)), "{:?}", world.steps);
-    // A certificate of somebody else is not shown.
+    // A foreign certificate is not shown.
     let stranger = make::authority(start(), start() + Duration::from_mins(15)).unwrap();
     let theirs = make::leaf(&stranger, &world.place.names(), start(), start() + Duration::from_secs(800)).unwrap();
     assert!(good.vouches_for(good.leaf.as_ref().unwrap()) && !good.vouches_for(&theirs));
-    // A time that has not come would keep the next authority waiting until everything has ended.
+    // A future time would block the next authority until all certificates have ended.
     world.held.next = Some(make::authority(start(), start() + Duration::from_mins(150)).unwrap());
     world.held.confirmed = Some(u64::MAX);
     world.trusted.entries = vec![world.held.bundle()];

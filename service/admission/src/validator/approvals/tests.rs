@@ -1,4 +1,4 @@
-//! Tests of what is remembered of verdicts, over a validator that plays a script.
+//! Tests of the cache of verdicts, over a scripted validator.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::validator::Signer;
 use service_registry::Keyring;
 
-/// Says what its tag says, and counts how often it was asked.
+/// Answers as its tag says, and counts the questions.
 struct Script {
     generation: String,
     asked: AtomicUsize,
@@ -71,7 +71,7 @@ fn failure(class: Class) -> Failure {
     Failure::new(class, "scripted")
 }
 
-/// How often a validator that says `answer` is asked by two questions, one after the other.
+/// How often a validator with the answer `answer` is asked by two questions, one after the other.
 async fn asked_twice(answer: Answer) -> usize {
     let (approvals, script) = (approvals(""), Script::new("g", answer.clone()));
     let validator: Arc<dyn Validator> = script.clone();
@@ -151,7 +151,7 @@ async fn what_is_remembered_is_bounded_in_bytes() {
     assert!(!approvals.cache.lock().is_empty());
 }
 
-/// What every process of a service can see.
+/// A store that every process of a service can read.
 #[derive(Default)]
 struct Board(Mutex<std::collections::HashMap<String, (Vec<u8>, Duration)>>);
 
@@ -166,7 +166,8 @@ impl Knowledge for Board {
     }
 }
 
-/// Each of two processes has a memory of its own; what one was told the other need not ask, for as long as it is good and no longer.
+/// Each of two processes has its own cache; an answer stored by one saves the other a question, for its life and no
+/// longer.
 #[tokio::test(start_paused = true)]
 async fn what_another_process_was_told_is_not_asked_again_and_doubts_are_told_nobody() {
     for answer in [Ok(approval()), Err(failure(Class::Unsigned)), Err(failure(Class::Unavailable))] {
@@ -180,7 +181,7 @@ async fn what_another_process_was_told_is_not_asked_again_and_doubts_are_told_no
         assert_eq!(script.asked(), if is_definite { 1 } else { 2 });
         assert_eq!(board.0.lock().len(), usize::from(is_definite));
         assert_eq!(other.known(&*validator, "h.io", "a", "d"), is_definite.then_some(answer));
-        // Under another rule nothing of it is known.
+        // Under another rule the answer is unknown.
         let stranger = Script::new("h", Ok(approval()));
         let validator: Arc<dyn Validator> = stranger.clone();
         assert_eq!(other.ask(&validator, question("d")).await, Ok(approval()));
@@ -188,7 +189,7 @@ async fn what_another_process_was_told_is_not_asked_again_and_doubts_are_told_no
     }
 }
 
-/// A value that says no verdict costs a question.
+/// A shared value that is no verdict costs a question.
 #[tokio::test(start_paused = true)]
 async fn a_shared_value_that_is_none_is_asked_for() {
     let board = Arc::new(Board::default());
@@ -224,7 +225,7 @@ impl Validator for Late {
     }
 }
 
-/// Time that runs out here is no failure of a registry, whichever ends first: the review or the question.
+/// A timeout caused on our side is no failure of a registry, whether the review or the question ends first.
 #[tokio::test(start_paused = true)]
 async fn who_was_waited_for_says_whose_failure_it_is() {
     for (for_a_peer, class) in [(true, Class::Unavailable), (false, Class::Busy)] {

@@ -1,4 +1,5 @@
-//! Connections whose clients mean harm: frames written by hand, answers that are not read. The clock stands still until everybody waits.
+//! Tests of connections with hostile clients: hand-written frames, and answers that are not read. The clock advances
+//! only when all tasks wait.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +17,7 @@ use crate::edge::{Drain, Limits, Metrics, Room};
 
 const ATTACKER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
-/// What a process has that was told nothing of its memory.
+/// The room of a process whose memory limit is unknown.
 const ROOM_BYTES: usize = 3 << 20;
 const PEER_BYTES: usize = ROOM_BYTES / 8 * 7;
 const ANSWER_BYTES: usize = 24 << 10;
@@ -33,7 +34,7 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const REFUSED: [u8; 4] = [0, 0, 0, 7];
 const CANCEL: [u8; 4] = [0, 0, 0, 8];
-/// Settings of a client with an initial window of nothing.
+/// Settings of a client with an initial window of 0.
 const WINDOW_OF_NOTHING: [u8; 6] = [0, 4, 0, 0, 0, 0];
 
 /// A listener without its socket.
@@ -54,7 +55,7 @@ impl Drop for Counted {
 }
 
 impl Site {
-    /// Each call is answered with [`ANSWER_BYTES`] when its body has come.
+    /// Each call is answered with [`ANSWER_BYTES`] once its body has arrived.
     fn new() -> Self {
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&calls);
@@ -97,7 +98,7 @@ impl Site {
         (client, served)
     }
 
-    /// A client over HTTP/2 that has sent its preface.
+    /// An HTTP/2 client that has sent its preface.
     async fn connect(&self, address: IpAddr, settings: &[u8]) -> Raw {
         let (io, served) = self.serve(address, true, 1 << 20);
         let mut raw = Raw { io, served };
@@ -107,7 +108,7 @@ impl Site {
     }
 }
 
-/// A client that writes its frames itself.
+/// A client that writes its own frames.
 struct Raw {
     io: DuplexStream,
     served: JoinHandle<()>,
@@ -145,7 +146,7 @@ fn head(values: &[usize]) -> Vec<u8> {
 
 impl Raw {
     async fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-        // Whoever was cut off may still write.
+        // A client that was cut off may still write.
         let _ = self.io.write_all(&frame(kind, flags, stream, payload)).await;
     }
 
@@ -154,7 +155,7 @@ impl Raw {
         self.send(HEADERS, END_HEADERS | flags, 2 * index + 1, head).await;
     }
 
-    /// Everything that has come until nobody does anything: type, flags, stream, payload.
+    /// All frames received until every task waits: type, flags, stream, payload.
     async fn frames(&mut self) -> Vec<(u8, u8, u32, Vec<u8>)> {
         settle().await;
         let mut bytes = Vec::new();
@@ -188,14 +189,14 @@ impl Raw {
         self.served.is_finished()
     }
 
-    /// Brings a whole request, which is answered.
+    /// Sends a complete request, which is answered.
     async fn prove(&mut self) {
         self.open(0, END_STREAM, &head(&[])).await;
         assert!(self.frames().await.iter().any(|(kind, _, stream, _)| (*kind, *stream) == (HEADERS, 1)));
     }
 }
 
-/// Lets all tasks do what they can without the clock.
+/// Lets all tasks run without advancing the clock.
 async fn settle() {
     for _ in 0..50 {
         yield_now().await;
@@ -210,7 +211,7 @@ async fn streams_without_a_body_hold_no_more_than_the_room() {
         let (mut clients, mut refused) = (Vec::new(), 0);
         for _ in 0..60 {
             let mut client = site.connect(ATTACKER, &[]).await;
-            // Refused where the connections before have taken all that one peer gets.
+            // Refused where earlier connections have taken all of one peer's share.
             client.open(0, END_STREAM, &head(&[])).await;
             client.frames().await;
             for index in 1..250 {
@@ -247,7 +248,7 @@ async fn a_connection_has_few_streams_until_one_request_of_it_is_whole() {
     assert_eq!((client.resets(REFUSED).await, site.calls()), (0, 219));
 }
 
-/// Whoever only opens streams that are refused is sent away.
+/// A client that opens only refused streams is disconnected.
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_never_brings_a_request_is_ended() {
     let site = Site::new();
@@ -306,7 +307,7 @@ async fn floods_of_frames_end_the_connection() {
     }
 }
 
-/// A window of nothing, and more answers than there is room for.
+/// A window of 0, and more answers than there is room for.
 #[tokio::test(start_paused = true)]
 async fn answers_that_are_not_read_hold_no_more_than_the_room_and_are_reset() {
     let site = Site::new();
@@ -331,13 +332,13 @@ async fn answers_that_are_not_read_hold_no_more_than_the_room_and_are_reset() {
     }
     assert_eq!((reset, site.room().held_bytes()), (waiting, 0));
     assert!(began.elapsed() < Duration::from_secs(6));
-    // The connections are as good as before.
+    // The connections still work as before.
     clients[0].send(SETTINGS, 0, 0, &[0, 4, 0, 0, 0xff, 0xff]).await;
     clients[0].open(30, END_STREAM, &head(&[])).await;
     assert!(clients[0].frames().await.iter().any(|(kind, _, stream, _)| (*kind, *stream) == (DATA, 61)));
 }
 
-/// With a window of one byte hyper has let go of the stream, and only its connection can be ended.
+/// With a window of one byte hyper has released the stream, and only its connection can be ended.
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_takes_a_byte_of_an_answer_and_no_more_is_ended() {
     let site = Site::new();
@@ -352,7 +353,7 @@ async fn a_connection_that_takes_a_byte_of_an_answer_and_no_more_is_ended() {
     assert_eq!((site.room().held_bytes(), site.slots.open()), (0, 0));
 }
 
-/// Over HTTP/1.1 as well; whoever reads slowly but steadily gets all of it.
+/// Over HTTP/1.1 as well; a slow but steady reader gets the whole answer.
 #[tokio::test(start_paused = true)]
 async fn an_answer_over_http1_is_counted_until_it_is_taken() {
     let site = Site::new();

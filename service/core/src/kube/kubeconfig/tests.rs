@@ -1,4 +1,4 @@
-//! Tests of kubeconfigs: what is read from where, and what is refused by name.
+//! Tests of kubeconfigs: their sources, and the features refused by name.
 
 use std::path::Path;
 

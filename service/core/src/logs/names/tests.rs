@@ -1,4 +1,4 @@
-//! That the list is closed: every call that logs names an event of it, and the page has the same list.
+//! Tests that the list is closed: every call that logs uses an event of it, and the documentation has the same list.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

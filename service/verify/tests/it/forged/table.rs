@@ -1,4 +1,4 @@
-//! Forgeries that are one change of a recipe.
+//! Forgeries with one change of a recipe.
 
 use cms::content_info::CmsVersion;
 use cms::signed_data::{SignerIdentifier, SignerInfo};
@@ -15,7 +15,7 @@ use crate::forge::{CertificateRecipe, Forge, Form, LogRecipe, NOW, Promise, Proo
 
 use Class::{Invalid, Mismatch};
 
-/// For which pieces a forgery exists.
+/// The pieces for which a forgery exists.
 #[derive(Clone, Copy)]
 enum For {
     All,
@@ -27,18 +27,18 @@ enum For {
     Signatures,
     Attestations,
     Legacy,
-    /// With a timestamp that is demanded.
+    /// With a demanded timestamp.
     Stamped,
     /// Keyless, without log, with a timestamp.
     StampedAlone,
-    /// Keyless, with log and with a timestamp that is demanded.
+    /// Keyless, with log and with a demanded timestamp.
     TwiceDated,
 }
 
-/// Name, for what, the one change, class, and what the cause says.
+/// Name, pieces, the one change, class, and a part of the cause.
 type Forgery = (&'static str, For, fn(&mut Recipe), Class, &'static str);
 
-/// A type that nothing here has; it stands after that of timestamps where types are sorted.
+/// A type unknown here; it sorts after that of timestamps.
 const OTHER: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.16.1.4.1");
 
 fn log(recipe: &mut Recipe) -> &mut LogRecipe {
@@ -53,7 +53,7 @@ fn mail(text: &str) -> SanType {
     SanType::Rfc822Name(text.try_into().unwrap())
 }
 
-/// A certificate of somebody, in DER.
+/// A stranger's certificate, in DER.
 fn stranger() -> Vec<u8> {
     let identity = Identity { issuer: "https://evil.org", subject: "mallory@example.com" };
     let recipe = CertificateRecipe::new(identity, NOW).unwrap();
@@ -62,7 +62,7 @@ fn stranger() -> Vec<u8> {
 
 #[rustfmt::skip]
 const FORGERIES: &[Forgery] = &[
-    // what was signed
+    // the signed content
     ("another image", For::All, |r| r.signed_image = Digest::of(b"another"), Mismatch, "not sha256:"),
     ("another type of claim", For::All, |r| "atomic container signature".clone_into(&mut r.claim_type), Invalid, "atomic"),
     ("another annotation", For::All, |r| r.annotations = json!({"env": "test"}), Invalid, "annotation `env` is `test`"),
@@ -223,7 +223,7 @@ const FORGERIES: &[Forgery] = &[
     ("stamped before the certificate's life", For::StampedAlone, |r| stamp(r).time = NOW - 61, Invalid, "does not lead to a root"),
     ("neither log nor timestamp", For::StampedAlone, |r| r.stamp = None, Invalid, "no timestamp came with it"),
 
-    // the way through the registry
+    // the path through the registry
     ("refers to another image", For::Bundles, |r| r.refers_to = Some(Digest::of(b"another")), Mismatch, "refers to sha256:"),
     ("refers to nothing", For::Bundles, |r| r.refers_to = None, Invalid, "refers to no image"),
     ("layer of another type", For::All, |r| "application/octet-stream".clone_into(&mut r.media_type), Invalid, "application/octet-stream"),
@@ -284,7 +284,7 @@ const FORGERIES: &[Forgery] = &[
     ("nothing", For::All, |r| r.bytes_edit = Vec::clear, Invalid, ""),
 ];
 
-/// The pieces that a forgery is made of: form, keyless, stamped, logged.
+/// The pieces of a forgery: form, keyless, stamped, logged.
 fn pieces(kind: For) -> Vec<(Form, bool, bool, bool)> {
     let mut found = Vec::new();
     for form in [Form::Signature, Form::Attestation, Form::Bundle, Form::BundleAttestation] {
@@ -313,10 +313,10 @@ fn pieces(kind: For) -> Vec<(Form, bool, bool, bool)> {
     found
 }
 
-/// A forgery that can be made, and what it is held against.
+/// A forgery and its valid original.
 pub struct Forged {
     pub name: &'static str,
-    /// The name with what it is made of.
+    /// The name with the kind of piece.
     pub what: String,
     /// The piece before its one change.
     pub good: Recipe,

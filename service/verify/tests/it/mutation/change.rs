@@ -10,7 +10,7 @@ use service_verify::{Companions, Digest, Evidence};
 /// Depth to which base64 and JSON are opened.
 const DEPTH_MAX: usize = 4;
 
-/// Changes one thing about `piece`; sometimes takes it from `other`.
+/// Changes one thing in `piece`; sometimes takes it from `other`.
 pub fn change(piece: &mut Evidence, other: &Evidence, random: &mut ChaCha8Rng) {
     match piece {
         Evidence::Signature(piece) => {
@@ -55,7 +55,7 @@ fn companions(all: &mut Companions, donor: Option<&Companions>, random: &mut Cha
     };
     let given = donor.cloned().and_then(|mut donor| of(&mut donor));
     let Some(mut one) = of(all) else { return };
-    // Gone, now and then.
+    // Sometimes the value is removed.
     if random.random_range(0..12) == 0 {
         return;
     }
@@ -80,7 +80,7 @@ fn bytes_of(one: &mut String, random: &mut ChaCha8Rng) {
     *one = String::from_utf8_lossy(&bytes).into_owned();
 }
 
-/// Bytes that may be JSON or PEM: changed as what they are, or as bytes.
+/// Changes bytes that may be JSON or PEM: in their own form, or as bytes.
 fn blob(bytes: &mut Vec<u8>, donor: Option<&[u8]>, random: &mut ChaCha8Rng) {
     if let Some(donor) = donor
         && random.random_range(0..30) == 0
@@ -127,7 +127,7 @@ fn pem(bytes: &[u8]) -> Option<Vec<u8>> {
     STANDARD.decode(block.replace('\n', "")).ok()
 }
 
-/// Goes down to some node and changes it there.
+/// Descends to some node and changes it there.
 fn node(value: &mut Value, donor: Option<&Value>, random: &mut ChaCha8Rng, depth: usize) {
     let stays = random.random_range(0..6) == 0;
     match value {
@@ -188,7 +188,7 @@ fn object(map: &mut Map<String, Value>, key: &str, donor: Option<&Value>, random
     }
 }
 
-/// A change of bytes.
+/// Changes single bytes.
 fn raw(bytes: &mut Vec<u8>, random: &mut ChaCha8Rng) {
     if bytes.is_empty() {
         bytes.push(random.random());

@@ -1,7 +1,7 @@
-//! The same changes under two opinions: what the verifier accepts of a changed bundle, sigstore's own client accepts too.
+//! The same changes judged twice: a changed bundle that the verifier accepts is accepted by sigstore's own client too.
 //!
-//! Owns the bundles that both read, the comparison, and the list of changes about which they differ. The other way is counted and is
-//! no mistake of ours: what they accept and we refuse is named in `second_opinion.rs`.
+//! This module owns the bundles that both read, the comparison, and the list of known differences. Bundles that the
+//! client accepts and we refuse are counted and are no fault of ours; `second_opinion.rs` names them.
 
 use std::collections::BTreeMap;
 
@@ -18,34 +18,36 @@ use crate::theirs::Theirs;
 /// Why we may accept a changed bundle that they refuse.
 struct Exception {
     name: &'static str,
-    /// Whether it is about this bundle, by what is in it and what they say.
+    /// Whether the exception applies to this bundle, by its content and their message.
     applies: fn(&Readable, &Value, &str) -> bool,
 }
 
 const ONLY_OURS: &[Exception] = &[
-    // A rule that demands no log does not look at what one says, as in cosign and in sigstore-go. They look at every entry that is there.
+    // A rule without a demand for a log ignores the log, as in cosign and in sigstore-go. They check every present
+    // entry.
     Exception {
         name: "an entry of a log that nobody asked for",
         applies: |one, bundle, _| !one.golden.requirement.transparency_log && !entries(bundle).is_empty(),
     },
-    // With a key and no log nothing has to say when. They want something that does, whoever signed.
+    // With a key and without a log, no time is needed. They demand one from every signer.
     Exception {
         name: "neither a log entry nor a timestamp",
         applies: |one, bundle, _| {
             !one.golden.requirement.transparency_log && entries(bundle).is_empty() && stamps(bundle).is_empty()
         },
     },
-    // The first form needs a promise of each entry. They need one also where there is no entry.
+    // The first form needs a promise of each entry. They need one also without an entry.
     Exception {
         name: "no log entry in a bundle of the first form",
         applies: |_, bundle, cause| entries(bundle).is_empty() && cause.contains("inclusion promise"),
     },
-    // One good timestamp is enough, as it is for sigstore-go. They refuse a bundle for every bad one, and say that they are stricter.
+    // One valid timestamp is enough, as in sigstore-go. They refuse a bundle for every invalid one, and document that
+    // they are stricter.
     Exception {
         name: "a bad timestamp beside a good one",
         applies: |_, bundle, cause| stamps(bundle).len() > 1 && cause.contains("RFC 3161 timestamp"),
     },
-    // The JSON of protobuf has null where a field is left out.
+    // protobuf's JSON has null where a field is left out.
     Exception { name: "null for what nobody has to say", applies: |_, _, cause| cause.contains("invalid type: null") },
 ];
 
@@ -65,20 +67,21 @@ pub struct Readable {
     theirs: Theirs,
 }
 
-/// What came of a number of tries.
+/// The results of a number of tries.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub tries: u64,
     pub both: u64,
     pub neither: u64,
     pub only_theirs: u64,
-    /// Accepted by us alone, for a reason that is known.
+    /// Accepted only by us, for a known reason.
     pub excepted: BTreeMap<&'static str, u64>,
-    /// Accepted by us alone: the seed, what was changed and what they say.
+    /// Accepted only by us: the seed, the change and their message.
     pub only_ours: Vec<String>,
 }
 
-/// The golden bundles that both accept, each in the forms of a bundle that it can have: what is signed is the same in all of them.
+/// The golden bundles that both accept, each in the possible forms of a bundle: the signed content is the same in all
+/// of them.
 pub fn readable(fixtures: &Fixtures, golden: Vec<Golden>) -> Vec<Readable> {
     let mut found = Vec::new();
     for golden in golden {
@@ -97,7 +100,7 @@ pub fn readable(fixtures: &Fixtures, golden: Vec<Golden>) -> Vec<Readable> {
     found
 }
 
-/// `json` as it is (0.3), and as its predecessors had it: one certificate was a chain before 0.3.
+/// `json` as it is (0.3), and in the form of its predecessors: one certificate was a chain before 0.3.
 fn forms(json: &[u8]) -> Vec<Vec<u8>> {
     let older = |version: &str| {
         let mut bundle: Value = serde_json::from_slice(json).ok()?;
@@ -123,7 +126,7 @@ pub fn run(readable: &[Readable], now: UnixTime, seed: u64, tries: u64) -> Tally
             change::change(&mut changed, &Evidence::Bundle(other.clone()), &mut random);
         }
         let Evidence::Bundle(Bundle { json, .. }) = &changed else { continue };
-        // They see no manifest, so a change of that alone is no question.
+        // They see no manifest, so a change of the manifest alone is not judged.
         if *json == one.bundle.json {
             continue;
         }
@@ -146,7 +149,7 @@ pub fn run(readable: &[Readable], now: UnixTime, seed: u64, tries: u64) -> Tally
 }
 
 impl Readable {
-    /// What we and what they say of `json` in the place of the bundle.
+    /// Our result and theirs for `json` in place of the bundle.
     fn judge(&self, json: &[u8], now: UnixTime) -> (bool, Result<(), String>) {
         let changed = [Evidence::Bundle(Bundle { json: json.to_vec(), ..self.bundle.clone() })];
         let golden = &self.golden;
@@ -155,7 +158,7 @@ impl Readable {
         (is_accepted, self.theirs.judge(json, golden.subject.digest))
     }
 
-    /// The name of the exception that `json` is, which they refuse because of `cause`.
+    /// The name of the exception for `json`, which they refuse because of `cause`.
     fn exception(&self, json: &[u8], cause: &str) -> Option<&'static str> {
         let bundle: Value = serde_json::from_slice(json).ok()?;
         ONLY_OURS.iter().find(|known| (known.applies)(self, &bundle, cause)).map(|known| known.name)

@@ -1,4 +1,4 @@
-//! What a requirement binds of a piece, read without the verifier's help.
+//! The facts of a piece that a requirement binds, read without the verifier's code.
 
 use base64::Engine as _;
 use base64::engine::GeneralPurpose;
@@ -6,14 +6,13 @@ use base64::engine::general_purpose::{NO_PAD, STANDARD_NO_PAD};
 use serde_json::Value;
 use service_verify::{Companions, Digest, Evidence, Requirement, Timestamps};
 
-/// The facts of a piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     signed: (String, Vec<u8>),
     signature: Vec<u8>,
     certificate: Option<Vec<u8>>,
     entry: Option<Entry>,
-    /// What each timestamp states.
+    /// The content of each timestamp.
     stamped: Vec<Vec<u8>>,
     refers_to: Option<Digest>,
 }
@@ -27,7 +26,7 @@ struct Entry {
 }
 
 impl Facts {
-    /// `None` when the piece cannot be read even by this lenient reader.
+    /// `None` if even this lenient reader cannot read the piece.
     pub fn read(evidence: &Evidence, requirement: &Requirement, is_keyless: bool) -> Option<Self> {
         let mut facts = match evidence {
             Evidence::Signature(piece) => Self {
@@ -47,7 +46,7 @@ impl Facts {
             }
             Evidence::Unusable(_) => return None,
         };
-        // What is not demanded is not bound.
+        // Only demanded facts are bound.
         if !is_keyless {
             facts.certificate = None;
         }
@@ -61,8 +60,8 @@ impl Facts {
         Some(facts)
     }
 
-    /// Whether everything is as in `genuine`. Of several timestamps one that is as it was is enough, and a promise of a log that is gone
-    /// says nothing.
+    /// Whether all facts are as in `genuine`. Of several timestamps one unchanged one is enough, and a dropped promise
+    /// of a log is ignored.
     pub fn are_as(&self, genuine: &Self) -> bool {
         let is_undated = self.is_undated_beside(genuine);
         let without = |facts: &Self| {
@@ -74,7 +73,7 @@ impl Facts {
         is_stamped && without(self) == without(genuine)
     }
 
-    /// Whether the log's promise is gone, and with it the time that it states.
+    /// Whether the log's promise is gone, and its time with it.
     pub fn is_undated_beside(&self, genuine: &Self) -> bool {
         let is_dated = |facts: &Self| facts.entry.as_ref().map(|entry| entry.time.is_some());
         is_dated(self) == Some(false) && is_dated(genuine) == Some(true)
@@ -120,7 +119,7 @@ impl Facts {
         let entry = raw.is_object().then(|| {
             Some(Entry {
                 log: bytes(&raw["logId"]["keyId"])?,
-                // Without a promise it is the proof that says where the entry is; that of Rekor 2 is about the index beside it.
+                // Without a promise the proof gives the entry's index; for Rekor 2 it refers to the index next to it.
                 index: number(if is_promised || is_rekor_two {
                     &raw["logIndex"]
                 } else {
@@ -147,7 +146,7 @@ impl Facts {
     }
 }
 
-/// A number as text or number; none is 0, as protobuf has it.
+/// A number as text or number; an absent one is 0, as in protobuf.
 fn number(value: &Value) -> String {
     match value {
         Value::String(text) => text.trim_start_matches('0').to_owned(),
@@ -157,7 +156,7 @@ fn number(value: &Value) -> String {
     }
 }
 
-/// Base64 as leniently as it can be read.
+/// Base64, read as leniently as possible.
 fn bytes(value: &Value) -> Option<Vec<u8>> {
     let config = NO_PAD.with_decode_allow_trailing_bits(true);
     let lenient = GeneralPurpose::new(&base64::alphabet::STANDARD, config);
@@ -172,8 +171,8 @@ fn first_block(pem: &str) -> Option<Vec<u8>> {
     STANDARD_NO_PAD.decode(text.trim_end_matches('=')).ok()
 }
 
-/// What a token states, from its object identifier to the end of its own length: hash, serial number and time, without whatever
-/// signs them.
+/// The content of a token, from its object identifier to the end of its own length: hash, serial number and time,
+/// without the signatures.
 fn stamped(token: &[u8]) -> Option<Vec<u8>> {
     const TST_INFO: &[u8] = &[6, 11, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 0x10, 1, 4];
     let at = token.windows(TST_INFO.len()).position(|window| window == TST_INFO)? + TST_INFO.len();

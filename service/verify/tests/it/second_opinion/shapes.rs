@@ -1,4 +1,4 @@
-//! The shapes that sigstore's conformance suite is about, and some at which readers of bundles differ: each with what both say.
+//! The shapes in sigstore's conformance suite, and some on which readers of bundles differ: each with both results.
 
 use serde_json::{Value, json};
 use service_verify::{Bundle, Evidence, TrustSpec};
@@ -8,19 +8,19 @@ use crate::fixtures::{self, Fixtures};
 use crate::forge::{self, Forge, Form, Promise, Recipe, StampRecipe, b64, stamp};
 use crate::forged::{requirement, root_of};
 
-/// Who accepts a shape.
+/// The programs that accept a shape.
 #[derive(Debug, PartialEq)]
 enum Accept {
     Both,
     Neither,
-    /// We alone, because.
+    /// Only we, with the reason.
     Ours(&'static str),
-    /// They alone, because.
+    /// Only they, with the reason.
     Theirs(&'static str),
 }
 use Accept::{Both, Neither, Ours, Theirs};
 
-/// Name, whether keyless, what is changed about the bundle, what about the root, who accepts.
+/// Name, whether keyless, change of the bundle, change of the root, and the programs that accept it.
 type Shape = (&'static str, bool, fn(&mut Recipe), fn(&mut Value), Accept);
 
 #[rustfmt::skip]
@@ -28,7 +28,7 @@ const SHAPES: &[Shape] = &[
     ("as it should be", true, same, all, Both),
     ("as it should be, by a key", false, same, all, Both),
 
-    // what says when
+    // the time
     ("a timestamp beside a promise", true, |r| r.stamp = Some(stamp()), all, Both),
     ("a timestamp outside the certificate's life beside a promise", true, |r| r.stamp = Some(StampRecipe { time: forge::NOW - 61, ..stamp() }), all, Neither),
     ("a timestamp of a stranger beside a promise", true, |r| r.stamp = Some(StampRecipe { by_stranger: true, ..stamp() }), all, Neither),
@@ -39,7 +39,7 @@ const SHAPES: &[Shape] = &[
     ("a proof alone", true, |r| promise(r, Promise::Missing), all, Neither),
     ("a proof alone, by a key", false, |r| promise(r, Promise::Missing), all, Both),
 
-    // how long a log's key is to be believed
+    // the validity of a log's key
     ("a promise of a log whose time was over", true, same, |f| period(f, json!({"start": "2000-01-01T00:00:00Z", "end": "2001-01-01T00:00:00Z"})), Neither),
     ("a promise of a log whose time is to come", true, same, |f| period(f, json!({"start": "2040-01-01T00:00:00Z"})), Neither),
     ("a proof of a log whose time was over", true, unpromised, |f| period(f, json!({"start": "2000-01-01T00:00:00Z", "end": "2001-01-01T00:00:00Z"})),
@@ -51,7 +51,7 @@ const SHAPES: &[Shape] = &[
         Theirs("a key without a period is good for ever to them; who writes a root for us says since when")),
     ("two logs of one id", true, same, |f| { let one = f["tlogs"][0].clone(); f["tlogs"].as_array_mut().unwrap().push(one); }, Neither),
 
-    // what else is in a root
+    // other content of a root
     ("a PKCS#1 key of a certificate log beside the right one", true, same, |f| f["ctlogs"].as_array_mut().unwrap().insert(0, pkcs1()), Both),
     ("a PKCS#1 key of a certificate log and no other", true, same, |f| f["ctlogs"] = json!([pkcs1()]), Neither),
     ("a PKCS#1 key of a certificate log and no other, by a key", false, same, |f| f["ctlogs"] = json!([pkcs1()]),
@@ -89,7 +89,7 @@ fn promise(recipe: &mut Recipe, promise: Promise) {
     recipe.log.as_mut().unwrap().promise = promise;
 }
 
-/// Dated by a timestamp, so that a proof says nothing of the time.
+/// Dated by a timestamp, so that a proof adds no time.
 fn unpromised(recipe: &mut Recipe) {
     promise(recipe, Promise::Missing);
     recipe.stamp = Some(stamp());
@@ -109,7 +109,7 @@ fn period(file: &mut Value, period: Value) {
     file["tlogs"][0]["publicKey"]["validFor"] = period;
 }
 
-/// A certificate log with the bare RSA key inside one of the fixtures' keys: what follows the 24 bytes that say that it is one.
+/// A certificate log with the bare RSA key inside one of the fixtures' keys: the bytes after the 24 bytes of its type.
 fn pkcs1() -> Value {
     let pem = fixtures::key("rsa2048");
     let der = forge::from_b64(&pem.lines().filter(|line| !line.starts_with('-')).collect::<String>());
@@ -141,7 +141,7 @@ fn form(bundle: &mut Value, rest: &str) {
     bundle["mediaType"] = format!("application/vnd.dev.sigstore.bundle{rest}").into();
 }
 
-/// Its certificate as a chain of one.
+/// Replaces its certificate by a chain of one.
 fn chained(bundle: &mut Value) {
     let material = bundle["verificationMaterial"].as_object_mut().unwrap();
     let certificate = material.remove("certificate").unwrap();
@@ -162,7 +162,7 @@ fn intoto(body: &mut Value) {
     *body = json!({"apiVersion": "0.0.2", "kind": "intoto", "spec": {"content": content}});
 }
 
-/// The same in its second version.
+/// Turns an entry of kind dsse into its second version.
 fn dsse_two(body: &mut Value) {
     let (spec, signature) = (&body["spec"], &body["spec"]["signatures"][0]);
     let digest = hex::decode(spec["payloadHash"]["value"].as_str().unwrap()).unwrap();
@@ -187,7 +187,7 @@ fn assert_said(name: &str, said: &Said, accept: &Accept) {
     assert_eq!((said.we_accept(), said.theirs.is_ok()), expected, "{} ({accept:?})", said.shown(name));
 }
 
-/// Both say of each shape what is written beside it.
+/// Both results for each shape are those in the table.
 #[test]
 fn both_say_of_each_shape_what_is_written() {
     let forge = Forge::new();
@@ -204,7 +204,7 @@ fn both_say_of_each_shape_what_is_written() {
     }
 }
 
-/// Rekor 2 has one index, which stands beside the proof; the one in the proof is to be ignored (rekor-tiles, `CLIENTS.md`).
+/// Rekor 2 has one index, next to the proof; the one in the proof must be ignored (rekor-tiles, `CLIENTS.md`).
 #[test]
 fn both_read_the_index_of_rekor_2_beside_the_proof() {
     let fixtures = Fixtures::read();

@@ -1,4 +1,5 @@
-//! Tests of what one image's evidence costs the others, over pieces of a script and a clock that moves when everybody waits.
+//! Tests of the cost of one image's evidence for other images, over scripted pieces and a clock that moves when all
+//! tasks wait.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,12 +22,13 @@ use crate::validator::{Memory, Pieces, Question, Validator};
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const KEY: &str = include_str!("../../../../../verify/fixtures/trust/keys/p256.pub");
-/// A time in which a registry brings a bundle.
+/// Time in which the registry delivers a bundle.
 const FETCH: Duration = Duration::from_millis(20);
-/// How long a question may take.
+/// Time limit of a question.
 const TIME: Duration = Duration::from_secs(5);
 
-/// A registry whose repositories say in their names how many bundles of how many bytes their image has: `24x8388608-…`. None is a signature.
+/// A registry whose repository names give the number and size of the image's bundles: `24x8388608-…`. None is a
+/// signature.
 struct Script;
 
 fn digest(text: &str) -> String {
@@ -78,7 +80,7 @@ impl Pieces for Script {
     }
 }
 
-/// A validator whose evidence has a part of `bytes`.
+/// A validator whose evidence has `bytes` of memory.
 fn validator(bytes: usize) -> Arc<dyn Validator> {
     let config = json!({
         "validators": [{"name": "default", "type": "cosign", "trustRoots": [{"name": "default", "key": KEY}]}],
@@ -90,7 +92,7 @@ fn validator(bytes: usize) -> Arc<dyn Validator> {
     Arc::clone(validators.of_rule(0).unwrap())
 }
 
-/// The class by which the image in `repository` fails, and after which time.
+/// The failure class of the image in `repository`, and the time until it.
 async fn asked(validator: &Arc<dyn Validator>, repository: &str) -> (Class, Duration) {
     let begun = Instant::now();
     let question = Question {
@@ -104,7 +106,8 @@ async fn asked(validator: &Arc<dyn Validator>, repository: &str) -> (Class, Dura
     (failure.class, begun.elapsed())
 }
 
-/// Four Pods of sixteen images with 24 bundles of 8 MiB each, of which the share holds one at a time: a neighbour's image gets its verdict as if there were none.
+/// Four Pods of sixteen images with 24 bundles of 8 MiB each, of which the share holds one at a time: another tenant's
+/// image gets its verdict without delay.
 #[tokio::test(start_paused = true)]
 async fn evidence_is_waited_for_by_the_image_that_has_it() {
     let validator = validator(32 << 20);
@@ -122,7 +125,7 @@ async fn evidence_is_waited_for_by_the_image_that_has_it() {
     assert!(failed.iter().all(|(class, _)| class.is_own_limit()), "{failed:?}");
 }
 
-/// However it is too much, it is the same class, which no policy lets in; and the registry has answered everything.
+/// Every kind of excess gives the same class, which no policy admits; and the registry has answered everything.
 #[tokio::test(start_paused = true)]
 async fn more_than_one_review_may_look_at_is_a_class_of_its_own() {
     for (repository, share) in [
