@@ -1,7 +1,7 @@
 //! The configuration of a fault, as a scenario file writes it.
 //!
-//! Owns the keys that faults share, with their units, and whether a list of faults makes sense. Every other key belongs to the row of its
-//! fault, which declares it with its default. It must not do anything.
+//! Owns the keys that faults share, with their units, and the checks of a list of faults. Every other key belongs to
+//! the row of its fault, which declares it with its default. It must not act.
 
 mod described;
 mod error;
@@ -88,9 +88,7 @@ pub struct Fault {
 pub enum Lasting {
     /// It ends as soon as it has begun.
     Moment,
-    /// So long.
     For(Span),
-    /// Until the load ends.
     ToTheEnd,
 }
 
@@ -123,12 +121,12 @@ impl Fault {
         }
     }
 
-    /// The keys of its row, of which nothing is told where it is another row's.
+    /// The keys of the fault's row; defaults if the type belongs to another row.
     pub fn keys<K: Keys>(&self) -> K {
         self.settings.get()
     }
 
-    /// Tells it a key of its row, as a scenario spells it; `check` refuses what its row does not take.
+    /// Sets a key of the fault's row, as a scenario spells it; `check` refuses a key that the row does not have.
     #[must_use]
     pub fn set<V: Serialize>(mut self, key: &str, value: V) -> Self {
         self.put(key, value);
@@ -155,23 +153,23 @@ impl Fault {
         self.at.is_none() && self.when.is_none()
     }
 
-    /// Whether it chooses by number, and so is about what comes after its beginning.
+    /// Whether the fault chooses by number, and so concerns only requests after its beginning.
     pub fn counts_turns(&self) -> bool {
         self.nth.is_some() || self.every.is_some()
     }
 
-    /// Whether number `number` of what it could act on, counted from 1 since it began, is one that it is about.
+    /// Whether the fault acts on target number `number`, counted from 1 since the fault began.
     pub fn is_turn(&self, number: u64) -> bool {
         self.nth.as_ref().is_none_or(|nth| nth.contains(number))
             && self.every.is_none_or(|every| every.contains(number))
     }
 
-    /// Whether it is there before what it is meant for.
+    /// Whether the fault begins before its targets exist.
     pub(super) fn waits(&self) -> bool {
         self.is_armed_before() || self.counts_turns() || self.after_events.is_some()
     }
 
-    /// How long it lasts, as `for` and its name say.
+    /// The duration, from `for` and the fault's name.
     pub fn lasting(&self) -> Lasting {
         match self.lasts {
             Some(span) => Lasting::For(span),
@@ -180,17 +178,17 @@ impl Fault {
         }
     }
 
-    /// The requests it is about.
+    /// The requests that the fault concerns.
     pub fn on(&self) -> On {
         self.on.unwrap_or(self.name.row().on)
     }
 
-    /// The most effects it may have; `None` is no limit.
+    /// The most effects; `None` means no limit.
     pub fn count_most(&self) -> Option<u64> {
         self.count.or_else(|| (self.name.row().once && self.probability.is_none()).then_some(1))
     }
 
-    /// Whether the fault is about such a request or stream; `resource` is the full name.
+    /// Whether the fault concerns such a request or stream; `resource` is the full name.
     pub(super) fn matches(&self, resource: &str, user_agent: &str, query: &str, endpoint: u32) -> bool {
         let plural = resource.split_once('.').map_or(resource, |(plural, _)| plural);
         self.resource.as_deref().is_none_or(|wanted| wanted == resource || wanted == plural)

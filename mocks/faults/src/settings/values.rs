@@ -1,7 +1,7 @@
-//! The values that keys of a fault take.
+//! The values of a fault's keys.
 //!
-//! Owns their spelling. Where a key takes a number or a word, or a number or a range, the wrong one is refused with
-//! what to write instead.
+//! Owns their spelling. If a key takes a number or a word, or a number or a range, a wrong value is refused with
+//! advice.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub struct When {
     pub plus: Option<Span>,
 }
 
-/// Which requests a fault is about: one sort, written as a word, or several as a list.
+/// The sorts of requests that a fault concerns: one, written as a word, or several as a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct On(u8);
 
@@ -47,7 +47,7 @@ impl On {
     /// All of them.
     pub const Any: Self = Self(1 << 7);
 
-    /// The words, each with what it is.
+    /// The words, each with its value and description.
     const WORDS: [(&str, Self, &str); 8] = [
         ("list", Self::List, "Lists, each page of one."),
         ("watch", Self::Watch, "Watches."),
@@ -64,7 +64,7 @@ impl On {
         self.0 & (one.0 | Self::Any.0) != 0
     }
 
-    /// The place of a sort in the list of words; the first one of several.
+    /// The index of a sort in the list of words; of several, the first one.
     pub fn index(self) -> u32 {
         self.0.trailing_zeros()
     }
@@ -136,9 +136,9 @@ impl JsonSchema for On {
 /// A code: an HTTP status as a number, or an HTTP/2 error as a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
-    /// Of a `Status`.
+    /// The code of a `Status`.
     Status(u16),
-    /// Of `RST_STREAM` or GOAWAY.
+    /// The code of `RST_STREAM` or GOAWAY.
     Http2(Http2Code),
 }
 
@@ -295,7 +295,7 @@ pub enum Kind {
 }
 
 impl Form {
-    /// Why a fault refuses it, with what to write instead.
+    /// The refusal of this value, with the advice.
     pub(crate) fn wrong(self, instead: &'static str) -> super::Error {
         super::Error::Value { key: "form", given: format!("{self:?}").to_lowercase(), instead }
     }
