@@ -1,17 +1,17 @@
 //! Waits that need no stop. The code around a system call that waited is rewritten, so that from then on the program
 //! itself shortens its limit and makes the call.
 //!
-//! Pure. Owns the addresses of the code and of the threads' slots in each program, and the bytes that are written. The
+//! Pure. Owns the addresses of the code and of the threads' places in each program, and the bytes that are written. The
 //! code is `detour/x86_64.s`; other CPUs have none, and there every wait stops.
 
 use crate::room::{CODE, CODE_BYTES};
 use crate::sys;
 
-/// The address of the threads' slots: one more than [`crate::places::PLACES`], for threads without a slot of their own.
+/// The address of the threads' places: one more than [`crate::places::PLACES`], for threads without one of their own.
 pub const PLACES: u64 = CODE + CODE_BYTES;
 pub const PLACE_BYTES: u64 = 4096;
 pub const PLACES_BYTES: u64 = PLACE_BYTES * (crate::places::PLACES + 1);
-/// The offset of the head in a slot, as in `detour/x86_64.s`.
+/// The offset of the head in a place, as in `detour/x86_64.s`.
 pub const HEAD: u64 = 2048;
 pub const COUNTS: u64 = 2072;
 /// Most rewritten sites of one program; further ones stop.

@@ -1,7 +1,7 @@
-//! What all rooms speak of: a version of an object that was committed, and proof that somebody saw it.
+//! The facts that all parts of the harness share: a committed version of an object, and proof that a client saw it.
 //!
-//! Owns the types and their spelling, so that no room has a copy of its own and none can take one for the other. It does no I/O and
-//! reads no clock: a time is added by whoever has one.
+//! Owns the types and their spelling, so that no part has a copy of its own and none can mix them up. It does no I/O
+//! and reads no clock: callers add times.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -111,22 +111,22 @@ pub struct Observation {
     pub change: Change,
 }
 
-/// How far whoever acts on an object has come with it: see [`Looks`].
+/// The progress of an object's controller: see [`Looks`].
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// `metadata.generation`; 0 where the resource has none.
+    /// `metadata.generation`; 0 if the resource has none.
     pub generation: i64,
     /// The generation or version that the object repeats, if it does.
     pub observed: Option<i64>,
-    /// It has the finalizer that is looked for.
+    /// Whether the object has the wanted finalizer.
     pub held: bool,
-    /// Its deletion was asked for.
+    /// Whether its deletion was requested.
     pub leaving: bool,
-    /// It has a finalizer that is neither Kubernetes' nor one of the harness: somebody else has to let it go.
+    /// Whether the object has a finalizer of neither Kubernetes nor the harness: another controller has to remove it.
     pub guarded: bool,
 }
 
-/// A shared text in records.
+/// Serialization of shared texts in records.
 mod text {
     use std::sync::Arc;
 
@@ -141,11 +141,11 @@ mod text {
     }
 }
 
-/// A text with a meaning: made from texts, shown as one.
+/// Declares the conversions of a type that wraps a text.
 macro_rules! meaning {
     ($name:ident) => {
         impl $name {
-            /// As it was written.
+            /// The original text.
             #[inline]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -175,7 +175,7 @@ macro_rules! meaning {
 meaning!(Uid);
 meaning!(Revision);
 
-/// Maps by uid are asked with the text of one.
+/// Maps by uid accept a plain text as the key.
 impl Borrow<str> for Uid {
     fn borrow(&self) -> &str {
         &self.0
@@ -183,19 +183,19 @@ impl Borrow<str> for Uid {
 }
 
 impl Revision {
-    /// A revision of a store that counts.
+    /// The revision of a store with numbers.
     pub fn of_number(number: u64) -> Self {
         Self(number.to_string().into())
     }
 
-    /// The number, where the control plane's revisions are numbers. That one is higher says nothing on which came first.
+    /// The number, if the control plane's revisions are numbers. A higher number does not prove a later commit.
     pub fn number(&self) -> Option<u64> {
         self.0.parse().ok()
     }
 }
 
 impl Order {
-    /// The place of a commit whose source numbers them itself, each once and in their order.
+    /// The place of a commit whose source numbers commits itself, each once and in their order.
     pub const fn of_numbered(number: u64) -> Self {
         Self(number)
     }
@@ -206,7 +206,6 @@ impl Order {
         Self(self.0 + 1)
     }
 
-    /// The number of the place.
     pub const fn number(self) -> u64 {
         self.0
     }
@@ -216,7 +215,7 @@ impl Order {
 mod tests {
     use super::*;
 
-    /// Records of all ages are read: the spelling never changes.
+    /// Records of all ages must be readable: the spelling never changes.
     #[test]
     fn facts_are_spelled_as_in_records() {
         let commit = Commit {
