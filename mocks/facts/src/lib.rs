@@ -14,7 +14,7 @@ mod looks;
 
 pub use looks::{Looks, number, seek};
 
-/// What happened to an object.
+/// The kind of a change of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
@@ -44,13 +44,13 @@ impl fmt::Display for Change {
     }
 }
 
-/// `metadata.uid`: which object, whatever its name.
+/// `metadata.uid`: identifies an object independently of its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct Uid(Arc<str>);
 
-/// `metadata.resourceVersion`: which version. It is compared for equality and nothing else: a version tells no order.
+/// `metadata.resourceVersion`: identifies a version. It is only compared for equality, because versions have no order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -75,7 +75,7 @@ pub struct Order(u64);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Commit {
-    /// The order of commits, rising.
+    /// The place of the commit in the order of commits.
     pub order: Order,
     /// The resource, such as `packages.longhaul.dev`.
     #[serde(with = "text")]
@@ -91,7 +91,7 @@ pub struct Commit {
     pub name: Arc<str>,
     /// The object's uid.
     pub uid: Uid,
-    /// The version's resourceVersion. For a deletion: that of the deletion.
+    /// The version's resourceVersion; for a deletion, that of the deletion.
     pub revision: Revision,
     /// The kind of change.
     pub change: Change,
@@ -101,13 +101,13 @@ pub struct Commit {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Observation {
-    /// When the harness learned of it, in milliseconds of the run.
+    /// The time at which the harness received it, in milliseconds of the run.
     pub t_ms: u64,
-    /// The object's uid, as the subject said it.
+    /// The object's uid, as the subject reported it.
     pub uid: Uid,
-    /// The version's resourceVersion, as the subject said it.
+    /// The version's resourceVersion, as the subject reported it.
     pub revision: Revision,
-    /// The kind of change that the subject took it for.
+    /// The kind of change that the subject reported.
     pub change: Change,
 }
 

@@ -19,11 +19,11 @@ const PPM_MAX: i32 = 500_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum JumpOf {
-    /// The wall clock: somebody set it.
+    /// The wall clock, as after somebody set it.
     Wall,
-    /// The wall clock and that since boot, while the monotonic clock stands: the machine was suspended.
+    /// The wall clock and the boot-time clock, but not the monotonic clock, as after the machine was suspended.
     Suspended,
-    /// All of them: a virtual machine was stopped, and its clocks caught up.
+    /// All of them, as after a virtual machine was stopped and caught up.
     All,
 }
 

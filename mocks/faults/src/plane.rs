@@ -22,10 +22,10 @@ const fn row(name: &'static str, doc: &'static str) -> Row {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum EndBy {
-    /// SIGTERM, as for another version of it, and SIGKILL when it has not ended after ten seconds.
+    /// SIGTERM, as for an upgrade, and SIGKILL if the program has not ended after ten seconds.
     #[default]
     Term,
-    /// SIGKILL, as when it has too much memory.
+    /// SIGKILL, as for a program that uses too much memory.
     Kill,
 }
 

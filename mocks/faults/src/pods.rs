@@ -28,9 +28,9 @@ pub enum KillBy {
     /// SIGKILL to the first process of each container: the kubelet starts them again in the same Pod.
     #[default]
     Signal,
-    /// The Pod is deleted without a grace period: another one takes its place.
+    /// The Pod is deleted without a grace period, and another one replaces it.
     Delete,
-    /// The Pod is evicted, as `kubectl drain` does it: it is asked to end, and budgets of disruption are respected.
+    /// The Pod is evicted, as by `kubectl drain`: it is asked to end, and disruption budgets are respected.
     Evict,
 }
 

@@ -30,10 +30,10 @@ const STREAM: u64 = 0xFA17;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Random {
-    /// One fault is drawn for each stretch of this length, and strikes somewhere in it.
+    /// The length of a stretch. One fault is drawn for each stretch, and begins somewhere in it.
     pub every: Span,
-    /// What is drawn: a name, which gets the arguments of its row, or a fault with arguments and without `at`. Each is drawn once
-    /// before any is drawn again.
+    /// The candidates: a name, which gets the arguments of its row, or a fault with arguments and without `at`. Each is
+    /// drawn once before any is drawn again.
     pub from: Vec<Candidate>,
 }
 

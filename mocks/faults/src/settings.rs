@@ -41,42 +41,46 @@ pub use values::{
 #[serde(deny_unknown_fields, rename_all = "camelCase", remote = "Self")]
 #[schemars(transform = described::describe)]
 pub struct Fault {
-    /// Which misbehaviour.
+    /// The fault's name.
     pub name: Name,
     /// A label, unique among the faults: another fault's `when` or a script's step may wait for this fault's first hit.
     pub id: Option<String>,
-    /// When it begins, counted from the start of the warm-up. Without `at` and `when` it begins before the subject starts.
+    /// The beginning, counted from the start of the warm-up. Without `at` and `when` the fault begins before the
+    /// subject starts.
     pub at: Option<Span>,
     /// Instead of `at`: begins after the first hit of another fault.
     pub when: Option<When>,
-    /// How long it lasts. Default: a fault that cuts, compacts or restores is one moment when it has `at` or `when`, and
-    /// neither `nth`, `every` nor `afterEvents`: it acts on what is open then and on nothing that opens later; every other one lasts until
-    /// the load ends.
+    /// How long the fault lasts. Default: a fault that cuts, compacts or restores is momentary if it has `at` or
+    /// `when`, and neither `nth`, `every` nor `afterEvents`: it acts on streams that are open then and on no later
+    /// ones. Every other fault lasts until the load ends.
     #[serde(rename = "for")]
     pub lasts: Option<Span>,
     /// Only requests and watches of this resource, or workloads of this kind: `pods`, `packages` or `packages.longhaul.dev`. Default: all of them.
     pub resource: Option<String>,
-    /// Which requests.
+    /// The kinds of requests that the fault concerns.
     pub on: Option<On>,
     /// Only requests whose query string, as it was sent, contains this: `sendInitialEvents=true`.
     pub query: Option<String>,
     /// Only clients whose `User-Agent` contains this.
     pub user_agent: Option<String>,
-    /// `registry-…` only: only requests about this repository, or about those that begin so when it ends in `*`. Default: all.
+    /// `registry-…` only: only requests for this repository, or for those with this prefix if it ends in `*`. Default:
+    /// all.
     pub repository: Option<String>,
-    /// Only this endpoint of the control plane: 0 is the first one, the further ones count from 1. Default: all of them.
+    /// Only this endpoint of the control plane: 0 is the first one, the further ones count from 1. Default: all of
+    /// them.
     pub endpoint: Option<u32>,
-    /// Only the n-th matching request since the fault began, counted from 1, a range `{from: 2, to: 7}`, or a list `[2, 4, 6]`; watches that
-    /// are open when it begins are not concerned then. For faults on new connections and on the network the n-th
-    /// connection. Default: all of them.
+    /// Only the n-th matching request since the fault began, counted from 1, a range `{from: 2, to: 7}`, or a list `[2,
+    /// 4, 6]`. Then watches that are open when it begins are not concerned. For faults on new connections and on the
+    /// network: the n-th connection. Default: all of them.
     pub nth: Option<Nth>,
-    /// Instead of `nth`: only each second, third, … matching request since the fault began, as `2nd`.
+    /// Instead of `nth`: only every second, third, … matching request since the fault began, as `2nd`.
     pub every: Option<Every>,
-    /// Acts on a watch once it has sent so many events, the initial ones included, bookmarks not. Default: 0, at once.
+    /// Acts on a watch once it has sent this many events, including the initial ones but not bookmarks. Default: 0, at
+    /// once.
     pub after_events: Option<u64>,
-    /// The most effects it may have.
+    /// The most effects of the fault.
     pub count: Option<u64>,
-    /// The chance of each single effect, 0 to 1, decided by the seed. Default: 1.
+    /// The probability of each single effect, 0 to 1, decided by the seed. Default: 1.
     pub probability: Option<f64>,
     /// The keys of its row.
     #[serde(skip, default = "Settings::none")]
