@@ -56,16 +56,17 @@ pub struct Uid(Arc<str>);
 #[schemars(with = "String")]
 pub struct Revision(Arc<str>);
 
-/// The place of a commit among all that the harness followed, rising.
+/// The place of a commit among all commits that the harness followed, ascending.
 ///
-/// It never comes from a resourceVersion, which a restored control plane hands out again and which on a real one has gaps:
+/// A place never comes from a resourceVersion, because a restored control plane reuses those and a real one has gaps
+/// between them:
 ///
 /// ```compile_fail
 /// let version = facts::Revision::from("17");
 /// let place: facts::Order = version.into();
 /// ```
 ///
-/// Only for a source whose revisions *are* the places by its own promise there is [`Order::of_numbered`].
+/// [`Order::of_numbered`] is only for a source that promises that its revisions *are* the places.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline)]

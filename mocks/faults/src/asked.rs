@@ -97,7 +97,7 @@ pub struct Refusal {
 }
 
 impl Asked<'_> {
-    /// Whether a fault concerns such requests, whoever the user is.
+    /// Whether a fault concerns such requests, ignoring the user.
     pub fn concerns(&self, fault: &Fault) -> bool {
         fault.on().has(self.on) && fault.matches(self.resource, self.user_agent, self.query, self.endpoint)
     }

@@ -301,7 +301,7 @@ impl Faults {
         let _drawing = self.drawing.lock();
         if self.core.touches(asked.user) {
             for (id, fault) in draw.draw(asked) {
-                // A refused fault is simply not played: whoever draws faults tests that none is refused.
+                // A refused fault is not played; the tests of a draw make sure that it draws none.
                 let _ = self.begin(id, &fault);
             }
         }

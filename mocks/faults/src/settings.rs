@@ -90,7 +90,7 @@ pub struct Fault {
 /// How long a fault lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lasting {
-    /// It ends as soon as it has begun.
+    /// The fault ends as soon as it has begun.
     Moment,
     For(Span),
     ToTheEnd,

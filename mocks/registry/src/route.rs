@@ -35,7 +35,7 @@ pub(super) enum Reference {
     Digest(Digest),
 }
 
-/// What a request does, for counters, the log and faults.
+/// The kind of a request, for counters, the log and faults.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
 )]

@@ -56,7 +56,7 @@ pub enum Family {
     Requests,
     /// Watches, while they are open.
     Watches,
-    /// The store or the users, whoever sends requests.
+    /// The store or the users, independently of requests.
     Server,
     /// Connections of the mock API server.
     Connections,
