@@ -1,6 +1,7 @@
 //! One connection through the proxy: two sockets, two directions, and the handle for faults.
 //!
-//! Owns the end of a connection: its form, and the counts of it. Faults decide when a connection ends early.
+//! Owns the end of a connection: which side is closed, and how. It must not decide when a connection ends early; faults
+//! do.
 
 use std::time::Duration;
 
