@@ -97,7 +97,7 @@ impl Addresses {
         let mut audit = self.0.lock();
         let mut taken = Taken::by_others(services(), resource, service);
         for held in audit.held.values() {
-            // Another write of the same service does not count: both share its addresses, and the slower one is repeated.
+            // Another write of the same service does not count: both share its addresses; the slower one is repeated.
             if held.uid != mock_objects::object::meta(service, "uid") {
                 taken.addresses.extend(held.addresses.iter().cloned());
                 taken.ports.extend(&held.ports);

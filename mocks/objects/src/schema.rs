@@ -2,8 +2,8 @@
 //!
 //! Owns the compiled form of `openAPIV3Schema` and its use on an object: pruning unknown fields, filling in defaults,
 //! and checking (Kubernetes documentation, "Extend the Kubernetes API with `CustomResourceDefinitions`"; OpenAPI 3.0,
-//! schema object). Reading is in `read`, checking in `check`; `rules` compiles rules in CEL and `judge` evaluates them.
-//! It must not know the store.
+//! schema object). `read` compiles schemas, `check` checks objects, `rules` compiles rules in CEL and `judge` evaluates
+//! them. The store is unknown here.
 
 mod check;
 mod formats;
