@@ -123,10 +123,7 @@ pub enum Unfilled {
     Places(String),
     /// A verb that does not take such a value.
     #[error("error during formatting: {}, was given {given}", takes(*.verb))]
-    Misfit {
-        verb: char,
-        given: String,
-    },
+    Misfit { verb: char, given: String },
 }
 
 /// The message of a verb for a value of another type.

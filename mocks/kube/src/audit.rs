@@ -80,10 +80,8 @@ pub enum Delivery {
         /// When, in microseconds since the epoch.
         at_us: u64,
     },
-    /// A fault kept it back.
-    Withheld {
-        fault: FaultId,
-    },
+    /// A fault withheld it.
+    Withheld { fault: FaultId },
     /// Never sent on a watch, or longer ago than the audit remembers (131,072 versions per user).
     NotSent,
 }
