@@ -1,6 +1,6 @@
-//! What the real server and its built-in admission fill in, as far as clients and people rely on it.
+//! The defaults of the real server and its built-in admission, as far as clients and people rely on them.
 //!
-//! Owns when which defaults are filled in; what they are says the row of the kind. It must not validate.
+//! Owns when defaults are filled in; the row of the kind says which. It must not validate.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub fn apply(value: &mut Value, resource: &Resource, now: Timestamp) {
     prepared(value, resource);
 }
 
-/// What comes with the name and the uid, after admission webhooks may have changed the object.
+/// Fills in the defaults that need the name and the uid, after admission webhooks may have changed the object.
 pub fn prepared(value: &mut Value, resource: &Resource) {
     (resource.rules.named)(value);
 }
@@ -26,7 +26,7 @@ pub fn decoded(value: &mut Value, resource: &Resource, now: Timestamp) {
     (resource.rules.new)(value);
 }
 
-/// Fills in what an update of an object brings with it.
+/// Fills in the defaults of an update.
 pub fn on_update(value: &mut Value, resource: &Resource, now: Timestamp) {
     (resource.rules.defaults)(value);
     (resource.rules.defaults_at)(value, now);
@@ -38,7 +38,7 @@ pub fn on_update(value: &mut Value, resource: &Resource, now: Timestamp) {
     }
 }
 
-/// The times of conditions that nobody set are shown as null: the real server's types always have them.
+/// Adds absent times of conditions as null, because the real server's types always have them.
 pub fn on_status(value: &mut Value, resource: &Resource) {
     let times = resource.rules.condition_times;
     if let Some(status) = value.get_mut("status") {

@@ -1,4 +1,4 @@
-//! `EndpointSlice`: some of the addresses behind a `Service`.
+//! `EndpointSlice`: a part of the addresses of a `Service`.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ pub(super) const ENDPOINT_SLICE: Kind = Kind {
         "EndpointSlice 1:metadata:ObjectMeta 2:endpoints:[Endpoint]! 3:ports:[EndpointSlicePort]! 4:addressType:s!",
         "Endpoint 1:addresses:[s]! 2:conditions:EndpointConditions 3:hostname:s? 4:targetRef:ObjectReference \
          5:deprecatedTopology:{s} 6:nodeName:s? 7:zone:s? 8:hints:EndpointHints",
-        // Called `EndpointPort` as well, in another package and with another layout than that of `Endpoints`.
+        // Also named `EndpointPort`, but in another package and with another layout than that of `Endpoints`.
         "EndpointSlicePort 1:name:s? 2:protocol:s? 3:port:i? 4:appProtocol:s?",
         "EndpointConditions 1:ready:b? 2:serving:b? 3:terminating:b?",
         "EndpointHints 1:forZones:[ForZone] 2:forNodes:[ForNode]",

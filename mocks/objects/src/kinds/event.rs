@@ -1,4 +1,4 @@
-//! `Event`: something that happened to an object, for people to read; two APIs show the same ones.
+//! `Event`: a notice about an object, for people; two APIs show the same events.
 
 mod forms;
 
@@ -51,7 +51,7 @@ pub(super) const EVENTS_EVENT: Kind = Kind {
          11:type:s 12:deprecatedSource:EventSource 13:deprecatedFirstTimestamp:T 14:deprecatedLastTimestamp:T \
          15:deprecatedCount:i"],
     message_of: &[("events.k8s.io/v1", "EventsEvent")],
-    // In the order of the original, whose facts these are.
+    // In the order of the original resource, because these facts are the original's.
     selectable: &[
         ("regarding.kind", &[]),
         ("regarding.namespace", &[]),
@@ -76,10 +76,10 @@ pub(super) const EVENTS_EVENT: Kind = Kind {
     ..Kind::namespaced("events.k8s.io", &["v1"], "events", "Event")
 };
 
-/// The fields go by their names in the version that they were written in, and nobody owns what nobody set.
+/// Fields are named as in the version in which they were written, and fields that no client set have no owner.
 const BARE: Option<Bare> = Some(Bare { unfill: forms::unfill, fill: forms::fill });
 
-/// The columns stand in an order of their own, and the name comes last.
+/// The columns have an order of their own, and the name comes last.
 const PRINTER: Printer = Printer {
     columns: "Last Seen, Type, Reason, Object, Subobject+, Source+, Message, First Seen+, Count+, Name+",
     cells,

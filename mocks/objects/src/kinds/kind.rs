@@ -1,6 +1,6 @@
-//! What a row says of a kind.
+//! The type of a kind's row.
 //!
-//! Owns the type of the rows and what each column means. A column that a row does not name has the value that most kinds have, see
+//! Owns the meaning of each column. A column that a row does not set has the value of most kinds, see
 //! [`Kind::namespaced`]. It must not name a kind.
 
 use jiff::Timestamp;
@@ -22,178 +22,172 @@ pub(crate) type Message = &'static str;
 pub struct Kind {
     /// Empty for the core group.
     pub(crate) group: &'static str,
-    /// The preferred one first, which is the stored one.
+    /// The preferred version first; it is the stored one.
     pub(crate) versions: &'static [&'static str],
-    /// As paths name it.
+    /// The name in paths.
     pub(crate) plural: &'static str,
-    /// As `kind` names it.
     pub(crate) kind: &'static str,
-    /// `po`, `svc`.
+    /// For example `po` or `svc`.
     pub(crate) short_names: &'static [&'static str],
-    /// `all`.
+    /// For example `all`.
     pub(crate) categories: &'static [&'static str],
-    /// Its objects live in namespaces.
+    /// Whether the objects live in namespaces.
     pub(crate) namespaced: bool,
-    /// What it is for, for `kubectl explain`; empty for none.
+    /// The text of `kubectl explain`; empty for none.
     pub(crate) about: &'static str,
 
-    /// It has the subresource `status`.
+    /// Whether the kind has the subresource `status`.
     pub(crate) status: bool,
-    /// It has the subresource `scale`.
+    /// Whether the kind has the subresource `scale`.
     pub(crate) scale: bool,
     /// All other subresources.
     pub subresources: &'static [Subresource],
 
     /// The types that no other kind has.
     pub(crate) messages: &'static [Message],
-    /// `(apiVersion, message)`: where the message has another name than the kind.
+    /// `(apiVersion, message)`, if the message has another name than the kind.
     pub(crate) message_of: &'static [(&'static str, &'static str)],
-    /// A schema in place of the one that the messages make.
+    /// Replaces the schema made from the messages.
     pub(crate) schema: Option<fn() -> Value>,
-    /// `(path, key)`: the lists whose items a patch finds by a key, beside those of pods and `status.conditions`.
+    /// `(path, key)`: lists whose items a patch finds by a key, beside those of pods and `status.conditions`.
     pub(crate) merge_keys: &'static [(&'static [&'static str], &'static str)],
-    /// `(message, field, strategy, key)`: what is published of how lists merge, beside those of shared types.
+    /// `(message, field, strategy, key)`: the published merge strategies of lists, beside those of shared types.
     pub(crate) published_merges: &'static [(&'static str, &'static str, &'static str, &'static str)],
-    /// Where an object has the specification of a pod.
+    /// The path of the pod specification in an object.
     pub(crate) pod_spec: &'static [&'static str],
-    /// What field selectors may name beside the metadata. The value stands where the name says, or at the pointers that are
-    /// written behind it: the first that is set.
+    /// The fields that field selectors may name beside the metadata. The value is at the path in the name, or at the
+    /// first pointer behind the name that is set.
     pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
-    /// `(field, value)`: what a selector finds where nobody set the field, because the real type has no absent value; otherwise
-    /// the empty text.
+    /// `(field, value)`: the value that a selector finds if no client set the field, because the real type has no
+    /// absent value; otherwise the empty text.
     pub(crate) selectable_unset: &'static [(&'static str, &'static str)],
     /// The columns of `kubectl get`.
     pub(crate) printer: Printer,
 
-    /// Another kind holds the objects, which are shown here in another form.
+    /// The kind that holds the objects, if this kind only shows them in another form.
     pub(crate) mirror: Option<Mirror>,
-    /// Fields that are shown when nobody set them have no owner.
+    /// How fields are removed and restored that are shown although no client set them. Such fields have no owner.
     pub bare: Option<Bare>,
 
-    /// Fills in what clients leave out, in new objects and in updates.
+    /// Fills in defaults, in new objects and in updates.
     pub(crate) defaults: fn(&mut Value),
-    /// The same, where it needs the time.
+    /// Fills in defaults that need the time.
     pub(crate) defaults_at: fn(&mut Value, Timestamp),
-    /// What only a new object gets: a status.
+    /// Sets the fields of a new object only: a status.
     pub(crate) new: fn(&mut Value),
-    /// What a new object gets with its name and its uid.
+    /// Sets the fields of a new object that need its name and uid.
     pub(crate) named: fn(&mut Value),
-    /// The times of conditions that are shown as null when nobody set them.
+    /// The times of conditions that are shown as null if no client set them.
     pub(crate) condition_times: &'static [&'static str],
 
-    /// Which names are allowed.
     pub(crate) names: Names,
-    /// Finalizers need no domain, as those of custom resources.
+    /// Whether finalizers need no domain, as in custom resources.
     pub(crate) plain_finalizers: bool,
-    /// What is wrong with an object.
+    /// Checks an object.
     pub(crate) check: fn(&Value, &mut Causes),
-    /// What is wrong with a new one beside that.
+    /// Checks a new object further.
     pub(crate) check_new: fn(&Value, &mut Causes),
     /// JSON pointers of fields that never change.
     pub(crate) fixed: &'static [&'static str],
-    /// What else an update may not do: the new object, the old one.
+    /// Further checks of an update: the new object, the old one.
     pub(crate) check_update: fn(&Value, &Value, &mut Causes),
     /// `(field, whether it is base64)`: the maps that hold at most 1 MiB together.
     pub(crate) data: &'static [(&'static str, bool)],
 
-    /// What counts `metadata.generation` up.
+    /// The changes that increment `metadata.generation`.
     pub(crate) generation: Generation,
-    /// What else an update counts: the new object, the old one.
+    /// Further counters of an update: the new object, the old one.
     pub(crate) count: fn(&mut Value, &Value),
-    /// What of the old object's status an update of the status may not change: the new object, the old one.
+    /// Restores the parts of the old status that an update of the status may not change: the new object, the old one.
     pub(crate) carry_status: fn(&mut Value, &Value),
     /// The metadata that a status update may change.
     pub(crate) status_metadata: &'static [&'static str],
-    /// What a change of anything else brings about in the status.
+    /// Updates the status after a change of the specification.
     pub(crate) follow_status: fn(&mut Value),
 
-    /// An update must say which version it was made from.
+    /// Whether an update must name the version that it was made from.
     pub needs_revision: bool,
-    /// An update of an object that is absent creates it.
+    /// Whether an update of an absent object creates it.
     pub created_by_update: bool,
-    /// A DELETE answers with the object, not with a `Status`.
+    /// Whether a DELETE returns the object instead of a `Status`.
     pub shown_when_deleted: bool,
-    /// Dependents stay when the caller does not say what becomes of them, for the sake of old clients.
+    /// Whether dependents stay if the caller names no propagation, for old clients.
     pub orphans: bool,
-    /// A new object keeps the status that it comes with.
+    /// Whether a new object keeps the status that it comes with.
     pub(crate) keeps_status: bool,
-    /// All objects of a namespace can be deleted at once.
+    /// Whether all objects of a namespace can be deleted at once.
     pub deletes_collections: bool,
     /// Names of objects that are never deleted.
     pub immortal: &'static [&'static str],
     /// How long a deletion takes.
     pub ending: Ending,
-    /// Reads go past no cache: etcd refuses what a cache would.
+    /// Whether reads bypass the cache: etcd then refuses bad revisions in its own words.
     pub uncached: bool,
-    /// It is a question that is answered and never stored.
+    /// The question, if the kind is a review that is answered and never stored.
     pub review: Option<Review>,
-    /// What the server itself does with the objects.
+    /// The server's own use of the objects.
     pub meaning: Meaning,
 }
 
 /// A subresource that is neither `status` nor `scale`.
 #[derive(Debug)]
 pub struct Subresource {
-    /// As paths name it.
+    /// The name in paths.
     pub name: &'static str,
-    /// The kind of what is sent.
+    /// The kind of the body.
     pub kind: &'static str,
-    /// Its group and version; empty for those of the resource.
+    /// The group and version of the body's kind; empty for those of the resource.
     pub group_version: (&'static str, &'static str),
-    /// As discovery lists them.
+    /// In the order of discovery.
     pub verbs: &'static [&'static str],
-    /// It is a part of the object, which is read and written through it.
+    /// The part of the object that is read and written through the subresource.
     pub part: Option<Part>,
 }
 
 /// A part of an object that only its subresource writes.
 #[derive(Debug)]
 pub struct Part {
-    /// Puts the part of the second object, which was sent, into the first, which is stored.
+    /// Copies the part from the second object, which was sent, into the first, which is stored.
     pub write: fn(&mut Value, &Value),
-    /// What an update of it may not do: the new object, the old one.
+    /// Checks an update of the part: the new object, the old one.
     pub check: fn(&Value, &Value, &mut Vec<Cause>),
 }
 
-/// Where the objects of a kind are that another kind holds.
+/// A kind whose objects another kind holds.
 #[derive(Debug)]
 pub(crate) struct Mirror {
     /// The full name of the resource that holds them.
     pub(crate) of: &'static str,
-    /// Turns an object into the form that is stored.
+    /// Turns an object into the stored form.
     pub(crate) to_stored: fn(&mut Value),
-    /// Turns what is stored into the form that is shown.
+    /// Turns a stored object into the shown form.
     pub(crate) from_stored: fn(&mut Value),
 }
 
-/// How fields that nobody set go and come back.
+/// How fields that no client set are removed and restored.
 #[derive(Debug)]
 pub struct Bare {
-    /// Takes them away.
     pub unfill: fn(&mut Value),
-    /// Puts them back.
     pub fill: fn(&mut Value),
 }
 
-/// Which names are allowed ("Object Names and IDs").
+/// The rule for names ("Object Names and IDs").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Names {
-    /// A DNS subdomain.
     Subdomain,
-    /// A DNS label.
     Label,
-    /// What can stand in a path.
+    /// A segment of a path.
     Path,
-    /// The same, of any length.
+    /// A segment of a path, of any length.
     LongPath,
 }
 
-/// What counts `metadata.generation` up.
+/// The changes that increment `metadata.generation`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Generation {
-    /// There is none: plain data.
+    /// None: plain data has no generation.
     None,
-    /// All but metadata and status.
+    /// All fields but metadata and status.
     Spec,
     /// Annotations as well.
     SpecAndAnnotations,
@@ -201,53 +195,53 @@ pub(crate) enum Generation {
     SpecAndLabels,
 }
 
-/// How long a deletion takes.
+/// How a deletion ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// No longer than finalizers ask for.
+    /// Without finalizers, at once.
     AtOnce,
-    /// As long as the programs inside are given.
+    /// After the grace period of the programs inside.
     Graceful,
-    /// Until its content is gone, which `spec.finalizers` say.
+    /// After its content is gone, which `spec.finalizers` show.
     Emptied,
 }
 
 /// A question that is answered and never stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Review {
-    /// Where a pod runs.
+    /// The node of a pod.
     Binding,
-    /// Whose token it is.
+    /// The user of a token.
     Token,
-    /// Who asks.
+    /// The caller's identity.
     Myself,
-    /// What somebody may do.
+    /// The permissions of a user.
     Access,
-    /// What who asks may do.
+    /// The caller's permissions.
     MyAccess,
-    /// What somebody may do in one namespace.
+    /// The permissions of a user in one namespace.
     LocalAccess,
-    /// All that who asks may do.
+    /// All rules for the caller.
     MyRules,
 }
 
 impl Review {
-    /// Whether it is about who asks.
+    /// Whether the question is about the caller.
     pub fn is_about_myself(self) -> bool {
         matches!(self, Self::Myself | Self::MyAccess | Self::MyRules)
     }
 }
 
-/// What the server itself does with the objects.
+/// The server's own use of the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// It only keeps them.
+    /// None: the server only keeps them.
     Data,
-    /// They are rooms for names.
+    /// They contain other objects.
     Namespace,
     /// Admission completes them; they have tokens, bindings and evictions.
     Pod,
-    /// They are given addresses.
+    /// They get addresses.
     Service,
     /// Every namespace has one.
     ServiceAccount,
@@ -255,18 +249,18 @@ pub enum Meaning {
     ConfigMap,
     /// Admission gives them a storage class.
     Claim,
-    /// Admission lets one be the default.
+    /// Admission allows one default among them.
     PriorityClass,
-    /// They are put together of others.
+    /// They can be aggregated from others.
     ClusterRole,
-    /// They make resources.
+    /// They define resources.
     Definition,
-    /// They name webhooks.
+    /// They configure webhooks.
     Webhooks,
 }
 
 impl Kind {
-    /// A kind whose objects live in namespaces, with what most kinds have.
+    /// A kind with namespaced objects and the values of most kinds.
     pub(super) const fn namespaced(
         group: &'static str,
         versions: &'static [&'static str],
@@ -327,7 +321,7 @@ impl Kind {
         }
     }
 
-    /// A kind of the whole cluster, with what most kinds have.
+    /// A kind of the whole cluster, with the values of most kinds.
     pub(super) const fn cluster(
         group: &'static str,
         versions: &'static [&'static str],
@@ -347,22 +341,22 @@ impl Kind {
         Self { namespaced, review: Some(review), messages, ..Self::namespaced(group, &["v1"], plural, kind) }
     }
 
-    /// `cronjobs.batch`, `pods`.
+    /// For example `cronjobs.batch` or `pods`.
     pub(crate) fn full_name(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// The part of its objects that a subresource writes.
+    /// The part of the objects that a subresource writes.
     pub fn part(&self, subresource: Option<&str>) -> Option<&'static Part> {
         self.subresources.iter().find(|one| Some(one.name) == subresource)?.part.as_ref()
     }
 
-    /// Whether it has a subresource besides `status` and `scale`.
+    /// Whether the kind has a subresource besides `status` and `scale`.
     pub fn has(&self, subresource: &str) -> bool {
         self.subresources.iter().any(|one| one.name == subresource)
     }
 }
 
-/// What holds for custom resources, whose own facts are in their definitions.
+/// The row of custom resources; their definitions hold the other facts.
 pub(crate) static CUSTOM: Kind =
     Kind { status_metadata: &[], plain_finalizers: true, needs_revision: true, ..Kind::namespaced("", &[], "", "") };

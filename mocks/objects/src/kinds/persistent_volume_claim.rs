@@ -1,5 +1,5 @@
-//! `PersistentVolumeClaim`: a wish for storage, and the volume that it was given. The finalizer that protects one in use is left
-//! out: nobody here would take it away.
+//! `PersistentVolumeClaim`: a request for storage, and its volume. The finalizer that protects a claim in use is left
+//! out, because no controller here would remove it.
 
 use mock_cel::Quantity;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ pub(super) const PERSISTENT_VOLUME_CLAIM: Kind = Kind {
     ..Kind::namespaced("", &["v1"], "persistentvolumeclaims", "PersistentVolumeClaim")
 };
 
-/// A new claim waits, and has its source under both names ("Volume populators and data sources").
+/// Sets a new claim to pending, and its source under both names ("Volume populators and data sources").
 fn new(value: &mut Value) {
     set(value, &["status"], "phase", json!("Pending"));
     let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return };
@@ -46,7 +46,7 @@ fn new(value: &mut Value) {
             let known = |group: &Value, kind: &str| older["apiGroup"] == *group && older["kind"] == kind;
             let fits = known(&Value::Null, "PersistentVolumeClaim")
                 || known(&json!("snapshot.storage.k8s.io"), "VolumeSnapshot");
-            // What the older name cannot say is left out.
+            // A source that the older name cannot express is left out there.
             if fits {
                 spec.insert("dataSourceRef".to_owned(), older);
             } else {
@@ -60,7 +60,7 @@ fn new(value: &mut Value) {
     }
 }
 
-/// What an update may not change: all but the size and the class of a claim that has its volume.
+/// Refuses changes except to the size and the class of a bound claim.
 fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
     let at = At::from("spec");
     let is_bound = new["status"]["phase"] == "Bound";
@@ -77,7 +77,7 @@ fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
                 requests.remove("storage");
             }
         }
-        // A class may be given once, as the default that was not there before.
+        // A class may be set once, as the default that did not exist before.
         let had_none = old["spec"]["storageClassName"].is_null() && old["metadata"]["annotations"][class].is_null();
         if had_none && !new["spec"]["storageClassName"].is_null() {
             fields.remove("storageClassName");
@@ -103,7 +103,7 @@ fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
 const PRINTER: Printer = Printer {
     columns: "Name, Status, Volume, Capacity, Access Modes, StorageClass, VolumeAttributesClass, Age, VolumeMode+",
     cells: |row| {
-        // Only a claim that has a volume has its room.
+        // Only a bound claim has a capacity.
         let bound = !row.text("/spec/volumeName").is_empty();
         let (capacity, modes) = if bound {
             (row.text("/status/capacity/storage"), access(row, "/status/accessModes"))

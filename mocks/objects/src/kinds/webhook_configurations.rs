@@ -1,5 +1,5 @@
-//! `MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration`: who is asked about requests. What this server cannot honour
-//! of them, admission refuses.
+//! `MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration`: the webhooks for requests. Admission refuses
+//! settings that this server cannot honour.
 
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ pub(super) const VALIDATING: Kind = Kind {
     ..Kind::cluster(GROUP, &["v1"], "validatingwebhookconfigurations", "ValidatingWebhookConfiguration")
 };
 
-/// The defaults of one webhook.
+/// Fills in the defaults of one webhook.
 fn fill(hook: &mut Value) {
     for (key, default) in [
         ("failurePolicy", json!("Fail")),

@@ -1,6 +1,6 @@
 //! The schemas of the built-in types, made from the table of their fields.
 //!
-//! Owns the names of the types, how lists merge (`kubectl apply` reads it), and the descriptions, which stand in `words`.
+//! Owns the names of the types and the merge strategies of lists (for `kubectl apply`). `words` holds the descriptions.
 
 use serde_json::{Map, Value, json};
 
@@ -33,12 +33,12 @@ const MERGED: &[Merged] = &[
     ("ObjectMeta", "ownerReferences", "merge", "uid"),
 ];
 
-/// How lists merge, in the types of all kinds.
+/// The merge strategies of lists in the types of all kinds.
 fn merged() -> impl Iterator<Item = &'static Merged> {
     MERGED.iter().chain(kinds::ALL.iter().flat_map(|kind| kind.published_merges))
 }
 
-/// Where references to other schemas point.
+/// The target of references to other schemas.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Home {
     /// `#/components/schemas/`, OpenAPI 3.
@@ -47,7 +47,8 @@ pub(super) enum Home {
     Definitions,
 }
 
-/// The schema of a message, and into `all` the schemas of everything it refers to. `None`: the table does not know it.
+/// The schema of a message; the schemas of its references go into `all`. `None` means that the table does not have the
+/// message.
 pub(super) fn schema(name: &str, home: Home, all: &mut Map<String, Value>) -> Option<Value> {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -80,7 +81,7 @@ fn collect(
         let mut property = match (field.list, field.map) {
             (true, _) => json!({"type": "array", "items": one}),
             (_, true) => json!({"type": "object", "additionalProperties": one}),
-            // Beside a reference nothing else is read, so it stands in a list of one.
+            // Keywords beside a reference are ignored, so it goes into a list of one.
             _ if one.get("$ref").is_some() => json!({"allOf": [one]}),
             _ => one,
         };
@@ -103,7 +104,7 @@ fn collect(
     }
 }
 
-/// A field that holds a message.
+/// The schema of a field that holds a message.
 pub(super) fn property(name: &'static str, home: Home, all: &mut Map<String, Value>) -> Value {
     json!({"allOf": [of_kind(&Kind::Message(name), home, all)]})
 }
@@ -134,7 +135,7 @@ fn of_kind(kind: &Kind, home: Home, all: &mut Map<String, Value>) -> Value {
         Kind::Message(inner) => {
             let name = format!("io.k8s.api.types.{inner}");
             if !all.contains_key(&name) {
-                // It is there before it is done: a type may hold itself.
+                // Inserted before it is complete, because a type may contain itself.
                 all.insert(name.clone(), Value::Null);
                 let made = schema(inner, home, all).unwrap_or_else(|| json!({"type": "object"}));
                 all.insert(name.clone(), made);
@@ -164,7 +165,7 @@ mod tests {
     use super::*;
     use crate::catalogue::Catalogue;
 
-    /// Every built-in kind but definitions has fields, and every reference leads somewhere.
+    /// Every built-in kind but definitions has fields, and every reference has a target.
     #[test]
     fn every_kind_has_a_schema() {
         for resource in Catalogue::builtin().iter().filter(|resource| !resource.is_definition()) {

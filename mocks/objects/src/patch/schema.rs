@@ -1,7 +1,7 @@
-//! How lists merge: by which key, or as a set.
+//! The merge rules of lists: by a key, as a set, or as a whole.
 //!
 //! Owns the table of the built-in types, read from the API reference ("patch strategy: merge", "patch merge key"), and
-//! asks the schemas of custom resources for their list types (Kubernetes documentation, "Server-Side Apply", "Merge
+//! reads the list types in the schemas of custom resources (Kubernetes documentation, "Server-Side Apply", "Merge
 //! strategy"). Other lists are replaced as a whole.
 
 use std::sync::LazyLock;
@@ -21,7 +21,7 @@ pub(super) enum Rules<'a> {
 /// How the items of a list find their partners in server-side apply.
 #[derive(Debug)]
 pub(super) enum Merge<'a> {
-    /// By the values of these fields, with what stands for an absent one.
+    /// By the values of these fields, with the default of an absent one.
     ByKeys(Vec<(&'a str, Option<&'a Value>)>),
     Set,
     Atomic,
@@ -60,7 +60,7 @@ impl<'a> Rules<'a> {
             Self::Custom(schema) => schema,
         };
         match path {
-            // The metadata is of one type for all kinds.
+            // The metadata has the same type in all kinds.
             ["metadata", "finalizers"] => Merge::Set,
             ["metadata", "ownerReferences"] => Merge::ByKeys(vec![("uid", None)]),
             _ => match schema.and_then(|schema| schema.below(path)).map(Schema::merge) {
@@ -82,14 +82,15 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// The value of an item's key, or what stands for it. `None`: it has none, or one that no item can be known by.
+/// The value of an item's key, or its default. `None` means that the item has no key, or one of a kind that cannot
+/// identify an item.
 pub(super) fn key_of<'v>(item: &'v Value, (key, default): (&str, Option<&'v Value>)) -> Option<&'v Value> {
     item.as_object()?.get(key).or(default).filter(|value| is_key(value))
 }
 
 /// The keys of a built-in list in server-side apply: that of the strategic merge patch and, for some lists, one more
-/// (`x-kubernetes-list-map-keys` of the published types). What stands for an absent one is published as well: the zero value of
-/// its type, so that validation speaks about it, or the protocol that is meant.
+/// (`x-kubernetes-list-map-keys` of the published types). The default of an absent key is published as well. It is the
+/// zero value of its type, so that validation reports the key, or the default protocol.
 fn all_keys(key: &'static str) -> Vec<(&'static str, Option<&'static Value>)> {
     static TCP: LazyLock<Value> = LazyLock::new(|| Value::from("TCP"));
     static NO_NUMBER: LazyLock<Value> = LazyLock::new(|| Value::from(0));
@@ -118,8 +119,8 @@ const POD_SPEC: &[(&str, ListRule)] = &[
     ("resourceClaims", ListRule::ByKey("name")),
 ];
 
-/// The fields of built-in types whose objects are one value (`structType: atomic`), because half of a selector would mean
-/// something else.
+/// The fields of built-in types whose objects are one value (`structType: atomic`), because half of a selector would
+/// have another meaning.
 const SELECTORS: &[&str] = &[
     "selector",
     "podSelector",
@@ -131,7 +132,7 @@ const SELECTORS: &[&str] = &[
     "configMapKeyRef",
 ];
 
-/// Whether a value can be what an item is known by: plain values only, an object would have owners inside it.
+/// Whether a value can identify an item: plain values only, because an object would have owners inside it.
 fn is_key(value: &Value) -> bool {
     !value.is_object() && !value.is_array()
 }

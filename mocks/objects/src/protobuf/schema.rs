@@ -1,11 +1,12 @@
-//! Field numbers of the built-in types, as the API publishes them.
+//! The field numbers of the built-in types, as the API publishes them.
 //!
-//! Owns one table in a notation of its own: a name and its fields, `number:name:kind`. Kinds: `s` text, `i` integer, `b` flag, `B` bytes,
-//! `T` time, `U` time with microseconds, `Q` quantity, `O` integer or text, `J` raw JSON, a capitalised word is a
-//! message, `L` a list of texts in a message of its own, `D` a number with a fraction, `/` before a message means what that message
-//! holds and not the message itself (a schema, or what else may stand in its place). `[k]` is a list, `{k}` a map from text, `k?` is optional, so that zero
-//! is a value, `k!` is shown also when it is zero; the name `<inline>` puts a message's fields into its parent. The rows
-//! stand below, by group; they are those of Kubernetes 1.33.
+//! Owns one table in a notation of its own: a name and its fields, `number:name:kind`. Kinds: `s` text, `i` integer,
+//! `b` flag, `B` bytes, `T` time, `U` time with microseconds, `Q` quantity, `O` integer or text, `J` raw JSON, a
+//! capitalised word is a message, `L` a list of texts in a message of its own, `D` a number with a fraction, `/` before
+//! a message means the content of that message instead of the message itself (a schema, or an alternative to it). `[k]`
+//! is a list, `{k}` a map from text, `k?` is optional, so that zero is a value, `k!` is shown also when it is zero; the
+//! name `<inline>` puts a message's fields into its parent. The rows follow by group; they are those of Kubernetes
+//! 1.33.
 
 mod core;
 mod pods;
@@ -16,14 +17,11 @@ use std::sync::LazyLock;
 
 use crate::kinds::{self, Message as Row};
 
-/// What a field holds.
+/// The type of a field's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// A text.
     Text,
-    /// A whole number.
     Integer,
-    /// `true` or `false`.
     Flag,
     /// Bytes; base64 in JSON.
     Bytes,
@@ -31,17 +29,15 @@ pub enum Kind {
     Time,
     /// A time in microseconds.
     MicroTime,
-    /// A quantity.
     Quantity,
-    /// A number or a text.
     IntOrText,
-    /// JSON as it is.
+    /// Raw JSON.
     Json,
     /// A list of texts in a message of its own.
     Texts,
-    /// A number.
+    /// A number with a fraction.
     Double,
-    /// What the one field of this message holds that is set. If nothing is, it is `false`.
+    /// The content of the only set field of this message. If no field is set, it is `false`.
     Either(&'static str),
     /// A message by its name.
     Message(&'static str),
@@ -51,19 +47,18 @@ pub enum Kind {
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the notation's own independent marks")]
 pub struct Field {
-    /// Its number on the wire.
+    /// The number on the wire.
     pub number: u64,
-    /// Its name in JSON.
+    /// The name in JSON.
     pub name: &'static str,
-    /// What it holds.
     pub kind: Kind,
-    /// There may be many.
+    /// Whether the field holds a list.
     pub list: bool,
-    /// There may be many, each with a text as key.
+    /// Whether the field holds a map with texts as keys.
     pub map: bool,
-    /// Absent and zero are not the same.
+    /// Whether absent and zero differ.
     pub optional: bool,
-    /// The zero value is shown, not left out.
+    /// Whether the zero value is shown.
     pub shown: bool,
 }
 
@@ -82,7 +77,7 @@ pub fn message(name: &str) -> Option<&'static [Field]> {
     MESSAGES.get(name).map(Vec::as_slice)
 }
 
-/// The message that stands for one of several things in a [`Kind::Either`]: the type of its first field.
+/// The message that represents the alternatives of a [`Kind::Either`]: the type of its first field.
 pub fn first(either: &str) -> Option<&'static str> {
     match message(either)?.first()?.kind {
         Kind::Message(inner) => Some(inner),
@@ -90,14 +85,14 @@ pub fn first(either: &str) -> Option<&'static str> {
     }
 }
 
-/// `(apiVersion, kind, message)`, where the message has another name than the kind.
+/// `(apiVersion, kind, message)`, if the message has another name than the kind.
 static OTHER_NAMES: LazyLock<Vec<(&'static str, &'static str, &'static str)>> = LazyLock::new(|| {
     let of =
         |kind: &'static kinds::Kind| kind.message_of.iter().map(|(api_version, name)| (*api_version, kind.kind, *name));
     kinds::ALL.iter().flat_map(of).collect()
 });
 
-/// The message of a kind: two kinds have the same name in several APIs.
+/// The message of a kind. Two kinds have the same name in several APIs.
 pub fn name<'a>(api_version: &str, kind: &'a str) -> &'a str {
     let other = OTHER_NAMES.iter().find(|(of, known, _)| *of == api_version && *known == kind);
     other.map_or(kind, |(_, _, name)| name)
@@ -128,7 +123,7 @@ fn field(spec: &'static str) -> Field {
     Field { number, name, kind, list, map, optional, shown }
 }
 
-/// That the table names no message that it does not have, and no number twice.
+/// Checks that every referenced message exists, and that no number is used twice.
 #[cfg(test)]
 pub fn check() {
     for (name, fields) in MESSAGES.iter() {

@@ -1,10 +1,10 @@
-//! The sources of volumes ("Kubernetes API reference", Config and Storage Resources).
+//! The defaults of volume sources ("Kubernetes API reference", Config and Storage Resources).
 
 use serde_json::{Value, json};
 
 use crate::fields::set;
 
-/// The sources of volumes, in a pod or in a volume of the cluster.
+/// Fills in the defaults of a source, in a pod or in a volume of the cluster.
 pub(in crate::kinds) fn source(volume: &mut Value) {
     for (source, defaults) in [
         ("hostPath", &[("type", "")][..]),

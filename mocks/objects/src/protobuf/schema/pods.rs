@@ -1,4 +1,4 @@
-//! Pods and what is in them, volumes apart (core/v1).
+//! The types of pods, without volumes (core/v1).
 
 use super::Row;
 
