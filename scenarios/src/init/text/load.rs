@@ -30,7 +30,13 @@ pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
     let built_in = BUILT_IN.iter().find(|(resource, ..)| seen.ran() && seen.follows(resource));
     match (seen.best().filter(|_| seen.ran()), found.crd()) {
         (Some(best), _) => seen_churn(text, found, best),
-        (None, Some(crd)) => churn(text, found, crd),
+        (None, Some(crd)) => match seen.reactions.iter().find(|one| one.kind == crd.kind && one.refused.is_none()) {
+            Some(taken) if seen.ran() => {
+                line!(text, "# check: seen: an object like this was taken, and the program asked for nothing then.");
+                template(text, found, taken);
+            }
+            _ => churn(text, found, crd),
+        },
         (None, None) if let Some((_, resource, template)) = built_in => {
             line!(
                 text,
@@ -107,8 +113,13 @@ fn seen_churn(text: &mut String, found: &Found, best: &Reaction) {
             "# check: seen: it looks for {resource} `{name}`, which is nowhere: put one into a file and name that under `with`."
         );
     }
+    template(text, found, best);
+}
+
+/// Churn of objects like one that was made in the observation.
+fn template(text: &mut String, found: &Found, taken: &Reaction) {
     line!(text, "churn:");
-    line!(text, "  resource: {}", quoted(&best.churned));
+    line!(text, "  resource: {}", quoted(&taken.churned));
     line!(text, "  population: 50");
     line!(text, "  # The warm-up measures how many changes a second it sustains; the run takes half of that.");
     line!(text, "  rate: {RATE}");
@@ -117,7 +128,7 @@ fn seen_churn(text: &mut String, found: &Found, best: &Reaction) {
         line!(text, "  with: [{WITH}]");
     }
     line!(text, "  template:");
-    block(&best.template, 4, text);
+    block(&taken.template, 4, text);
 }
 
 /// Other kinds, and what it does with them.
