@@ -1,4 +1,4 @@
-//! What the subject may do wrong with watch events.
+//! Budgets of watch events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub struct Events {
     pub ghost: Option<u64>,
     /// Observations of an older version of an object after a newer one. Default 0.
     pub regressed: Option<u64>,
-    /// Observations of something that was never committed. Default 0.
+    /// Observations of a version that was never committed. Default 0.
     pub phantom: Option<u64>,
     /// Observations of a version of an object after its deletion was observed. Default 0.
     pub resurrected: Option<u64>,
@@ -35,7 +35,7 @@ pub struct Events {
     /// The 99th percentile of the time from commit to observation, of commits made while no fault was active; needs about 300 of them, so
     /// `churn`.
     pub lag_p99: Option<Span>,
-    /// The longest time from a commit to the observation that made up for it, of commits observed late.
+    /// The longest time from a commit that was observed late to the observation that settled it.
     pub heal: Option<Span>,
     /// The time after which an observation is late. Default: 5 s, or three times the warm-up's 99th percentile of the lag if that is more.
     pub deadline: Option<Span>,

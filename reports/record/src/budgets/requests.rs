@@ -1,19 +1,19 @@
-//! What the subject may ask of the control plane.
+//! Budgets of the subject's requests to the control plane.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Rate, Span};
 
-/// Limits on what the subject asks. An absent key is not judged.
+/// Limits on the subject's requests. An absent key is not judged.
 ///
 /// A *scope* is what one informer follows: a resource, a namespace or all of them, a label and a field selector.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Requests {
-    /// The longest time without a list or watch of a judged resource, from the end of one to the start of the next or to the end of the
-    /// run. Before the subject's first watch of the resource it counts only while something was committed. Judged resources: those that
-    /// the subject was told to watch, else those that it has watched.
+    /// The longest time without a list or watch of a judged resource, from the end of one to the start of the next or
+    /// to the end of the run. Before the subject's first watch of the resource it counts only while objects were
+    /// committed. Judged resources: those that the scenario assigns to the subject, else those that it has watched.
     pub blind: Option<Span>,
     /// How many fruitless requests a second, over any 5 s, for one scope. A list is fruitless if it is refused or no newer than what
     /// the subject had been given; further pages are not, nor is a list before a fruitful watch. A watch is fruitless if it ends
