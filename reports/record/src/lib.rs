@@ -164,15 +164,10 @@ pub enum Error {
     },
     /// A histogram could not be encoded.
     #[error("write a histogram to {}: {reason}", path.display())]
-    Histogram {
-        path: PathBuf,
-        reason: String,
-    },
+    Histogram { path: PathBuf, reason: String },
     /// A path of the record is not a regular file that ends.
     #[error("read {}: it is a link or no regular file; a record that a run wrote has only files of its own", path.display())]
-    NotAFile {
-        path: PathBuf,
-    },
+    NotAFile { path: PathBuf },
     /// A file is larger than any run writes, or larger than the rest of the limit for all files together.
     #[error("read {}: it has {bytes} bytes, and of a record that a run wrote no more than {limit} were left to read", path.display())]
     TooLarge {
@@ -208,9 +203,7 @@ pub enum Error {
     },
     /// There is no run record here.
     #[error("find a run record in {}: it has no {}", path.display(), file::MANIFEST)]
-    NotARecord {
-        path: PathBuf,
-    },
+    NotARecord { path: PathBuf },
     /// The record was written by an older or newer build.
     #[error("read {}: it has the schema `{found}`, this build reads `{SCHEMA}`; use the build that wrote it", path.display())]
     Schema {
