@@ -1,4 +1,4 @@
-//! `alerts.lost`: decisions of which the receiver was not told.
+//! `alerts.lost`: decisions that were not reported to the receiver.
 
 use super::{AtMost, sum};
 use crate::judge::rule::{Findings, Name, Rule, Word};

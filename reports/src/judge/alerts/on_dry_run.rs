@@ -1,4 +1,4 @@
-//! `alerts.onDryRun`: alerts of what was only rehearsed.
+//! `alerts.onDryRun`: alerts of dry runs.
 
 use super::{AtMost, sum};
 use crate::judge::rule::{Findings, Name, Rule, Word};

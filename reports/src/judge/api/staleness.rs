@@ -1,4 +1,4 @@
-//! `api.staleness`: how old what is told may be.
+//! `api.staleness`: the greatest age of a count in an answer.
 
 use units::Span;
 

@@ -1,4 +1,4 @@
-//! `registry.staleness`: how old an answer may be.
+//! `registry.staleness`: the greatest age of an answer.
 
 use units::Span;
 
@@ -11,6 +11,6 @@ pub(super) struct Staleness;
 impl Rule for Staleness {
     const WORD: Option<Word> = None;
 
-    /// It decided what a wrong answer is while load ran, and is judged as one.
+    /// The load generator used it to decide which answers are wrong, and those are judged there.
     fn judge(_: &Record, _: &Vec<&RegistryRow>, _: &Span, _: &mut Findings) {}
 }
