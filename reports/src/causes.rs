@@ -1,6 +1,6 @@
 //! Causes of anomalies, each in one sentence, with the next step for the user.
 //!
-//! It owns the list of causes with their remedies, and the rules by which the facts of an anomaly show a cause. It is
+//! Owns the list of causes with their remedies, and the rules by which the facts of an anomaly show a cause. It is
 //! pure and reads nothing but the record. It claims no more than the facts show: if the control plane does not record
 //! what it sent, no side is blamed, and a cause is named only if lines on the wire prove it.
 //!

@@ -1,7 +1,7 @@
 //! Several subjects under one scenario: their results, the figures in which one is significantly better, and why a
 //! subject is behind.
 //!
-//! It owns the result ([`Comparison`]) and its computation from judged records. Pure. There is no winner: ranks are
+//! Owns the result ([`Comparison`]) and its computation from judged records. Pure. There is no winner: ranks are
 //! given for each figure, and only between subjects whose intervals do not overlap (`rank`); the reader weighs them. A
 //! subject that died, or never began, is a row with its known facts. It takes no rank, because its figures are of
 //! another length.

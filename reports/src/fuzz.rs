@@ -1,7 +1,7 @@
 //! Entry points for the fuzz targets in `reports/fuzz` and for a test: they call the readers of untrusted records with
 //! bytes.
 //!
-//! It owns the conversion of bytes into records and the properties that must hold for all of them: a record is refused
+//! Owns the conversion of bytes into records and the properties that must hold for all of them: a record is refused
 //! with a reason, or it is judged and shown on every page, and no page passes on characters that act on its display.
 //! Compiled only with the feature `fuzz` and for tests. Every function panics if a property is broken, and only then.
 

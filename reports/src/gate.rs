@@ -1,6 +1,6 @@
 //! The release gate: is build B worse than build A?
 //!
-//! It owns the method, from the order of the slices to the verdict. Pure: the measurements come in as [`Slice`]s, and
+//! Owns the method, from the order of the slices to the verdict. Pure: the measurements come in as [`Slice`]s, and
 //! judging the same slices again gives the same verdict. The method is that of decision 043:
 //!
 //! 1. Both builds run at the same time on one machine, one of them under load. Slices of load alternate in the order

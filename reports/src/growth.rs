@@ -1,6 +1,6 @@
 //! Whether a series grows faster than its budget: one pure function from samples to a verdict with its confidence.
 //!
-//! It owns the method; `docs/decisions/025-when-growth-is-decided.md` gives the reasons. It knows nothing of records
+//! Owns the method; `docs/decisions/025-when-growth-is-decided.md` gives the reasons. It knows nothing of records
 //! and of the names of budgets. Least squares through raw samples must not come back here: memory is autocorrelated,
 //! and least squares raises a false alarm in a third of clean runs.
 

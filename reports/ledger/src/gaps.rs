@@ -1,6 +1,6 @@
 //! Gaps in the subject's stream that a relist closed.
 //!
-//! It owns their bounds in the order of commits, a bounded number for each resource. It must not excuse anything by
+//! Owns their bounds in the order of commits, a bounded number for each resource. It must not excuse anything by
 //! itself.
 
 use facts::Order;

@@ -1,6 +1,6 @@
 //! Observations that arrived before their commit was known.
 //!
-//! It owns their queues, one for each uid so that order is kept, and the order in which their grace ends. It must not
+//! Owns their queues, one for each uid so that order is kept, and the order in which their grace ends. It must not
 //! decide their outcome. The ledger bounds their number.
 
 use std::collections::{HashMap, VecDeque};

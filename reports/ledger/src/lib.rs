@@ -1,6 +1,6 @@
 //! The ledger: commits against observations, online, in bounded memory.
 //!
-//! It owns the rules that decide the outcome of each version and each observation. It must not read a clock or do I/O.
+//! Owns the rules that decide the outcome of each version and each observation. It must not read a clock or do I/O.
 //! It must not compare resourceVersions as numbers unless [`Config::numeric_revisions`] allows it: order comes from the
 //! order of commits.
 //!

@@ -1,6 +1,6 @@
 //! One object of the ledger: its open and settled versions.
 //!
-//! It owns the shape of an object and the questions that need only this object. It must not settle anything: that needs
+//! Owns the shape of an object and the questions that need only this object. It must not settle anything: that needs
 //! the other objects and the tally, see `objects`.
 
 use std::collections::VecDeque;

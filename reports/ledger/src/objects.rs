@@ -1,6 +1,6 @@
 //! The objects of the ledger and how their versions are settled.
 //!
-//! It owns every live object, the deleted objects that are not settled or were settled lately, and the rules of
+//! Owns every live object, the deleted objects that are not settled or were settled lately, and the rules of
 //! [`super`] for versions. It must not hold more than the bounds of [`super::Config`]. The order of a hash map must not
 //! be observable: every walk over many objects goes in the order of commits.
 

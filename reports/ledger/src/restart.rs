@@ -1,6 +1,6 @@
 //! A restart of the subject's process: the new process does not know what the old one knew.
 //!
-//! It owns the time of the last restart and its excuses. A new process lists, and a list does not show objects that
+//! Owns the time of the last restart and its excuses. A new process lists, and a list does not show objects that
 //! were deleted before it: no process can report such a deletion. Objects that exist are still due. A restart must not
 //! excuse versions that were overdue when the process ended.
 

@@ -1,7 +1,7 @@
 //! Times at which objects were served, by resource: they show whether objects left at the end are a queue or were
 //! overtaken.
 //!
-//! It owns the bounded memory of these times. It does not decide whether the rest is a queue.
+//! Owns the bounded memory of these times. It does not decide whether the rest is a queue.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Budgets: the limits of a scenario that decide its verdict.
 //!
-//! It owns the budgets that a scenario may set; the rows of the judges own how each is judged, and the defaults. An
+//! Owns the budgets that a scenario may set; the rows of the judges own how each is judged, and the defaults. An
 //! absent section or field is not judged, with two exceptions. Violations of the API's contract have the budget zero as
 //! soon as [`Events`] or [`Admission`] is present, and [`Writes`], [`Finalizers`], [`ObjectLimits`] and
 //! [`ChildrenLimits`] have defaults that need no section. A scenario with a witness and written objects has [`Events`].

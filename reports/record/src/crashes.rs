@@ -1,6 +1,6 @@
 //! Crashes: a process of the subject ended by itself and is started again.
 //!
-//! It owns the row and the number of rows written. The judge decides whether there are too many.
+//! Owns the row and the number of rows written. The judge decides whether there are too many.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! `end-state.json`: after the drain, the subject's view of the world beside a fresh list of the control plane.
 //!
-//! It owns the facts and their bounds. It does not judge: a budget decides what must be equal.
+//! Owns the facts and their bounds. It does not judge: a budget decides what must be equal.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

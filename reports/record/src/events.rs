@@ -1,7 +1,7 @@
 //! `commits.jsonl.zst` and `observations.jsonl.zst`: every single version that was written and every single
 //! observation, recorded only on request.
 //!
-//! It owns their rows and how they are read. Judges do not read them, because most records do not have them: they are
+//! Owns their rows and how they are read. Judges do not read them, because most records do not have them: they are
 //! for people, and for the story of a short run.
 
 use std::io::{BufRead, BufReader, Read};

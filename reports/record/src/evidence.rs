@@ -1,6 +1,6 @@
 //! Evidence of an anomaly: the history of its object, from both sides of the wire.
 //!
-//! It owns the types of the evidence in `anomalies.jsonl`. The evidence is gathered when the anomaly is found, because
+//! Owns the types of the evidence in `anomalies.jsonl`. The evidence is gathered when the anomaly is found, because
 //! the harness forgets; `reports::causes` draws the conclusions.
 
 use std::collections::BTreeSet;

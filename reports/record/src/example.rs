@@ -1,6 +1,6 @@
 //! A small run record for tests, and ways to spoil it.
 //!
-//! It owns the clean example: a run of 160 s with admission load, churn and one fault, in which every budget is met. A
+//! Owns the clean example: a run of 160 s with admission load, churn and one fault, in which every budget is met. A
 //! test changes one thing and requires exactly the findings of that change. Compiled for the tests of this crate, and
 //! with the feature `example` for those above it.
 

@@ -1,6 +1,6 @@
 //! The last file of a record, with room reserved on the disk for it.
 //!
-//! It owns `end.json` until it is written. A full disk ends many runs, and a record without an end looks like that of a
+//! Owns `end.json` until it is written. A full disk ends many runs, and a record without an end looks like that of a
 //! harness that was killed. So the room is taken at the start, and the end is written into it.
 
 use std::fs::{self, File};

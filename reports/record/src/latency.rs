@@ -1,7 +1,7 @@
 //! `latency.hlog`: histograms in the standard interval log format of HdrHistogram, so that any tool that knows the
 //! format can read it.
 //!
-//! It owns the tags, writing a line and reading the file into bounded memory: totals for each tag and phase, and a few
+//! Owns the tags, writing a line and reading the file into bounded memory: totals for each tag and phase, and a few
 //! hundred slices for charts. A run of 100 hours has tens of thousands of lines; they are never all held at once.
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! The run record: the directory that a run writes, and the only input of judges and renderers.
 //!
-//! It owns the names of its files, the types of their rows and their versioned schema. Rows are plain facts; nothing
+//! Owns the names of its files, the types of their rows and their versioned schema. Rows are plain facts; nothing
 //! here judges. Readers tolerate unknown fields, so that an older build can still show a newer record of the same
 //! schema version.
 //!

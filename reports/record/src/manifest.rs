@@ -1,6 +1,6 @@
 //! `manifest.json`: the plan of a run, written before it starts.
 //!
-//! It owns the types of that file. Nothing in it changes after the start; `end.json` says how the run ended.
+//! Owns the types of that file. Nothing in it changes after the start; `end.json` says how the run ended.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

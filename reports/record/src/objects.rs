@@ -1,6 +1,6 @@
 //! `objects.json`: facts about the subject that the control plane's objects show, beyond single versions.
 //!
-//! It owns the facts and their bounds: the subject's writes while nobody else writes, objects that hang in their
+//! Owns the facts and their bounds: the subject's writes while nobody else writes, objects that hang in their
 //! deletion, the subject's requests for objects of others, and parents with too many or orphaned children. It does not
 //! judge: a budget sets the limit.
 

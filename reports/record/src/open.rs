@@ -1,6 +1,6 @@
 //! Opening the files of a record, which may come from an untrusted source: no other module opens one.
 //!
-//! It owns the refusals before a byte is read. It refuses a link, which could lead to any file of this machine. It
+//! Owns the refusals before a byte is read. It refuses a link, which could lead to any file of this machine. It
 //! refuses anything but a regular file: a reader of a pipe waits for ever, and a device has no end. It refuses files
 //! larger than any run writes, one by one and together.
 

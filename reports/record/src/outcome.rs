@@ -1,6 +1,6 @@
 //! The outcomes of the ledger, as records spell and count them.
 //!
-//! It owns the names and their counts only; the ledger decides which one applies.
+//! Owns the names and their counts only; the ledger decides which one applies.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};

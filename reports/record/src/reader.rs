@@ -1,6 +1,6 @@
 //! Reading a run record, including one of a run that was killed half-way.
 //!
-//! It owns the tolerance for damage: a torn last line and a missing file are noted, any other fault is an error with
+//! Owns the tolerance for damage: a torn last line and a missing file are noted, any other fault is an error with
 //! file and line. It must not judge: a missing part becomes a note, and the judge of validity decides its effect.
 
 use std::collections::BTreeMap;

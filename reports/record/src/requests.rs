@@ -1,6 +1,6 @@
 //! The rows of `requests.jsonl`: the subject's requests to the control plane, one at a time.
 //!
-//! It owns their fields, and how the lines of the file become one row for each request. It must not judge. Only a
+//! Owns their fields, and how the lines of the file become one row for each request. It must not judge. Only a
 //! control plane that reports the author of each request (the mock) has such rows; a record without the file is equally
 //! valid.
 //!

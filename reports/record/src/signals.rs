@@ -1,6 +1,6 @@
 //! Facts about a subject beyond its processes: its own metrics, its sockets by state, and its memory cgroup.
 //!
-//! It owns the rows and their bounds. The observer decides what is read, and how often.
+//! Owns the rows and their bounds. The observer decides what is read, and how often.
 
 use std::collections::BTreeMap;
 

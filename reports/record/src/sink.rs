@@ -1,6 +1,6 @@
 //! A file to which whole rows are appended, and which survives a full disk.
 //!
-//! It owns the rows that wait to be written. A disk that is full for a while loses nothing: rows wait in bounded memory
+//! Owns the rows that wait to be written. A disk that is full for a while loses nothing: rows wait in bounded memory
 //! and are written when there is room again. A row is in the file whole or not at all, so that a file with lost rows
 //! can still be read.
 

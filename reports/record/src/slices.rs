@@ -1,6 +1,6 @@
 //! Histograms on their way into `latency.hlog`: a long run adds them up to slices first.
 //!
-//! It owns the length of a slice. A killed run loses no open slice: a second file holds the open slices and is written
+//! Owns the length of a slice. A killed run loses no open slice: a second file holds the open slices and is written
 //! anew at each interval. It must not know phases: the caller closes the slices when the phase changes.
 
 use std::collections::BTreeMap;

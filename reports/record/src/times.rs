@@ -1,6 +1,6 @@
 //! Times that a record may hold.
 //!
-//! It owns the bound on times and the fields of a row that it applies to, and the bound on all other numbers. Every
+//! Owns the bound on times and the fields of a row that it applies to, and the bound on all other numbers. Every
 //! chart, axis and sum over time has the length of the run: one row with a time in the far future would make them
 //! endless.
 

@@ -1,6 +1,6 @@
 //! Writing a run record while the run is under way.
 //!
-//! It owns the order and the bounds of the files: rows are appended and flushed at each interval, so that a killed run
+//! Owns the order and the bounds of the files: rows are appended and flushed at each interval, so that a killed run
 //! can be judged up to its last interval, and a run of 100 hours stays under 200 MB. It must not judge.
 
 use std::collections::BTreeMap;

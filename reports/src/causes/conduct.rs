@@ -1,6 +1,6 @@
 //! The subject's behaviour in the run as a whole, as far as it explains the outcomes of single versions.
 //!
-//! It owns the proofs of this behaviour: each consists of lines on the wire. Without these lines it claims nothing.
+//! Owns the proofs of this behaviour: each consists of lines on the wire. Without these lines it claims nothing.
 
 use crate::judge::Queue;
 use crate::record::{LEASES, Record, RequestRow, Sees, Sight, Verb};

@@ -1,6 +1,6 @@
 //! Queries on an anomaly's evidence: whether the version was sent, whether a watch was open, which request came next.
 //!
-//! It owns no opinion. If the control plane does not record the wire, or no evidence was kept, [`History::is_told`] is
+//! Owns no opinion. If the control plane does not record the wire, or no evidence was kept, [`History::is_told`] is
 //! false.
 
 use facts::Change;

@@ -1,7 +1,7 @@
 //! Causes of missed or late versions that lie in the subject's own work, and take precedence over causes in its
 //! reading.
 //!
-//! It owns their order: the subject's writes were refused, it never led, it was still at work on other objects, it
+//! Owns their order: the subject's writes were refused, it never led, it was still at work on other objects, it
 //! waits for a workload, it sent no requests. Each is named only if lines on the wire prove it.
 
 use super::conduct::Conduct;

@@ -1,6 +1,6 @@
 //! The causes: their texts, and the next step for the user. One row each, in one place.
 //!
-//! It owns texts only. The remedies are those that maintainers of clients chose for documented bugs of the same kind.
+//! Owns texts only. The remedies are those that maintainers of clients chose for documented bugs of the same kind.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! The figures that subjects are compared by: one row each, in the order of the table.
 //!
-//! It owns how each figure is read from a record, with its interval if it has one. The certainty of a count of losses
+//! Owns how each figure is read from a record, with its interval if it has one. The certainty of a count of losses
 //! comes from the number of its *bursts*: versions lost in one outage are lost at once, so a thousand of them prove
 //! little more than one. The interval of a sampled figure spans the least to the most of the parts of the steady phase.
 

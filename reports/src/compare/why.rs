@@ -1,6 +1,6 @@
 //! One sentence that explains why a subject is behind.
 //!
-//! It owns the choice of the fact: how the subject died, else its losses and their commonest cause, else the budget
+//! Owns the choice of the fact: how the subject died, else its losses and their commonest cause, else the budget
 //! that it broke, else the figure in which another subject is significantly better.
 
 use super::{Entrant, FIGURES, Row, Why};

@@ -1,6 +1,6 @@
 //! The metrics that a gate compares, and the difference at which each matters. One row for each metric.
 //!
-//! It owns limits and floors. Counts come first: machine noise hardly affects them.
+//! Owns limits and floors. Counts come first: machine noise hardly affects them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

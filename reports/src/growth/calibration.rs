@@ -1,6 +1,6 @@
 //! How often [`judge`] is right on generated series with known truth, and the promises about its answers.
 //!
-//! It owns the generator, the kinds of series and the promises; `cargo xtask calibrate --synthetic` prints the results,
+//! Owns the generator, the kinds of series and the promises; `cargo xtask calibrate --synthetic` prints the results,
 //! and an ordinary test checks them. Pure: the same seeds give the same table. If a promise does not hold for a kind,
 //! the defect is in the judge, never in the promise.
 

@@ -1,6 +1,6 @@
 //! The subject's view of the objects, as far as its witness reported it.
 //!
-//! It owns the view of the objects that the end state asks for. It settles nothing.
+//! Owns the view of the objects that the end state asks for. It settles nothing.
 
 use facts::{Revision, Uid};
 
