@@ -72,7 +72,7 @@ pub struct IsUp {
 /// A command that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It is up already.
+    /// The control plane is up already.
     #[error("`{name}` is up already: use it with KUBECONFIG={}, or run `longhaul cluster down` first", kubeconfig.display())]
     AlreadyUp { name: String, kubeconfig: PathBuf },
     /// Another command is bringing it up at this moment.
@@ -237,7 +237,7 @@ async fn containers_up(
     let kubeconfig = directory.join("kubeconfig");
     if let Err(error) = containers.create(&wanted, &kubeconfig, &directory).await {
         let folder = up.artifacts.unwrap_or_else(|| directory.join("logs"));
-        // It may have no node yet, and then there are no logs to keep.
+        // The cluster may have no node yet, and then there are no logs to keep.
         let _ = containers.keep_logs(&folder).await;
         return Err(error.into());
     }

@@ -76,7 +76,7 @@ pub enum Error {
     /// The cluster has no nodes.
     #[error("there is no cluster `{name}` of kind: make it with `longhaul cluster up --kind kind{}`", if name == "kind" { String::new() } else { format!(" --name {name}") })]
     Unknown { name: String },
-    /// It has another version than requested.
+    /// The cluster has another version than requested.
     #[error(
         "the cluster `{name}` has Kubernetes {found}, and {wanted} was asked for: `longhaul cluster down --name {name}` first, or leave the version out"
     )]

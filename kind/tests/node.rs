@@ -21,7 +21,7 @@ const FIRST: &str = "LONGHAUL_TEST_FIRST_PROCESS";
 fn the_first_process_of_a_node_is_a_copy_of_this_program() {
     if std::env::var_os(FIRST).is_some() {
         let directory = std::env::args_os().next_back().unwrap();
-        // It returns only after a failure.
+        // The function returns only after a failure.
         panic!("{:?}", first_process(Path::new(&directory)).err());
     }
 }

@@ -11,7 +11,7 @@
 //! - *The end.* [`Engine::stop`]: no further operation becomes due, due ones are begun, those in flight may end until a
 //!   deadline, and the workload counts the rest.
 //!
-//! It knows nothing about the operations themselves.
+//! The open loop knows nothing about the operations themselves.
 
 mod clock;
 mod steer;

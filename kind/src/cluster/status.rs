@@ -38,14 +38,14 @@ pub struct Cluster {
 pub enum Health {
     /// Its processes run.
     Running,
-    /// That process is starting it.
+    /// The process with this id is starting it.
     Starting { pid: u32 },
     /// A run in progress uses it and ends it.
     InUse {
         /// The process of the run.
         pid: u32,
     },
-    /// It was up, and one of its processes has ended since.
+    /// The control plane was up, and one of its processes has ended since.
     Ended {
         /// The programs that have ended.
         programs: Vec<String>,

@@ -289,7 +289,7 @@ mod tests {
     fn a_dropped_process_is_gone_with_its_children() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
-        // It ignores gentle signals, and has a child of its own.
+        // This shell ignores gentle signals, and has a child of its own.
         let process = shell("trap '' TERM; sleep 600 & echo $!; wait", &log);
         let pid = process.pid();
         until("the child says its number", || std::fs::read_to_string(&log).unwrap_or_default().ends_with('\n'));

@@ -22,11 +22,11 @@ pub struct Answer<'a> {
 /// Whether a receiver of decisions about images must get an alert about a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tells {
-    /// It must not: the review is a dry run.
+    /// Must not: the review is a dry run.
     Never,
-    /// It must: the review brings images.
+    /// Must: the review brings images.
     Must,
-    /// It may: the review brings no image, or no new one.
+    /// May: the review brings no image, or no new one.
     May,
 }
 

@@ -129,7 +129,7 @@ impl Truth {
         self.changed.load(Ordering::Acquire)
     }
 
-    /// Whether an answer that came just now may say that this reference could not be resolved.
+    /// Whether an answer that came just now may report that this reference could not be resolved.
     pub(super) fn is_sick(&self, reference: &str, now: Instant) -> bool {
         self.inner.lock().sick.iter().any(|sick| {
             sick.references.as_ref().is_none_or(|all| all.contains(reference))

@@ -1,8 +1,8 @@
 //! A template made from a custom resource's definition: its required fields, and optional fields that can be guessed.
 //! Pure.
 //!
-//! Owns guesses only: it cannot know the further rules of CEL or of a webhook. The API server has the last word before
-//! the run begins.
+//! Owns guesses only: it cannot know the further rules of CEL or of a webhook. The API server decides before the run
+//! begins.
 
 use serde_json::{Map, Value, json};
 

@@ -59,7 +59,7 @@ pub struct Specimen {
     pub object: Value,
     /// The object after its first change.
     pub updated: Value,
-    /// That change, as a merge patch.
+    /// The first change, as a merge patch.
     pub change: Value,
 }
 

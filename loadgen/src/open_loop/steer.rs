@@ -23,7 +23,7 @@ pub struct Steer {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Settled {
     at: Instant,
-    /// That time since the start of the plan.
+    /// The same time, counted from the start of the plan.
     since: Duration,
     /// Operations that began before that.
     after: u64,

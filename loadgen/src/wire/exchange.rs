@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use super::Answer;
 use crate::failure::{Awaited, Failure, MOST_BODY_BYTES, chain, timed_out};
 
-/// What requests carry.
+/// The body of a request.
 pub(crate) type Body = Full<Bytes>;
 
 /// The progress of a call, so that a timeout can name the step that it was waiting for.

@@ -174,7 +174,7 @@ struct Nghttpd(Child);
 
 impl Drop for Nghttpd {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The server may have ended by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

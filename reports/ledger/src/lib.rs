@@ -1,8 +1,8 @@
 //! The ledger: commits against observations, online, in bounded memory.
 //!
-//! Owns the rules that decide the outcome of each version and each observation. It must not read a clock or do I/O.
-//! It must not compare resourceVersions as numbers unless [`Config::numeric_revisions`] allows it: order comes from the
-//! order of commits.
+//! Owns the rules that decide the outcome of each version and each observation. The ledger must not read a clock or do
+//! I/O. Nor may the ledger compare resourceVersions as numbers unless [`Config::numeric_revisions`] allows it: order
+//! comes from the order of commits.
 //!
 //! # Rules
 //!

@@ -1,7 +1,7 @@
 //! Hashes of dropped versions and objects, in a bounded ring.
 //!
-//! It tells "was committed once" from "was never committed" without keeping the texts. It must not hold anything by
-//! name.
+//! They distinguish "was committed once" from "was never committed" without keeping the texts. The ring must not hold
+//! anything by name.
 
 use facts::{Order, Revision, Uid};
 use std::collections::{HashMap, VecDeque};

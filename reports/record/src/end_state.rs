@@ -108,7 +108,7 @@ pub struct Differences {
 pub enum DifferenceKind {
     /// The subject believes in it and it is gone.
     Gone,
-    /// It exists and the subject does not know it.
+    /// The object exists and the subject does not know it.
     Unknown,
     /// The subject knows another version of it.
     Behind,

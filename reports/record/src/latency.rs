@@ -81,7 +81,7 @@ pub struct Slice {
     pub start_ms: u64,
     pub end_ms: u64,
     pub quantiles: Quantiles,
-    /// How many samples lie in each band, from the quickest; [`band_edge_us`] is where one begins.
+    /// The number of samples in each band, from the quickest; [`band_edge_us`] is the lower edge of one.
     pub bands: [u32; BANDS],
 }
 

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a column of its own in the record and on the page")]
 pub struct Sees {
-    /// That an object exists.
+    /// The existence of an object.
     pub created: bool,
-    /// That a newer version of the object is known.
+    /// A newer version of the object.
     pub updated: bool,
-    /// That the object is deleted.
+    /// The deletion of the object.
     pub deleted: bool,
     /// Each version by itself, including one that the next has superseded.
     pub intermediate: bool,

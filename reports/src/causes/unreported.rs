@@ -1,7 +1,7 @@
 //! Causes of missed and late versions: the place on its way at which a version was lost.
 //!
-//! It goes backwards from the client: was the version sent, did a list contain it, did a fault withhold it, was a watch
-//! open, did the subject ask. The client is blamed only if the record shows that it read on.
+//! The search goes backwards from the client: was the version sent, did a list contain it, did a fault withhold it, was
+//! a watch open, did the subject ask. The client is blamed only if the record shows that it read on.
 
 use facts::Change;
 

@@ -92,9 +92,9 @@ pub enum Scale {
 /// The kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It hardly depends on the rest of the machine's load.
+    /// A count, which hardly depends on the rest of the machine's load.
     Count,
-    /// It depends on the rest of the machine's load.
+    /// A time, which depends on the rest of the machine's load.
     Time,
     /// Memory that stays in use.
     Memory,

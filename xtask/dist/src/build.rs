@@ -107,7 +107,7 @@ pub(crate) fn stripper() -> Result<Command> {
         path.display()
     );
     let mut command = Command::new(path);
-    // It is linked with the compiler's own copy of LLVM.
+    // The tool is linked with the compiler's own copy of LLVM.
     command.env("LD_LIBRARY_PATH", sysroot.join("lib"));
     Ok(command)
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// It is installed in seconds, and plays ninety.
+/// Installed in seconds, and plays ninety.
 const SMALLEST: &str = "kopf-examples";
 
 fn longhaul() -> Option<PathBuf> {

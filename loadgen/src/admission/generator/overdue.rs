@@ -1,9 +1,9 @@
 //! When calls that timed out may be given up. Pure.
 //!
-//! A thread that did not get the processor for long finds answers in its sockets whose calls have timed out by now.
-//! That is not the webhook's fault, so these answers count, and the lateness of other calls shows it. Therefore a call
-//! is given up only after all data in the sockets has been read. The wait is bounded, so that data arriving faster than
-//! it is read cannot keep a call alive.
+//! A thread that did not get the processor for long finds answers in its sockets whose calls have timed out by now. The
+//! webhook is not at fault, so these answers count, and the lateness of other calls shows it. Therefore a call is given
+//! up only after all data in the sockets has been read. The wait is bounded, so that data arriving faster than it is
+//! read cannot keep a call alive.
 
 use crate::failure::MOST_BODY_BYTES;
 

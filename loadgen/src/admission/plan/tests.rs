@@ -115,7 +115,7 @@ fn a_rate_that_makes_no_request_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// The first request of actions comes as often as their weights say.
+    /// The first request of actions comes as often as their weights require.
     #[test]
     fn actions_follow_the_weights(pods in 1u32..5, labels in 1u32..5, seed: u64) {
         let mix = Mix { create_pod: pods, label_pod: labels, ..Mix::default() };

@@ -41,7 +41,7 @@ impl Operator {
         if gone.status.is_success() {
             self.note(|| writes::deleted(place, &gone));
         }
-        // It was allowed, which is counted; the object is deleted.
+        // The object was allowed, which is counted, and is deleted again.
         Ok(Effect::Refused.into())
     }
 

@@ -24,7 +24,7 @@ pub(super) struct Stream {
     pub sent: usize,
     /// Whether it is queued to send data.
     pub queued: bool,
-    /// It has a status once the head has come.
+    /// Its status is set once the head has come.
     pub head: Head,
     pub body: Vec<u8>,
     /// When the head came.

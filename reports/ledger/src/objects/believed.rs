@@ -6,7 +6,7 @@ use facts::{Revision, Uid};
 
 use super::Objects;
 
-/// One object whose last report says that it exists.
+/// One object whose last report is not its deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     pub resource: String,

@@ -90,13 +90,13 @@ fn tell(worst: Option<Busiest>, name: Name, limit: Rate, cause: &str, findings: 
 }
 
 fn busiest((what, mut times_ms): (String, Vec<u64>)) -> Busiest {
-    // Requests from before the run all have the time 0 and tell no rate.
+    // Requests from before the run all have the time 0 and show no rate.
     times_ms.retain(|at_ms| *at_ms > 0);
     let (requests, from_ms) = most_in_window(&times_ms);
     Busiest { requests, from: std::cmp::Reverse(from_ms), what }
 }
 
-/// The most times within any [`WINDOW_MS`], and where that begins. The times rise.
+/// The most times within any [`WINDOW_MS`], and the start of that window. The times rise.
 pub(super) fn most_in_window(times_ms: &[u64]) -> (u64, u64) {
     let mut most = (0, 0);
     let mut first = 0;

@@ -140,7 +140,7 @@ fn a_hole_in_any_audit_is_said_and_what_it_leaves_open_is_inconclusive() {
     }
 }
 
-/// The facts of a broken budget are complete, whatever else was not seen.
+/// The facts of a broken budget are complete, independent of other gaps.
 #[test]
 fn a_hole_hides_no_failure_that_was_seen() {
     for case in &CASES {

@@ -23,7 +23,7 @@ const SAMPLES_LEAST: usize = 6;
 /// The greatest slowdown that is attributed to other programs.
 const SLOWER_MOST: f64 = 10.0;
 /// The greatest delay beyond a limit that other programs may have caused, in medians of the latency. A longer delay is
-/// a sleep, or a deaf watch.
+/// a sleep, or a watch that is not read.
 const SLACK_MEDIANS: u64 = 50;
 const SLACK_LEAST_MS: u64 = 1000;
 /// The upper bound of that delay, however high the median is: the least deadline of an observation.
