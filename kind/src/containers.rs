@@ -67,7 +67,6 @@ pub enum Error {
     /// A program or setting of the machine is missing. Nothing was started.
     #[error("a cluster of kind needs what this machine lacks; nothing was started\n  {0}")]
     Missing(String),
-    /// A step failed.
     #[error(transparent)]
     Step(#[from] Failed),
     /// The configuration makes no sense.
@@ -88,7 +87,6 @@ pub enum Error {
     )]
     Gateway {
         name: String,
-        /// The address.
         gateway: Ipv4Addr,
         #[source]
         source: std::io::Error,

@@ -91,10 +91,8 @@ struct Stay {
 /// Why a guest could not settle in a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A cluster of kind.
     #[error(transparent)]
     Containers(#[from] containers::Error),
-    /// A step failed.
     #[error(transparent)]
     Step(#[from] Failed),
     /// The registration failed.

@@ -38,7 +38,6 @@ const ORDERS: usize = 16;
 /// An operation that is due.
 #[derive(Debug)]
 pub(crate) struct Due<T> {
-    /// The planned time.
     pub planned: Instant,
     pub item: T,
 }
@@ -261,7 +260,6 @@ fn pace<T: 'static>(
 /// The processing of a plan's operations. It runs on a thread and runtime of its own and owns all its state; requests
 /// are its tasks and report back.
 pub(crate) trait Workload: Send + 'static {
-    /// The type of the operations.
     type Operation: Send + 'static;
     /// The type of its handle's orders.
     type Order: Send + 'static;

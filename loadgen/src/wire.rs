@@ -16,7 +16,6 @@ pub(crate) use http1::Http1;
 
 use crate::socket::{Coding, Seen};
 
-/// A complete answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub status: StatusCode,

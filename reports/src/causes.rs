@@ -71,7 +71,6 @@ impl Facts {
     }
 }
 
-/// The explanation of an anomaly.
 pub fn explain(row: &AnomalyRow, facts: &Facts) -> Explained {
     let history = History::of(row);
     match row.outcome {

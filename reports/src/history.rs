@@ -126,7 +126,6 @@ pub struct Change {
     pub after: f64,
 }
 
-/// The line of a run.
 pub fn entry(record: &Record, judgement: &Judgement, build: Option<String>) -> Entry {
     let machine = &record.manifest.machine;
     Entry {

@@ -159,7 +159,6 @@ struct Findings {
     unmet: Vec<Name>,
 }
 
-/// Judges a run by its record.
 pub fn judge(record: &Record) -> Judgement {
     let mut findings = Findings::default();
     for judge in JUDGES {

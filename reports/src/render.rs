@@ -119,7 +119,6 @@ pub fn append_summary(path: &Path, record: &Record, judgement: &Judgement) -> Re
         .map_err(|source| Error::Summary { path: path.display().to_string(), source })
 }
 
-/// `verdict.json`.
 pub fn json(judgement: &Judgement) -> Result<String, Error> {
     let mut text = serde_json::to_string_pretty(judgement)?;
     text.push('\n');

@@ -75,7 +75,6 @@ pub struct Hit {
     /// The time of the hit, in milliseconds since the start of the suite.
     pub at_ms: u64,
     pub fault: String,
-    /// The effect.
     pub detail: String,
 }
 

@@ -8,7 +8,6 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{cargo, soak};
 
-/// The release build of the service.
 const BUILD: [&str; 5] = ["build", "--release", "--package=service", "--bin=longhaul-service", "--quiet"];
 const PROGRAM: &str = "longhaul-service";
 
@@ -63,7 +62,6 @@ fn baseline(root: &Path, folder: &Path, reference: &str) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The commit of a reference.
 fn commit(root: &Path, reference: &str) -> Result<String> {
     ensure!(!reference.starts_with('-'), "--baseline {reference}: write a revision of git or the path of a program");
     let mut parse = Command::new("git");

@@ -147,7 +147,6 @@ fn health(entry: &Entry, alive: &[Process]) -> Health {
 }
 
 impl Cluster {
-    /// Whether it has a node.
     pub fn has_node(&self) -> bool {
         self.found.entry.as_ref().is_ok_and(|entry| entry.traces.is_some() || entry.outside.is_some())
     }

@@ -19,7 +19,6 @@ const PREFIX: &str = "longhaul-";
 /// A hierarchy of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hierarchy {
-    /// Its mount point.
     pub(super) path: PathBuf,
     /// The controllers of a hierarchy of version 1; none: version 2.
     pub(super) controllers: Option<Vec<String>>,

@@ -35,9 +35,7 @@ const CONTROLLERS: [&str; 4] = ["cpu", "cpuset", "memory", "pids"];
 /// A missing requirement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Need {
-    /// Its name.
     pub what: String,
-    /// The remedy.
     pub mend: String,
 }
 

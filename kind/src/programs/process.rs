@@ -43,7 +43,6 @@ enum Order {
     Release,
 }
 
-/// A running child.
 #[derive(Debug)]
 pub(crate) struct Process {
     program: &'static str,

@@ -9,7 +9,6 @@ use crate::seed::UID_LEN;
 /// The answer to one review.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
-    /// The review's uid.
     pub uid: &'a [u8; UID_LEN],
     /// The request: `Deployment CREATE shop/cart`.
     pub label: &'a str,

@@ -175,7 +175,6 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// The response time.
     pub fn response(&self) -> Duration {
         self.queue + self.connect + self.tls + self.wait + self.body
     }

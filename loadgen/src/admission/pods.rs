@@ -14,7 +14,6 @@ const WORDS: [&str; 16] = [
     "ingest", "render", "audit", "quota", "relay",
 ];
 
-/// A word for a name.
 pub(super) fn word(rng: &mut ChaCha8Rng) -> &'static str {
     WORDS[rng.random_range(0..WORDS.len())]
 }

@@ -220,7 +220,6 @@ impl Template {
         Self { updates, mutating, path, ..self }
     }
 
-    /// A copy.
     pub(super) fn again(&self) -> Self {
         self.written(self.bytes.clone())
     }

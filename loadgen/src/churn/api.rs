@@ -29,7 +29,6 @@ const JSON: &str = "application/json";
 /// Metadata alone (Kubernetes API concepts, "Metadata-only fetches").
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json";
 
-/// The control plane.
 #[derive(Clone)]
 pub struct Api {
     /// `https://127.0.0.1:6443`.
@@ -110,7 +109,6 @@ impl Client {
         self.send(Method::DELETE, path, None).await
     }
 
-    /// A deletion with `DeleteOptions`.
     pub(crate) async fn delete_with(&self, path: &str, options: &Value) -> Result<Reply, Failure> {
         self.send(Method::DELETE, path, Some((JSON, options))).await
     }
@@ -140,7 +138,6 @@ impl Client {
         self.call(Method::DELETE, path, Some((JSON, options)), Some(METADATA)).await
     }
 
-    /// Any other call.
     pub(crate) async fn send(
         &self,
         method: Method,

@@ -31,7 +31,6 @@ pub(super) struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// The whole object.
     pub(super) fn create(&self, namespace: &str, name: &str, content: Content<'_>) -> Value {
         let Some(template) = self.template else { return create(self.resource, namespace, name, content) };
         let place = Place { namespace: if self.resource.is_namespaced { namespace } else { "" }, name };
@@ -53,7 +52,6 @@ impl Look<'_> {
     }
 }
 
-/// The whole object.
 fn create(resource: &Resource, namespace: &str, name: &str, content: Content<'_>) -> Value {
     let mut object = json!({
         "apiVersion": resource.api_version(),

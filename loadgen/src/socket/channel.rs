@@ -96,7 +96,6 @@ pub(super) enum Broken {
     Failed(Failure),
 }
 
-/// A failed send.
 pub(crate) struct SendError {
     /// No byte was written: the request may go over another connection.
     pub unsent: bool,

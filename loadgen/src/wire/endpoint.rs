@@ -19,7 +19,6 @@ use crate::socket::Peer;
 /// The limit that k8s.io/apimachinery sets for kube-apiserver's clients.
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 pub(crate) const TLS_LIMIT: Duration = Duration::from_secs(10);
-/// The default port of HTTPS.
 const HTTPS_PORT: u16 = 443;
 /// Session tickets that a client keeps. Each is used once, so this is also the number of handshakes at once that may
 /// resume.

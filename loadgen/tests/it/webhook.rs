@@ -71,7 +71,6 @@ pub async fn body(request: Request<Incoming>) -> Value {
     serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
-/// The right answer.
 pub fn right(review: &Value) -> Value {
     let mut found = Vec::new();
     // Kubernetes ignores all other changes of a report of status.

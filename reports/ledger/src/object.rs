@@ -181,7 +181,6 @@ fn row(
     }
 }
 
-/// The row of an observation.
 pub(super) fn row_of(name: Option<&FullName>, seen: &Observation, outcome: Outcome, detail: &str) -> AnomalyRow {
     let row = row(name, (&seen.uid, &seen.revision, seen.change), outcome, seen.t_ms, detail);
     AnomalyRow { observed_ms: Some(seen.t_ms), ..row }

@@ -195,7 +195,6 @@ impl Objects {
         before_ms.is_none_or(|before_ms| !restart.is_after(before_ms))
     }
 
-    /// Adds a commit.
     pub fn insert(&mut self, t_ms: u64, commit: &Commit, faulted: bool) -> Inserted {
         if let Some(object) = self.by_uid.get(&commit.uid) {
             if object.has_revision(&commit.revision) {

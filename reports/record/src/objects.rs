@@ -290,7 +290,6 @@ pub enum Carried {
 }
 
 impl Read {
-    /// Time of the read.
     pub fn t_ms(self) -> u64 {
         match self {
             Self::Got { t_ms, .. } | Self::Listed { t_ms, .. } | Self::Sent { t_ms, .. } => t_ms,

@@ -39,7 +39,6 @@ pub enum Sight {
 }
 
 impl Sight {
-    /// All of them.
     pub const EACH: [Self; 5] = [Self::Created, Self::Updated, Self::Deleted, Self::Intermediate, Self::Each];
 }
 

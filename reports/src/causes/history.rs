@@ -155,7 +155,6 @@ impl<'a> History<'a> {
         })
     }
 
-    /// A watch by its number.
     pub fn watch(&self, number: u64) -> Option<Watch<'a>> {
         self.watches().into_iter().find(|watch| watch.number == number)
     }

@@ -119,7 +119,6 @@ pub struct Figure {
 /// How a figure is read; none if it was not measured.
 #[derive(Debug)]
 enum Read {
-    /// A number alone.
     Alone(fn(&Record) -> Option<f64>),
     /// A number with its interval, if it has one.
     Sure(fn(&Record) -> Option<Reading>),
@@ -152,7 +151,6 @@ const PARTS: &str = "from the least to the most of equal parts of the steady pha
 const SLOPE: &str = "95 % on each side, Theil and Sen's slope through blocks of the steady phase";
 const NONE: &str = "none";
 
-/// All figures.
 pub const FIGURES: &[Figure] = &[
     loss("missed", "missed", |record| losses(record, &[Outcome::Missed, Outcome::IdentitySwap])),
     loss("late", "late", |record| losses(record, &[Outcome::Late, Outcome::LateGhost])),

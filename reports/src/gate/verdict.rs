@@ -144,7 +144,6 @@ pub struct Row {
     pub points: Vec<f64>,
 }
 
-/// Judges a record.
 pub fn judge(record: &Record) -> Judgement {
     judge_by(record, RESAMPLES)
 }

@@ -72,7 +72,6 @@ pub(super) trait Rule: Placed {
     );
 }
 
-/// The row of a rule.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {

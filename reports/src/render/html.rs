@@ -71,7 +71,6 @@ struct Page<'a> {
     running: bool,
 }
 
-/// `report.html`.
 pub fn html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     page(record, judgement, false)
 }

@@ -15,7 +15,6 @@ use crate::record::{Record, file};
 pub(super) const ROW: Renderer =
     Renderer { file: file::JUNIT, doc: "for CI systems: a test case for each budget", render: junit };
 
-/// `junit.xml`.
 pub fn junit(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     let length = Duration::from_millis(record.length_ms());
     let mut suite = TestSuite::new(judgement.name.as_str());

@@ -30,7 +30,6 @@ const VERDICTS: [Verdict; 4] = [Verdict::Pass, Verdict::Fail, Verdict::Inconclus
 type Labels = Vec<(&'static str, String)>;
 type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
 
-/// `metrics.txt`.
 pub fn openmetrics(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     let mut registry = Registry::with_prefix("longhaul");
     verdict(&mut registry, record, judgement);

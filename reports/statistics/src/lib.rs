@@ -26,11 +26,7 @@ pub enum Error {
     TooFew { found: usize, least: usize },
     /// More values than the method's cap.
     #[error("{found} values are too many, {most} are the most")]
-    TooMany {
-        found: usize,
-        /// The cap.
-        most: usize,
-    },
+    TooMany { found: usize, most: usize },
     /// A value is infinite or not a number.
     #[error("value {index} is not finite")]
     NotFinite {

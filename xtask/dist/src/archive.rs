@@ -87,7 +87,6 @@ impl Sums {
         Ok(())
     }
 
-    /// Writes the list.
     pub(crate) fn write(&mut self, folder: &Path) -> Result<()> {
         self.0.sort();
         let lines: Vec<String> = self.0.iter().map(|(name, sum, _)| format!("{sum}  {name}")).collect();

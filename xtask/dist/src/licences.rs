@@ -26,7 +26,6 @@ musl libc                MIT  https://musl.libc.org
 /// The licence texts of that code, as the toolchain brings them.
 const TOOLCHAIN_TEXTS: [&str; 3] = ["MIT.txt", "Apache-2.0.txt", "LLVM-exception.txt"];
 
-/// A linked package.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Linked {
     name: String,

@@ -154,7 +154,6 @@ impl Project {
     }
 }
 
-/// Runs a script in a folder.
 pub(crate) fn bash(folder: &Path, script: &str, variables: &BTreeMap<String, String>) -> Result<Output> {
     let mut command = Command::new("bash");
     // As GitHub's runner starts it.

@@ -58,7 +58,6 @@ pub(crate) struct Stopped {
 /// The paths and settings of a run.
 #[derive(Debug)]
 pub(crate) struct Ground {
-    /// The program.
     pub(crate) longhaul: PathBuf,
     pub(crate) revision: String,
     /// The flags that answer its `init` beforehand.

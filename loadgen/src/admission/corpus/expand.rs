@@ -148,7 +148,6 @@ impl<'a> Expand<'a> {
         best.map(|(_, review)| review).expect("the loop runs at least once")
     }
 
-    /// The object of the draft in this state.
     pub(super) fn object(&self, draft: &Draft<'_>, state: State, growth: &Growth, rng: &ChaCha8Rng) -> Value {
         let mut object = draft.requested(growth, rng.clone());
         if state != State::Asked {

@@ -17,7 +17,6 @@ use crate::socket::Opening;
 /// if the server says that it did not process the request.
 const TRIES: u32 = 4;
 
-/// A call in flight.
 pub(super) struct Call {
     /// Distinguishes it from a later call with the same key.
     pub(super) serial: u64,

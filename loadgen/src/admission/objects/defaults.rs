@@ -12,7 +12,6 @@ use crate::seed;
 /// `defaultMode` of mounted files: 0644.
 const FILE_MODE: u32 = 0o644;
 
-/// Fills in the defaults of the kind.
 pub(in crate::admission) fn fill(kind: Kind, object: &mut Value) {
     if let Some(spec) = kind.pod_spec().and_then(|pointer| object.pointer_mut(pointer))
         // The defaults of custom resources are unknown.

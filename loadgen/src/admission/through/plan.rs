@@ -41,7 +41,6 @@ pub struct Plan {
     stock: Arc<Stock>,
 }
 
-/// One request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Operation {
     /// The number of its object; numbers are never used again.

@@ -123,7 +123,6 @@ impl Made {
         spec["serviceAccountName"].as_str()
     }
 
-    /// The name of its first container.
     pub(super) fn first_container(&self) -> &str {
         let spec = self.kind.pod_spec().and_then(|at| self.body.pointer(at));
         spec.and_then(|spec| spec["containers"][0]["name"].as_str()).unwrap_or_default()

@@ -41,7 +41,6 @@ impl<C> Line<C> {
         events.iter().next().map(mio::event::Event::is_read_closed)
     }
 
-    /// The received data.
     fn hear_some(&mut self) -> Vec<u8> {
         let mut text = Vec::new();
         while self.tls.read_tls(&mut self.tcp).is_ok_and(|read| read > 0) {

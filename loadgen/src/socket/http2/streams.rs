@@ -13,7 +13,6 @@ pub(super) const WINDOW_BYTES: u32 = 5 << 20;
 /// The buffer size that is kept; larger buffers are freed after a large answer.
 const KEPT_BYTES: usize = 64 << 10;
 
-/// One call.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub call: usize,

@@ -4,7 +4,6 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Record};
 use crate::words::{count, counted};
 
-/// `admission.errors`.
 pub(super) struct Errors;
 
 impl Rule for Errors {

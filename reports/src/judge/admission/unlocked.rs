@@ -6,7 +6,6 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Record};
 use crate::words::{count, counted};
 
-/// `admission.unlocked`.
 pub(super) struct Unlocked;
 
 impl Rule for Unlocked {

@@ -7,7 +7,6 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Record, StoredRow};
 use crate::words::{count, counted};
 
-/// `admission.unpinned`.
 pub(super) struct Unpinned;
 
 impl Rule for Unpinned {

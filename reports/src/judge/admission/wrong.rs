@@ -4,7 +4,6 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Record};
 use crate::words::{count, counted};
 
-/// `admission.wrongVerdicts`.
 pub(super) struct WrongVerdicts;
 
 impl Rule for WrongVerdicts {

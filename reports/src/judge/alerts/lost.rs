@@ -4,7 +4,6 @@ use super::{AtMost, sum};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{AlertsRow, Record};
 
-/// `alerts.lost`.
 pub(super) struct Lost;
 
 impl Rule for Lost {

@@ -4,7 +4,6 @@ use super::{AtMost, sum};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{CallsRow, Record};
 
-/// `api.letIn`.
 pub(super) struct LetIn;
 
 impl Rule for LetIn {

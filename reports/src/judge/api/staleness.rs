@@ -7,7 +7,6 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{CallsRow, Record};
 use crate::words::{count, counted, micros};
 
-/// `api.staleness`.
 pub(super) struct Staleness;
 
 impl Rule for Staleness {

@@ -8,7 +8,6 @@ use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Record, Siblings, TooMany};
 use crate::words::{count, millis};
 
-/// `children.excess`.
 pub(super) struct Excess;
 
 impl Rule for Excess {

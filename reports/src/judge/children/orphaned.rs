@@ -8,7 +8,6 @@ use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Orphaned as Child, Record, Siblings};
 use crate::words::{count, millis};
 
-/// `children.orphaned`.
 pub(super) struct Orphaned;
 
 impl Rule for Orphaned {

@@ -8,7 +8,6 @@ use crate::words::{count, counted, millis};
 /// The most crashes that are described one by one.
 const TOLD_MAX: usize = 3;
 
-/// `crashes.max`.
 pub(super) struct Most;
 
 impl Rule for Most {

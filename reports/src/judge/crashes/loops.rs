@@ -3,7 +3,6 @@
 use crate::judge::rule::{Findings, Name, Record, Rule, Verdict, Word};
 use crate::words::{count, counted, millis};
 
-/// `crashes.loops`.
 pub(super) struct Loops;
 
 impl Rule for Loops {

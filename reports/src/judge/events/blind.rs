@@ -11,7 +11,6 @@ const BLIND_MS: u64 = 120_000;
 /// The shorter time at the end of a run with unsettled versions: the drain phase was the time to catch up.
 const BLIND_AT_END_MS: u64 = 30_000;
 
-/// `events.blind`.
 pub(super) struct Blind;
 
 impl Rule for Blind {

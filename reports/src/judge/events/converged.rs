@@ -6,7 +6,6 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Difference, DifferenceKind, EndState, EventCounts, Record};
 use crate::words::{counted, millis};
 
-/// `events.converged`.
 pub(super) struct Converged;
 
 impl Rule for Converged {

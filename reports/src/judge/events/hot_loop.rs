@@ -13,7 +13,6 @@ use crate::words::millis;
 /// faster clock.
 const HOT_LOOP_PER_SECOND: f64 = 2.0;
 
-/// `events.hotLoop`.
 pub(super) struct HotLoop;
 
 impl Rule for HotLoop {

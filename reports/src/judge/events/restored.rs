@@ -10,7 +10,6 @@ pub const DRIFT: &str = "children-drift";
 /// Problems that a sentence names.
 const NAMED_MAX: usize = 3;
 
-/// `events.restored`.
 pub(super) struct Restored;
 
 impl Rule for Restored {

@@ -5,7 +5,6 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record, Sight};
 use crate::words::{count, counted};
 
-/// `events.unseen`.
 pub(super) struct Unseen;
 
 impl Rule for Unseen {

@@ -5,7 +5,6 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record};
 use crate::words::{count, counted, millis};
 
-/// `events.watchGrowth`.
 pub(super) struct WatchGrowth;
 
 impl Rule for WatchGrowth {

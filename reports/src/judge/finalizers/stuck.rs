@@ -24,7 +24,6 @@ const BACK_OFF_MAX_MS: u64 = 1_000_000;
 /// name.
 const UNSEEN: u64 = 3;
 
-/// `finalizers.stuck`.
 pub(super) struct Stuck;
 
 impl Rule for Stuck {

@@ -8,7 +8,6 @@ use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Foreign, Record};
 use crate::words::{counted, millis};
 
-/// `objects.deletedByOthers`.
 pub(super) struct DeletedByOthers;
 
 impl Rule for DeletedByOthers {

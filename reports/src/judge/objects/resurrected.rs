@@ -8,7 +8,6 @@ use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Foreign, Record};
 use crate::words::{count, millis};
 
-/// `objects.resurrected`.
 pub(super) struct Resurrected;
 
 impl Rule for Resurrected {

@@ -5,7 +5,6 @@ use units::Span;
 use crate::judge::rule::{Findings, Rule, Word};
 use crate::record::{Record, RegistryRow};
 
-/// `registry.staleness`.
 pub(super) struct Staleness;
 
 impl Rule for Staleness {

@@ -20,7 +20,6 @@ impl Gap {
     }
 }
 
-/// `requests.blind`.
 pub(super) struct Blind;
 
 impl Rule for Blind {

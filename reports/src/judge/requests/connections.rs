@@ -20,7 +20,6 @@ impl Limit for Connections {
     }
 }
 
-/// `requests.connections`.
 pub(super) struct Held;
 
 impl Rule for Held {

@@ -27,7 +27,6 @@ const HIDES_ENDS: [&str; 3] = ["silent-watch", "hold-buffer", "no-answer"];
 /// Watches of one scope that multiplied with each end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grown {
-    /// Their resource.
     pub resource: String,
     /// The resource with namespace and selectors.
     pub scope: String,

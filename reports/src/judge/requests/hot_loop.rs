@@ -21,7 +21,6 @@ struct Busiest {
     what: String,
 }
 
-/// `requests.hotLoop`.
 pub(super) struct HotLoop;
 
 impl Rule for HotLoop {

@@ -20,7 +20,6 @@ use crate::words::{count, millis, three_digits};
 
 const SECOND_MS: u64 = 1000;
 
-/// `requests.rate`.
 pub(super) struct Most;
 
 impl Rule for Most {

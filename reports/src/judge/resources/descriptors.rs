@@ -5,7 +5,6 @@ use super::{counted, lives};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Process, Record};
 
-/// `descriptors.growth`.
 pub(super) struct Growing;
 
 impl Rule for Growing {

@@ -20,7 +20,6 @@ const CALM: f64 = 0.1;
 const BLOCK_SAMPLES: usize = 3;
 const BLOCKS_LEAST: usize = 3;
 
-/// `memory.retained`.
 pub(super) struct Retained;
 
 impl Rule for Retained {

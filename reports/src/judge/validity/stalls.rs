@@ -20,7 +20,6 @@ const CHURN_LATE_MS: u64 = 2500;
 /// still for as much as the least deadline of an observation. Observations of that time were read late, or may be
 /// missing because of the stall.
 const INTERVAL_MS_MAX: u64 = 10_000;
-/// The remedy.
 const REMEDY: &str = "run it again on a quieter machine, or with fewer `--jobs`";
 
 /// A time in which the harness did not keep up.

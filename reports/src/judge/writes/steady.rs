@@ -16,7 +16,6 @@ const HEARTBEAT: Rate = Rate::per_minute(6);
 /// Fields that a sentence names.
 const FIELDS_NAMED: usize = 3;
 
-/// `writes.steady`.
 pub(super) struct Steady;
 
 impl Rule for Steady {

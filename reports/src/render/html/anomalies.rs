@@ -16,7 +16,6 @@ const BYTES_SHOWN: usize = 40 << 10;
 /// Bytes of a step.
 const STEP_BYTES: usize = 60;
 
-/// A cause on the first screen.
 #[derive(Debug)]
 pub(super) struct FirstCause {
     pub cause: Cause,

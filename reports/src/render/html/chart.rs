@@ -71,7 +71,6 @@ pub(super) struct Step {
     pub value: f64,
 }
 
-/// A filled area.
 #[derive(Debug)]
 pub(super) struct Fill {
     pub class: &'static str,

@@ -49,7 +49,6 @@ struct Line<'a> {
     cells: Vec<Cell>,
 }
 
-/// A figure as text.
 struct Cell {
     value: String,
     between: String,

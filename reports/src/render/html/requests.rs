@@ -35,7 +35,6 @@ pub(super) struct Followed {
     pub objects: String,
 }
 
-/// One list or watch.
 #[derive(Debug)]
 pub(super) struct Row {
     pub at: String,

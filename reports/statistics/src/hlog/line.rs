@@ -18,7 +18,6 @@ pub struct Row {
     pub histogram: Histogram,
 }
 
-/// Encodes lines.
 #[derive(Default)]
 pub struct Lines(V2DeflateSerializer);
 

@@ -74,7 +74,6 @@ const fn build() -> Code {
     code
 }
 
-/// Appends the decoded bytes to `out`.
 pub(super) fn decode(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     let (mut code, mut length) = (0u32, 0);
     for byte in bytes {

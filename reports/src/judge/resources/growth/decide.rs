@@ -16,7 +16,6 @@ use crate::statistics::blocks::Series;
 use crate::statistics::theil_sen::Slope;
 use crate::words::{count, millis, three_digits};
 
-/// A limit on growth.
 pub(in crate::judge::resources) struct Limit {
     /// For each unit of the axis.
     pub most: f64,
