@@ -1,4 +1,4 @@
-//! The limit of frames without content, after which the connection ends with ENHANCE_YOUR_CALM. Pure.
+//! The limit of frames without content, after which the connection ends with `ENHANCE_YOUR_CALM`. Pure.
 //!
 //! A PING, an empty piece of a body, a window of one more byte: each is allowed, and each costs time that other calls
 //! lack. An account pays for them: it fills with time and with every frame sent, because a server reacts to those.
