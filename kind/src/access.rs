@@ -19,7 +19,6 @@ impl Access {
         format!("https://{}", self.address)
     }
 
-    /// Where the API server listens.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }

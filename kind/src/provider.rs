@@ -72,7 +72,6 @@ impl Provider {
         }
     }
 
-    /// Where the API server listens.
     pub fn address(&self) -> SocketAddr {
         match self {
             Self::Local(local) => local.access().address(),

@@ -27,7 +27,7 @@ pub struct Identity {
     pub boot: String,
 }
 
-/// A handle that surely refers to the identified process, even if its process id is reused.
+/// A handle that always refers to the identified process, even if its process id is reused.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub(crate) struct Handle(std::os::fd::OwnedFd);

@@ -52,13 +52,13 @@ pub const RESPONSE_TAGS: [&str; 3] = [tag::RESPONSE_ALLOWED, tag::RESPONSE_DENIE
 
 /// Slices over the whole run: enough for a chart that is a thousand pixels wide.
 const SLICES: u64 = 240;
-/// A line of the log: above what three significant digits over the whole range can need.
+/// The most bytes of a line of the log: above the need of three significant digits over the whole range.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 /// Lines of both files: five times those of a run of 100 hours.
 const LINES_MAX: usize = 200_000;
 /// Tags in one file, a few more than are written; more means a damaged file.
 const TAGS_MAX: usize = 32;
-/// Slices of one tag: above what lines in order can make.
+/// The most slices of one tag: more than lines in order can make.
 const SLICES_MAX: usize = 4800;
 
 /// All latencies of a run: totals, and slices for charts.

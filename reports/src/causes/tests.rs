@@ -120,7 +120,7 @@ fn what_broke_off_or_froze_may_not_have_arrived() {
     let frozen = of(&row(Outcome::Missed, &steps[..2]), &fault("net-freeze", 3000, 9000));
     let text = "sent on watch 3 at 4.01 s while the fault net-freeze was active, never reported";
     assert_eq!(frozen, says(Cause::OnTheWay, text));
-    // A fault that acts on other things, or was over, is no excuse.
+    // A fault that acts on other resources, or was over, is no excuse.
     for other in [fault("http-error", 3000, 9000), fault("net-freeze", 1000, 3000)] {
         assert_eq!(of(&row(Outcome::Missed, &steps[..2]), &other).0, Cause::LostInClient);
     }

@@ -13,8 +13,8 @@ pub const SIGMA_BYTES: f64 = 2.0 * 1024.0 * 1024.0;
 /// `growth/tests.rs` checks it.
 const ERRORS: f64 = 3.4;
 
-/// The length of the steady phase, in seconds, that decides a budget of so much each second: `(3.4 σ √(24 τ) /
-/// B)^(2/3)`, and long enough for the least number of blocks. None if no length does, because the budget is zero.
+/// The length of the steady phase, in seconds, that decides a budget of `budget_per_s`: `(3.4 σ √(24 τ) / B)^(2/3)`,
+/// and long enough for the least number of blocks. None if no length does, because the budget is zero.
 ///
 /// The standard error of a slope through noise of scatter σ and correlation time τ is `σ √(24 τ) / T^(3/2)`.
 pub fn needed_s(sigma: f64, tau_s: f64, budget_per_s: f64) -> Option<f64> {
@@ -44,7 +44,7 @@ pub fn found_per_s(length_s: f64, budget_per_s: f64) -> f64 {
     budget_per_s.max(0.0) + FOUND * SIGMA_BYTES * (24.0 * TAU_S).sqrt() / length_s.max(1.0).powf(1.5)
 }
 
-/// Whether a steady phase of this length, in seconds, decides a budget of so much each second.
+/// Whether a steady phase of this length, in seconds, decides a budget of `budget_per_s`.
 pub fn decidable(length_s: f64, sigma: f64, tau_s: f64, budget_per_s: f64) -> bool {
     needed_s(sigma, tau_s, budget_per_s).is_some_and(|needed_s| length_s >= needed_s)
 }

@@ -35,7 +35,7 @@ struct AtMost<'a> {
     /// The number of cases that could count; zero decides nothing.
     of: u64,
     among: &'a str,
-    /// The counted thing, in the singular and in the plural.
+    /// The counted unit, in the singular and in the plural.
     what: (&'a str, &'a str),
     /// The start of its examples.
     sort: &'a str,

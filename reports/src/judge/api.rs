@@ -44,7 +44,7 @@ struct AtMost<'a> {
     of: u64,
     /// Answers that could not be compared and may count too.
     unjudged: u64,
-    /// The counted thing, in the singular and in the plural: `answer was wrong`, `answers were wrong`.
+    /// The counted unit, in the singular and in the plural: `answer was wrong`, `answers were wrong`.
     what: (&'static str, &'static str),
     among: &'static str,
     sorts: &'static [&'static str],

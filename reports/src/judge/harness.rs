@@ -88,7 +88,7 @@ mod tests {
 
     const STEADY_S: u64 = 3 * 3600;
 
-    /// Three hours, the last of which is sampled less densely, in which the harness grows by so many bytes a second.
+    /// Three hours, the last of which is sampled less densely, in which the harness grows by `bytes_per_s`.
     fn judged(bytes_per_s: u64) -> Judgement {
         judged_after(bytes_per_s, None)
     }

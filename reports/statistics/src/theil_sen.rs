@@ -96,7 +96,7 @@ fn add_slopes(x: &[f64], y: &[f64], slopes: &mut Vec<f64>) {
     }
 }
 
-/// Eighteen times the variance of Kendall's statistic of so many points.
+/// Eighteen times the variance of Kendall's statistic of this many points.
 fn kendall(points: f64) -> f64 {
     points * (points - 1.0) * (2.0 * points + 5.0)
 }

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// Limits on watch events. `missed`, `ghost`, `regressed`, `phantom`, `resurrected` and `identitySwap` are 0 whenever this
-/// section is present: each of them breaks what the API promises a watcher.
+/// Limits on watch events. `missed`, `ghost`, `regressed`, `phantom`, `resurrected` and `identitySwap` are 0 whenever
+/// this section is present: each of them breaks a promise of the API to a watcher.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -22,8 +22,8 @@ pub struct Events {
     pub resurrected: Option<u64>,
     /// Objects replaced under the same name whose deletion was never observed. Default 0.
     pub identity_swap: Option<u64>,
-    /// Objects of which no version was observed by the end. Absent: 0 where the witness reports objects without their versions, so that
-    /// `missed` cannot be judged; else not judged.
+    /// Objects of which no version was observed by the end. Absent: 0 if the witness reports objects without their
+    /// versions, so that `missed` cannot be judged; else not judged.
     pub unseen: Option<u64>,
     /// Versions observed only after the deadline, deletions too. Absent: not judged.
     pub late: Option<u64>,
@@ -43,9 +43,9 @@ pub struct Events {
     /// (the service's is `/debug/watch`), else from the subject's children (`subject.children`), else it is the last report of each
     /// object. After `churn: {end: empty}` the list has to be empty.
     pub converged: Option<bool>,
-    /// `true`: after the drain each object has exactly the children of `subject.children`: none missing, none extra, none of an older
-    /// version, none still edited by `drift`, and none without its parent. A drifted child proves something only where the subject
-    /// restored it before anybody wrote the parent again.
+    /// `true`: after the drain each object has exactly the children of `subject.children`: none missing, none extra,
+    /// none of an older version, none still edited by `drift`, and none without its parent. A drifted child proves
+    /// something only if the subject restored it before the next write of the parent.
     pub restored: Option<bool>,
 }
 

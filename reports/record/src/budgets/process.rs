@@ -24,8 +24,8 @@ pub struct Crashes {
 pub struct Memory {
     /// The largest resident set of the process tree in any sample.
     pub ceiling: Option<Bytes>,
-    /// How much memory may grow with time at a constant population: the heap in use where the subject reports it, else the resident set.
-    /// Memory that grows outside of the heap breaks it too.
+    /// How much memory may grow with time at a constant population: the heap in use if the subject reports it, else the
+    /// resident set. Memory that grows outside of the heap breaks it too.
     pub growth: Option<Growth>,
     /// How much memory may grow with each hour of the subject's own clock, such as `256KiB`; at `clockRate: 60` that is each minute.
     pub growth_per_own_hour: Option<Bytes>,
@@ -33,9 +33,9 @@ pub struct Memory {
     pub growth_per_object: Option<Bytes>,
     /// How much memory may grow with each admission review.
     pub growth_per_request: Option<Bytes>,
-    /// How much more memory may be in use after a burst of deletions than before the objects were made: the heap in use where the subject
-    /// reports it, else the resident set. Needs ten seconds before and fifteen after with about the same few objects, and five with at least
-    /// twice as many.
+    /// How much more memory may be in use after a burst of deletions than before the objects were made: the heap in use
+    /// if the subject reports it, else the resident set. Needs ten seconds before and fifteen after with about the same
+    /// few objects, and five with at least twice as many.
     pub retained: Option<Bytes>,
 }
 

@@ -18,9 +18,9 @@ pub enum FaultEvent {
     Hit,
     /// The fault was switched off.
     Ended,
-    /// A probe before the fault, to prove that things worked.
+    /// A probe before the fault, which proves that the path worked.
     CanaryBefore,
-    /// A probe after the fault, to prove that things work again.
+    /// A probe after the fault, which proves that the path works again.
     CanaryAfter,
 }
 

@@ -237,7 +237,7 @@ impl Quantiles {
     }
 }
 
-/// The samples needed before the quantile of so many parts per thousand may be printed.
+/// The samples needed before the quantile of this many parts per thousand may be printed.
 pub fn samples_needed(parts_per_thousand: u64) -> u64 {
     (SAMPLES_BEYOND * 1000).div_ceil(1000 - parts_per_thousand.min(999))
 }

@@ -146,7 +146,7 @@ fn who_never_led_says_why() {
     let conduct = Conduct { never_led: Some(held.clone()), ..Conduct::default() };
     // Without leading it watches nothing, which is no fault of its informers.
     assert_eq!(under(&row(Outcome::Missed, &[]), &by_writes(conduct)), says(Cause::NeverLed, &held));
-    // A subject that took the Lease, or that does what a leader does, is a leader.
+    // A subject that took the Lease, or that acts like a leader, is a leader.
     let took = vec![lease(2000, Verb::Get, 404), lease(2001, Verb::Create, 404), lease(4000, Verb::Create, 201)];
     assert_eq!(asked(took).never_led, None);
     let works = RequestRow { resource: "configmaps".into(), ..lease(5000, Verb::Patch, 200) };

@@ -68,7 +68,7 @@ fn check(plain: &[u8], highest_max: u64) -> Result<(), String> {
     check_counts(counts)
 }
 
-/// The counts, each a zigzag varint of at most nine bytes; a negative one stands for so many zeros.
+/// The counts, each a zigzag varint of at most nine bytes; a negative one stands for that many zeros.
 fn check_counts(mut counts: &[u8]) -> Result<(), String> {
     let (mut places, mut sum) = (0_u64, 0_u64);
     while !counts.is_empty() {
