@@ -33,7 +33,7 @@ impl Restart {
         }
     }
 
-    /// Whether the new process made a report at `t_ms`.
+    /// Whether the new process was running at `t_ms`.
     pub fn is_after(&self, t_ms: u64) -> bool {
         self.started_ms.is_some_and(|started_ms| t_ms >= started_ms)
     }

@@ -8,9 +8,9 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record};
 use crate::words::millis;
 
-/// List and watch requests a second, without any observation, that are a hot loop. The limit is multiplied by
-/// `compress`, because watches then end that much sooner, and by `clockRate`, because the subject then backs off by its
-/// faster clock.
+/// List and watch requests a second, without any observation, that are a hot loop. The limit is multiplied by the
+/// larger of `compress` and `clockRate`: with `compress` watches end that much sooner, and with `clockRate` the subject
+/// backs off by its faster clock.
 const HOT_LOOP_PER_SECOND: f64 = 2.0;
 
 pub(super) struct HotLoop;
