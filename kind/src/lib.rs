@@ -1,7 +1,7 @@
-//! The real outside world: what is applied to a cluster, and control planes made of real binaries.
+//! Real clusters: the manifests to apply, and control planes made of real binaries.
 //!
-//! Owns the manifests and bringing real control planes up and down. It must not know the mocks, the load or the reports:
-//! whoever runs a scenario chooses between this crate and the mocks.
+//! Owns the manifests, and starting and stopping real control planes. It must not know the mocks, the load or the
+//! reports: the runner of a scenario chooses between this crate and the mocks.
 
 pub mod access;
 pub mod cluster;

@@ -40,7 +40,7 @@ enum What {
     Instructions,
 }
 
-/// Builds the benchmark with what it measures, and runs it in the caller's own folder.
+/// Builds the benchmark with the programs that it measures, and runs it in the caller's own folder.
 pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
     let mut command = cargo::cargo();
     match arguments.what {

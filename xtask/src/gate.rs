@@ -1,4 +1,5 @@
-//! `cargo xtask gate`: builds the service of another revision and of this one alike, and has `longhaul gate` compare them.
+//! `cargo xtask gate`: builds the service of another revision and of this one in the same way, and has `longhaul gate`
+//! compare them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -7,7 +8,6 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{cargo, soak};
 
-/// As the service is shipped.
 const BUILD: [&str; 5] = ["build", "--release", "--package=service", "--bin=longhaul-service", "--quiet"];
 const PROGRAM: &str = "longhaul-service";
 
@@ -22,7 +22,6 @@ pub(crate) struct Arguments {
     arguments: Vec<String>,
 }
 
-/// Builds both and compares.
 pub(crate) fn gate(arguments: &Arguments) -> Result<ExitCode> {
     let a = if Path::new(&arguments.baseline).is_file() {
         std::path::absolute(&arguments.baseline)?
@@ -35,7 +34,8 @@ pub(crate) fn gate(arguments: &Arguments) -> Result<ExitCode> {
     soak::longhaul(Some("gate"), [sides.to_vec(), arguments.arguments.clone()].concat())
 }
 
-/// The service of a revision of the repository at `root`, built and kept in `folder`. What was built of it once is taken again.
+/// The service of a revision of the repository at `root`, built and kept in `folder`. A program that was built once is
+/// used again.
 fn baseline(root: &Path, folder: &Path, reference: &str) -> Result<PathBuf> {
     let commit = commit(root, reference)?;
     let program = folder.join("programs").join(&commit).join(PROGRAM);
@@ -48,12 +48,12 @@ fn baseline(root: &Path, folder: &Path, reference: &str) -> Result<PathBuf> {
         add.current_dir(root).args(["worktree", "add", "--force", "--detach"]).arg(&tree).arg(&commit);
         cargo::run(&mut add)?;
     }
-    // One folder for all revisions: most of what they stand on is the same.
+    // One folder for all revisions, because most of their dependencies are the same.
     let target = folder.join("target");
     let built = cargo::run(cargo::cargo().current_dir(&tree).env("CARGO_TARGET_DIR", &target).args(BUILD));
     let mut remove = Command::new("git");
     remove.current_dir(root).args(["worktree", "remove", "--force"]).arg(&tree);
-    // A tree that stays is only in the way of the next one of the same revision, and is taken again there.
+    // A tree that remains only blocks the next one of the same revision, which uses it again.
     let _ = remove.status();
     built?;
     std::fs::create_dir_all(program.parent().unwrap_or(folder))?;
@@ -62,7 +62,6 @@ fn baseline(root: &Path, folder: &Path, reference: &str) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The commit that a reference names.
 fn commit(root: &Path, reference: &str) -> Result<String> {
     ensure!(!reference.starts_with('-'), "--baseline {reference}: write a revision of git or the path of a program");
     let mut parse = Command::new("git");
@@ -92,8 +91,8 @@ mod tests {
         assert!(commit(&cargo::root(), "--upload-pack=x").is_err());
     }
 
-    /// A repository with a package of the service's name, small enough to be built here: what a tag names is built from that tag, in a tree
-    /// that is gone afterwards, and once.
+    /// A repository with a package of the service's name, small enough to be built here. A tag's program is built from
+    /// that tag, in a tree that is removed afterwards, and only once.
     #[test]
     fn a_revision_is_built_from_its_own_tree_and_kept() {
         let folder = tempfile::tempdir().unwrap();
@@ -135,7 +134,7 @@ mod tests {
         assert_eq!(says(), "old\n");
         assert_eq!(git(&["worktree", "list"]).unwrap().lines().count(), 1, "the tree of the tag is gone");
         assert_eq!(std::fs::read_to_string(root.join("src/main.rs")).unwrap().matches("new").count(), 1);
-        // What was built once is not built again: nothing could be, without its source.
+        // A built program is not built again: without its source that would fail.
         std::fs::write(&program, "#!/bin/sh\necho kept\n").unwrap();
         assert_eq!(baseline(&root, &kept, "v1").unwrap(), program);
         assert_eq!(says(), "kept\n");

@@ -1,5 +1,5 @@
-//! Developer commands. Thin on purpose: each builds what it needs with cargo and then runs it, so that this program
-//! itself builds in seconds and knows nothing of the harness.
+//! Developer commands. Thin on purpose: each builds the programs that it needs with cargo and then runs them, so that
+//! this program itself builds in seconds and knows nothing of the harness.
 
 mod bench;
 mod cargo;
@@ -111,7 +111,7 @@ fn refused(error: &clap::Error) -> ExitCode {
 mod tests {
     use super::*;
 
-    /// What stands behind `--` is the client's command and reaches `longhaul` as it was typed.
+    /// The command after `--` is the client's and reaches `longhaul` unchanged.
     #[test]
     fn the_command_of_a_client_is_passed_on() {
         for line in [vec!["bugs/some-bug", "--http", "2", "--", "client", "--flag"], vec!["--plant", "step", "smoke"]] {

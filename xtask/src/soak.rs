@@ -1,4 +1,4 @@
-//! `cargo xtask soak`, `matrix`, `worlds`, `calibrate` and `longhaul`: build, then hand over to `longhaul`.
+//! `cargo xtask soak`, `matrix`, `worlds`, `calibrate` and `longhaul`: build, then run `longhaul`.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -21,7 +21,7 @@ pub(crate) fn longhaul(command: Option<&str>, arguments: Vec<String>) -> Result<
 
 /// Whether a command plays planted bugs.
 fn plays_planted(arguments: &[String]) -> bool {
-    // Behind it stands the command of a client.
+    // The command of a client follows it.
     let ours = arguments.iter().take_while(|argument| *argument != "--");
     let has = |option: &str| ours.clone().any(|argument| argument.split('=').next() == Some(option));
     match arguments.first().map(String::as_str) {
@@ -32,14 +32,16 @@ fn plays_planted(arguments: &[String]) -> bool {
     }
 }
 
-/// What `.cargo/config.toml` sets for the C of our own first build. Cargo hands it to what it runs as well.
+/// Variables that `.cargo/config.toml` sets for the C code of our own first build. Cargo also passes them to the
+/// programs that it runs.
 const FOR_OUR_BUILD: [(&str, &str); 3] = [
     ("CFLAGS", "-g0"),
     ("MAKEFLAGS", "-- STATIC_LIBS=lib/libjemalloc_pic.a C_SYMS="),
     ("AWS_LC_SYS_NO_JITTER_ENTROPY", "1"),
 ];
 
-/// The variables that a subject must not inherit, which may be a build by `make` itself; whoever set them otherwise meant them.
+/// The variables that a subject must not inherit, because it may itself be a build by `make`. If the user has set
+/// another value, it is kept.
 fn only_for_our_build(value_of: impl Fn(&str) -> Option<OsString>) -> impl Iterator<Item = &'static str> {
     FOR_OUR_BUILD
         .into_iter()
@@ -47,9 +49,9 @@ fn only_for_our_build(value_of: impl Fn(&str) -> Option<OsString>) -> impl Itera
         .map(|(name, _)| name)
 }
 
-/// Becomes `longhaul`, in the caller's own folder, so that paths on the command line mean what they say.
+/// Becomes `longhaul`, in the caller's own folder, so that relative paths on the command line work.
 ///
-/// Nothing stays between the terminal and the run: Ctrl-C reaches `longhaul` alone and its verdict is the exit code.
+/// No process stays between the terminal and the run: Ctrl-C reaches `longhaul` alone and its verdict is the exit code.
 fn hand_over(program: &Path, arguments: &[String]) -> Result<ExitCode> {
     let mut command = Command::new(program);
     command.args(arguments).env("LONGHAUL_STARTED_AS", "cargo xtask");

@@ -1,4 +1,4 @@
-//! `cargo xtask strangers`: a package of its own does it; this builds `longhaul` for it, unless nothing is played.
+//! `cargo xtask strangers`: runs a package of its own, and builds `longhaul` for it unless nothing is played.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use crate::cargo::{build_soak, cargo, shown};
 /// Arguments with which nothing is played.
 const WITHOUT_A_RUN: [&str; 4] = ["--list", "--draw", "--help", "-h"];
 
-/// Runs it and exits as it does.
+/// Runs it and returns its exit code.
 pub(crate) fn strangers(arguments: &[String]) -> Result<ExitCode> {
     let mut command = cargo();
     command.args(["run", "--quiet", "--package=strangers", "--"]).args(arguments);

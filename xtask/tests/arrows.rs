@@ -19,7 +19,7 @@ struct Crate {
     owns: &'static str,
     /// The crates of the workspace that it may use.
     uses: &'static [&'static str],
-    /// Those that its tests, benchmarks and examples may use beside them.
+    /// Further crates that its tests, benchmarks and examples may use.
     tests: &'static [&'static str],
 }
 
@@ -163,7 +163,7 @@ fn packages() -> Vec<Value> {
     serde_json::from_value(metadata["packages"].take()).unwrap()
 }
 
-/// Each crate's arrows as its manifest has them: what it uses, and what only its tests use.
+/// Each crate's arrows by its manifest: its dependencies, and those of its tests only.
 fn manifests() -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
     let packages = packages();
     let members: BTreeSet<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
@@ -194,7 +194,7 @@ fn arrows_go_down() {
     }
 }
 
-/// Roles of the service meet at seams of `service-core`, and what they stand on knows none of them.
+/// Roles of the service meet at seams of `service-core`, and the crates below them know none of them.
 #[test]
 fn no_role_of_the_service_uses_another() {
     const ROLES: [&str; 4] = ["service-admission", "service-packages", "service-replicas", "service-inject"];
@@ -229,10 +229,10 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
 
 /// A module, or a name in one, by its path from the crate's root.
 type Name = Vec<String>;
-/// What each module names: paths from `use`, and those that begin with `crate`, `super` or `self`.
+/// The names that each module uses: paths from `use`, and those that begin with `crate`, `super` or `self`.
 type Modules = BTreeMap<Name, Vec<Name>>;
 
-/// The modules of a crate. Tests may look into every module, and are none.
+/// The modules of a crate. Tests may use every module, and are none.
 fn modules(folder: &Path) -> Modules {
     let (mut files, mut found) = (Vec::new(), Modules::new());
     sources(folder, &mut files);
@@ -282,10 +282,10 @@ fn named(text: &str) -> Vec<Name> {
     found
 }
 
-/// Reads the path at `at`, which may end with several in braces; answers where it ends.
+/// Reads the path at `at`, which may end with several in braces; returns its end.
 fn read_path(words: &[&str], mut at: usize, before: &[String], found: &mut Vec<Name>) -> usize {
     let mut path = before.to_vec();
-    // `::name` is a crate, whatever module has its name.
+    // `::name` is a crate, even if a module has its name.
     if words.get(at) == Some(&"::") {
         path.push("::".to_owned());
         at += 1;
@@ -309,8 +309,8 @@ fn read_path(words: &[&str], mut at: usize, before: &[String], found: &mut Vec<N
     if words.get(at) == Some(&"as") { at + 2 } else { at }
 }
 
-/// The module that has what `module` names by `path`; nothing for what is another crate's. What a module hands on belongs to where it
-/// comes from, `steps` modules away at most.
+/// The module that owns the name that `module` uses by `path`; none for a name of another crate. A re-exported name
+/// belongs to its origin, `steps` modules away at most.
 fn owner(all: &Modules, module: &[String], path: &[String], steps: usize) -> Option<Name> {
     let ups = path.iter().take_while(|part| *part == "super").count();
     let (mut at, mut rest) = match path.first()?.as_str() {
@@ -334,7 +334,7 @@ fn owner(all: &Modules, module: &[String], path: &[String], steps: usize) -> Opt
     Some(origin.unwrap_or(at))
 }
 
-/// From which module to which an arrow goes.
+/// The arrows between modules: from, and to.
 fn arrows(all: &Modules) -> BTreeSet<(&Name, Name)> {
     let mut found = BTreeSet::new();
     for (module, path) in all.iter().flat_map(|(module, paths)| paths.iter().map(move |path| (module, path))) {
@@ -353,7 +353,7 @@ fn circles(all: &Modules) -> Vec<String> {
         }
     }
     for arrows in between.values_mut() {
-        // Who names nobody, or is named by nobody, is in no circle.
+        // A module without an outgoing or an incoming arrow is in no circle.
         while let Some(end) = arrows.iter().find(|(from, to)| {
             arrows.iter().all(|(next, _)| next != to) || arrows.iter().all(|(_, before)| before != from)
         }) {
@@ -405,7 +405,7 @@ fn modules_of_a_crate_stay_apart() {
     for (folder, member, others) in APART {
         let all: &Modules = known.entry(folder).or_insert_with(|| modules(&root().join(folder)));
         for other in [member].into_iter().chain(*others) {
-            // What the root hands on is a module of the crate below it.
+            // A re-export of the root is a module of the crate below it.
             let handed_on = all
                 .get(&Name::new())
                 .into_iter()
@@ -443,7 +443,8 @@ fn drawn() -> String {
     lines.collect()
 }
 
-/// Modules of the root by layers, top first: each uses only what is in later layers. Those of one circle stand together in brackets.
+/// Modules of the root by layers, top first: each uses only modules of later layers. Those of one circle stand together
+/// in brackets.
 fn layers(all: &Modules) -> Vec<Vec<String>> {
     let roots: BTreeSet<&str> = all.keys().filter_map(|module| module.first()).map(String::as_str).collect();
     let mut reach: BTreeMap<&str, BTreeSet<&str>> = roots.iter().map(|root| (*root, BTreeSet::new())).collect();
@@ -452,7 +453,7 @@ fn layers(all: &Modules) -> Vec<Vec<String>> {
             reach.get_mut(from.as_str()).unwrap().insert(to);
         }
     }
-    // Whatever is used by what is used is used.
+    // Dependencies of dependencies are dependencies.
     for middle in &roots {
         let further = reach[middle].clone();
         for known in reach.values_mut().filter(|known| known.contains(middle)) {

@@ -22,7 +22,7 @@ use super::*;
 
 const VERSION: &str = "1.33.0";
 
-/// What a path answers.
+/// The answer of a path.
 #[derive(Debug, Clone)]
 enum File {
     Bytes(Vec<u8>),
@@ -155,7 +155,7 @@ fn files(platform: &str) -> Files {
     files
 }
 
-/// What is in the folder, hidden files too.
+/// The names in the folder, including hidden files.
 fn listing(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -163,7 +163,7 @@ fn listing(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The error of fetching from a server with these files, after which nothing half-done may be left.
+/// The error of fetching from a server with these files, after which no partial file may be left.
 async fn error(files: Files) -> Error {
     let server = Server::start(files, false).await;
     let folder = tempfile::tempdir().unwrap();
@@ -263,7 +263,7 @@ async fn errors_say_what_was_wrong() {
     assert!(matches!(found, Error::Archive { .. }), "{found}");
 }
 
-/// A server with a certificate that nobody vouches for is not believed, and one that sends on to plain HTTP neither.
+/// A server with an untrusted certificate is refused, and so is a redirect to plain HTTP.
 #[tokio::test]
 async fn https_is_checked() {
     let Some(platform) = platform_here() else { return };
@@ -312,7 +312,7 @@ async fn addresses_versions_and_folders_are_checked_before_anything_is_asked() {
 fn a_full_disk_is_called_that() {
     let full = failed(Path::new("/a"))(std::io::Error::from(ErrorKind::StorageFull));
     assert!(full.to_string().starts_with("failed to write /a: no space is left"), "{full}");
-    // Where the system has a disk that is always full, it is asked.
+    // Uses the system's device that is always full, if there is one.
     if let Ok(file) = fs::OpenOptions::new().write(true).open("/dev/full") {
         let mut partial = Partial { path: "/dev/full".into(), file, bytes: 0, renamed: true };
         assert!(matches!(partial.write(b"x"), Err(Error::NoSpace { .. })));

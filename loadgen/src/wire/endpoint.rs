@@ -1,4 +1,4 @@
-//! Where to connect: address, name, trusted certificates, and the TCP and TLS handshakes.
+//! The target of connections: address, name, trusted certificates, and the TCP and TLS handshakes.
 
 use std::net::ToSocketAddrs as _;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use tokio_rustls::client::TlsStream;
 use crate::failure::{Class, Failure, chain};
 use crate::socket::Peer;
 
-/// As k8s.io/apimachinery sets it for kube-apiserver's clients.
+/// The limit that k8s.io/apimachinery sets for kube-apiserver's clients.
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 pub(crate) const TLS_LIMIT: Duration = Duration::from_secs(10);
-/// Where HTTPS is when an address does not say.
 const HTTPS_PORT: u16 = 443;
-/// Session tickets that a client keeps. Each is used once, so this is also how many handshakes at once may resume.
+/// Session tickets that a client keeps. Each is used once, so this is also the number of handshakes at once that may
+/// resume.
 const TICKETS: usize = 256;
 
-/// Why an address cannot be used. Says what to write instead.
+/// Why an address cannot be used, with a remedy.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EndpointError {
     #[error("`{url}` is no address ({why}): write for example `https://127.0.0.1:8443/mutate`")]
@@ -39,7 +39,7 @@ pub(crate) enum EndpointError {
     Resolve { host: String, why: String },
 }
 
-/// How TLS is spoken with a server.
+/// The TLS settings for a server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tls<'a> {
     /// The one protocol that is offered.
@@ -48,7 +48,7 @@ pub(crate) struct Tls<'a> {
     pub resumption: bool,
     /// The client's certificate chain and its key, as PEM.
     pub identity: Option<(&'a str, &'a str)>,
-    /// The clock by which certificates are looked at, if it is not the machine's.
+    /// The clock for checking certificates, if it is not the machine's.
     pub pace: Option<go_rules::tls::Pace>,
 }
 
@@ -67,13 +67,14 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// `name` is what the certificate must be for; empty: the host of the URL. `alpn` is the one protocol offered.
+    /// `name` is the name that the certificate must be for; empty: the host of the URL. `alpn` is the one protocol
+    /// offered.
     pub(crate) fn new(url: &str, name: &str, ca_pem: &str, alpn: &[u8]) -> Result<Self, EndpointError> {
         // Go resumes sessions only with a session cache, and kube-apiserver's webhook clients have none.
         Self::with(url, name, ca_pem, Tls { alpn, resumption: false, identity: None, pace: None })
     }
 
-    /// As [`Endpoint::new`], with a say in how TLS is spoken.
+    /// Like [`Endpoint::new`], with TLS settings.
     pub(crate) fn with(url: &str, name: &str, ca_pem: &str, tls: Tls<'_>) -> Result<Self, EndpointError> {
         let bad = |why: &str| EndpointError::Url { url: units::masked(url), why: why.to_owned() };
         let uri: Uri = url.parse().map_err(|error: http::uri::InvalidUri| bad(&error.to_string()))?;
@@ -101,8 +102,8 @@ impl Endpoint {
         })
     }
 
-    /// The same server for connections that seal their records themselves. Looks the host's addresses up, which may take
-    /// seconds; they are kept, because a look-up in the thread that sends would make it late.
+    /// The server for connections that seal their records themselves. Resolves the host's addresses, which may take
+    /// seconds. They are kept, because a look-up in the sending thread would make it late.
     pub(crate) fn peer(&self) -> Result<Peer, EndpointError> {
         let unresolved = |why: String| EndpointError::Resolve { host: self.host.to_string(), why };
         let addresses: Vec<_> =

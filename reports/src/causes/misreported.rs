@@ -1,4 +1,5 @@
-//! What should not have been reported, or not then: told twice, told in another order, never written.
+//! Causes of observations that should not exist, or not at that time: duplicates, reports in a wrong order, and
+//! versions that were never written.
 
 use facts::Change;
 
@@ -24,7 +25,8 @@ pub(super) fn duplicate(row: &AnomalyRow, history: &History<'_>) -> Explained {
         return of(Cause::NotTold, format!("{when}; whether it was sent again is not known"));
     }
     let sent: Vec<Sent> = history.own_sent().into_iter().filter(|sent| sent.t_ms <= again_ms).collect();
-    // What was sent before the first report may be told only now, but what came after it was certainly sent again.
+    // The client may report only now a version that was sent before the first report, but a version sent after it was
+    // certainly sent again.
     if let [first, .., last] = sent[..] {
         let from = history.watch(last.watch).filter(|watch| watch.number != first.watch);
         let from = match from.map(|watch| (watch.initial, watch.start_number())) {
@@ -95,7 +97,7 @@ pub(super) fn older(row: &AnomalyRow, history: &History<'_>) -> Explained {
     }
 }
 
-/// Something that was never written, or not so.
+/// A version that was never written, or not in this form.
 pub(super) fn phantom(row: &AnomalyRow, history: &History<'_>, faults: &Faults) -> Explained {
     let at_ms = row.observed_ms.unwrap_or(row.t_ms);
     let edited =

@@ -1,4 +1,5 @@
-//! Each cause is found from the facts that show it, and from no others; what a real control plane does not tell is not made up.
+//! Each cause is found from the facts that show it, and from no others; facts that a real control plane does not report
+//! are not invented.
 
 use facts::Change;
 
@@ -8,7 +9,7 @@ use crate::record::{EndedBy, Evidence, FaultEvent, FaultRow, ReadOn, Step, Verb}
 
 /// The subject reported later versions.
 const LATER: ReadOn = ReadOn { t_ms: 4500, times: 3 };
-/// What is said of it.
+/// The text about these reports.
 const READ_ON: &str = "while 3 later versions were, the first at 4.5 s";
 
 /// Version 17 of an object, written at 4 s.
@@ -106,7 +107,7 @@ fn what_was_sent_and_never_reported_is_lost_in_the_client() {
     assert_eq!(explained(Outcome::Ghost, &steps), lost);
     let slow = says(Cause::SlowInClient, "sent on watch 3 at 4.01 s, reported only at 12 s");
     assert_eq!(explained(Outcome::Late, &steps), slow);
-    // A clean end of the server is after what was sent.
+    // A clean end by the server comes after all sent events.
     let clean = [watched(100, 3, 9), sent(4010, 17, 3), ended(4015, 3, EndedBy::Server, 17)];
     assert_eq!(explained(Outcome::Missed, &clean), lost);
 }
@@ -119,7 +120,7 @@ fn what_broke_off_or_froze_may_not_have_arrived() {
     let frozen = of(&row(Outcome::Missed, &steps[..2]), &fault("net-freeze", 3000, 9000));
     let text = "sent on watch 3 at 4.01 s while the fault net-freeze was active, never reported";
     assert_eq!(frozen, says(Cause::OnTheWay, text));
-    // One that acts on other things, or was over, is no excuse.
+    // A fault that acts on other resources, or was over, is no excuse.
     for other in [fault("http-error", 3000, 9000), fault("net-freeze", 1000, 3000)] {
         assert_eq!(of(&row(Outcome::Missed, &steps[..2]), &other).0, Cause::LostInClient);
     }
@@ -134,7 +135,7 @@ fn who_resumes_behind_a_version_has_skipped_it() {
     anywhere[2] =
         Step::Watched { t_ms: 4500, watch: Some(4), from: None, initial: false, status: 200, error_code: None };
     assert_eq!(explained(Outcome::Ghost, &anywhere).0, Cause::SkippedByClient);
-    // From before it, it had to be sent.
+    // If the watch opened before the version, the version had to be sent.
     let before = [steps[0].clone(), steps[1].clone(), watched(4500, 4, 16)];
     assert_eq!(explained(Outcome::Missed, &before).0, Cause::NotSent);
 }
@@ -148,7 +149,7 @@ fn what_a_list_showed_is_lost_from_the_list() {
     gone.push(committed(4000, 17, Change::Deleted));
     let text = "the list of 4.4 s (revision 20) had the object no more, and its deletion was never reported";
     assert_eq!(explained(Outcome::Ghost, &gone), says(Cause::LostFromList, text));
-    // A list from before it shows nothing of it.
+    // A list from before the version shows nothing of it.
     let old = [steps[0].clone(), steps[1].clone(), listed(4400, 16), watched(4500, 4, 20)];
     assert_eq!(explained(Outcome::Missed, &old).0, Cause::SkippedByClient);
 }
@@ -170,7 +171,7 @@ fn what_a_fault_withheld_is_not_the_clients() {
     sent_later.push(sent(11_000, 17, 4));
     let late = "kept back by the fault event-dropped (2 of the scenario), sent only at 11 s";
     assert_eq!(explained(Outcome::Late, &sent_later), says(Cause::Withheld, late));
-    // A list afterwards showed it: then it is the client's again.
+    // A list afterwards showed it: then the client lost it.
     let mut healed = steps[..2].to_vec();
     healed.push(listed(9000, 22));
     assert_eq!(explained(Outcome::Missed, &healed).0, Cause::LostFromList);
@@ -195,7 +196,7 @@ fn who_is_refused_again_and_again_asks_in_vain() {
     let steps = [watched(100, 3, 9), ended(3900, 3, EndedBy::Server, 16), refused(3950, 410), refused(5000, 410)];
     let vain = "not sent: watch 3 ended at revision 16, and 2 requests after it were refused, the last with 410";
     assert_eq!(explained(Outcome::Missed, &steps), says(Cause::RefusedInVain, vain));
-    // A watch that got nothing but an error is no watch; one that got an error in the end was one.
+    // A watch that got only an error is no watch; one that got an error at the end was one.
     let error = |t_ms, watch| {
         let (from, error_code) = (Some("16".to_owned()), Some(410));
         Step::Watched { t_ms, watch: Some(watch), from, initial: false, status: 200, error_code }
@@ -218,13 +219,13 @@ fn who_comes_back_late_is_told_late() {
     ];
     let away = "no watch was open from 3.9 s to 11 s (1 request refused, the last with 500), sent only at 11 s";
     assert_eq!(explained(Outcome::Late, &steps), says(Cause::NoWatchOpen, away));
-    // A watch that had ended before the object was there is not among what is known of the object.
+    // A watch that ended before the object existed is not in the object's evidence.
     let unknown = "no watch was open when it was written, and none before 11 s (1 request refused, the last with 500), sent only at 11 s";
     assert_eq!(explained(Outcome::Late, &steps[2..]), says(Cause::NoWatchOpen, unknown));
     let list = [watched(100, 3, 9), listed(11_500, 25)];
     let healed = "not sent on watch 3, which was open; the list of 11.5 s made up for it";
     assert_eq!(explained(Outcome::Late, &list), says(Cause::NotSent, healed));
-    // Who comes back with a list was away, and is not told to ask again.
+    // A client that comes back with a list was away, so the remedy is not to ask again.
     let back = [watched(100, 3, 9), ended(3900, 3, EndedBy::Server, 16), refused(3950, 410), listed(11_500, 25)];
     let healed =
         "no watch was open from 3.9 s (1 request refused, the last with 410); the list of 11.5 s made up for it";
@@ -280,7 +281,8 @@ fn what_was_never_written_is_made_up() {
     assert_eq!(edited.0, Cause::OnTheWay);
 }
 
-/// What many watches of the same tell is no matter of queues; what was told before they were many, or of something else, is.
+/// Reports from multiplied watches have that cause and not a queue; reports from before they multiplied, or about
+/// another resource, do not.
 #[test]
 fn what_watches_tell_that_multiplied_has_that_cause() {
     let grown = Grown {
@@ -313,7 +315,7 @@ fn what_watches_tell_that_multiplied_has_that_cause() {
     assert_eq!(multiplied::explain(&missed, own.clone(), Some(&grown)), own);
 }
 
-/// A fault that kept an event back and then sent it on the same watch is no excuse for what the client did after that.
+/// A fault that withheld an event and then sent it on the same watch does not excuse the client's later behaviour.
 #[test]
 fn what_came_late_and_waited_in_the_client_is_the_clients() {
     let withheld =
@@ -330,7 +332,7 @@ fn names_that_come_back_and_gaps_have_their_words() {
     assert_eq!(explained(Outcome::Unobservable, &[]).0, Cause::LegallyUnseen);
 }
 
-/// A real control plane tells nothing of the wire: nobody is blamed, and what is known is said.
+/// A real control plane does not report the wire: no side is blamed, and the known facts are reported.
 #[test]
 fn where_the_wire_is_unknown_nobody_is_blamed() {
     for outcome in [Outcome::Missed, Outcome::Late, Outcome::Ghost, Outcome::Duplicate, Outcome::Regressed] {
@@ -346,7 +348,7 @@ fn where_the_wire_is_unknown_nobody_is_blamed() {
     assert_eq!(of(&missed, &[]), says(Cause::NotTold, text));
 }
 
-/// Records from before there was evidence say what they said.
+/// Older records without evidence are explained by their delivery.
 #[test]
 fn an_older_record_is_explained_by_its_delivery() {
     let mut older = row(Outcome::Missed, &[]);
@@ -361,7 +363,7 @@ fn an_older_record_is_explained_by_its_delivery() {
 
 mod proven;
 
-/// Every cause has words of its own and something to do next.
+/// Every cause has a label of its own and a remedy.
 #[test]
 fn every_cause_has_a_remedy() {
     let mut labels: Vec<&str> = Cause::ALL.iter().map(|cause| cause.label()).collect();

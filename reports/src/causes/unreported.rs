@@ -1,7 +1,7 @@
-//! What was not reported, or late: where on its way a version was lost.
+//! Causes of missed and late versions: the place on its way at which a version was lost.
 //!
-//! From the client backwards: was it sent, did a list hold it, did a fault keep it back, was a watch open, was it asked for. That the client
-//! lost it is said only where it shows that the client read on.
+//! The search goes backwards from the client: was the version sent, did a list contain it, did a fault withhold it, was
+//! a watch open, did the subject ask. The client is blamed only if the record shows that it read on.
 
 use facts::Change;
 
@@ -14,7 +14,7 @@ use crate::ledger::Outcome;
 use crate::record::{AnomalyRow, EndedBy};
 use crate::words::{counted, millis};
 
-/// What was sent so short before its watch was broken off may not have been read.
+/// A version sent in the last part before its watch was broken off may not have been read.
 const BREAKS_WITHIN_MS: u64 = 1000;
 
 pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, facts: &Facts) -> Explained {
@@ -36,7 +36,7 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, facts: &Facts) ->
     if let Some(sent) = history.own_sent().first().copied() {
         let waited = sent.t_ms.saturating_sub(history.committed_ms);
         if let Some((kept, fault)) = history.withheld().filter(|(kept, _)| kept.watch == sent.watch) {
-            // The fault gave it back: what came after that is the client's.
+            // The fault delivered the version: the delay after that is the client's.
             if late.is_some_and(|late_ms| late_ms.saturating_sub(sent.t_ms) > BREAKS_WITHIN_MS) {
                 let (from, to) = (millis(kept.t_ms), millis(sent.t_ms));
                 let text = format!(
@@ -71,7 +71,7 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, facts: &Facts) ->
     }
 }
 
-/// Created and deleted where nobody looked.
+/// Created and deleted inside a gap.
 pub(super) fn unobservable(row: &AnomalyRow) -> Explained {
     let detail = row.detail.clone().unwrap_or_else(|| "created and deleted while no watch was open".to_owned());
     of(Cause::LegallyUnseen, detail)
@@ -81,7 +81,7 @@ fn of(cause: Cause, sentence: String) -> Explained {
     Explained { cause, sentence }
 }
 
-/// Records from before there was evidence, and the rows of very many anomalies, have a delivery all the same.
+/// Older records without evidence, and the rows of very many anomalies, still have a delivery.
 fn by_delivery(row: &AnomalyRow, reported: &str) -> Option<Explained> {
     let delivery = row.delivery.as_deref()?;
     let cause = match delivery {
@@ -92,7 +92,7 @@ fn by_delivery(row: &AnomalyRow, reported: &str) -> Option<Explained> {
     Some(of(cause, format!("{delivery}, {reported}")))
 }
 
-/// A list that showed what became of the version, and was answered before it was too late.
+/// Whether a list showed the outcome of the version and was answered in time.
 fn list_counts(history: &History<'_>, list: Listed, until_ms: u64) -> bool {
     history.revision.is_some_and(|revision| list.revision >= revision) && list.t_ms <= until_ms
 }
@@ -113,7 +113,8 @@ fn sent_in_time(history: &History<'_>, facts: &Facts, sent: Sent, late: Option<u
     lost(history, &facts.conduct, &format!("{place}, {reported}"))
 }
 
-/// What came to the client and was not reported: its loss if it read on, and if its silence about the object says something.
+/// The client got a version and did not report it: the client lost it if it read on, and if its silence about the
+/// object is significant.
 fn lost(history: &History<'_>, conduct: &Conduct, what: &str) -> Explained {
     let Some(read_on) = history.read_on() else {
         let ruled_out = ruled_out(conduct);
@@ -145,7 +146,7 @@ fn sent_late(history: &History<'_>, faults: &Faults, sent: Sent) -> Explained {
             None => of(Cause::NotSent, format!("not sent at once on watch {}, which was open, {tail}", watch.number)),
         };
     }
-    // What was before the object is not among its evidence: a watch may have ended then.
+    // The evidence has no events from before the object: a watch may have ended then.
     let ended = history.ended_before(committed_ms).map(|(_, end)| end.t_ms);
     let from = ended.unwrap_or(0);
     let opened = history.watch(sent.watch).map_or(sent.t_ms, |watch| watch.t_ms);
@@ -157,7 +158,8 @@ fn sent_late(history: &History<'_>, faults: &Faults, sent: Sent) -> Explained {
     of(Cause::NoWatchOpen, format!("no watch was open {away}{refused}, {tail}"))
 }
 
-/// Nobody watched when it was written, and the client came back with a list: what it asks for afterwards is not the cause.
+/// No watch was open when the version was written, and the client came back with a list: its later requests are not the
+/// cause.
 fn away_until(history: &History<'_>, list: Listed) -> Option<Explained> {
     if history.withheld().is_some() || history.open_at(history.committed_ms).is_some() {
         return None;
@@ -172,7 +174,7 @@ fn away_until(history: &History<'_>, list: Listed) -> Option<Explained> {
     Some(of(Cause::NoWatchOpen, text))
 }
 
-/// How many requests were refused from a moment on, as an insertion.
+/// The number of requests that were refused from a moment on, as a parenthesis.
 fn refused_from(history: &History<'_>, t_ms: u64) -> String {
     history.refused_from(t_ms).map_or_else(String::new, |(times, status)| {
         format!(" ({} refused, the last with {status})", counted(times, "request"))
@@ -191,7 +193,7 @@ fn from_list(row: &AnomalyRow, history: &History<'_>, list: Listed, conduct: &Co
         (true, _) => format!("the list of {at} (revision {revision}) had the object no more, and nothing was reported"),
         (false, _) => format!("the list of {at} was of revision {revision}, which holds it, and it was never reported"),
     };
-    // A client that watches from the list, or reports something later, has taken the list over.
+    // A client that watches from the list, or reports a later version, has processed the list.
     let goes_on = |watch: &Watch<'_>| watch.t_ms + SLACK_MS >= list.t_ms && watch.start_number() == Some(list.revision);
     let took = history.read_on().is_some() || history.watches().iter().any(goes_on);
     let tells = conduct.tells_each || history.knew_the_object();
@@ -201,7 +203,7 @@ fn from_list(row: &AnomalyRow, history: &History<'_>, list: Listed, conduct: &Co
     of(Cause::Unknown, format!("{text}; whether the client read it is not known; {}", ruled_out(conduct)))
 }
 
-/// It was put on no watch, and no list made up for it until then.
+/// The version was sent on no watch, and no list made up for it until then.
 fn not_sent(history: &History<'_>, faults: &Faults, until_ms: u64) -> Explained {
     let committed_ms = history.committed_ms;
     if let Some((at, fault)) = history.withheld() {
@@ -216,7 +218,8 @@ fn not_sent(history: &History<'_>, faults: &Faults, until_ms: u64) -> Explained 
         if let Some(from) = from.filter(|from| history.revision.is_some_and(|revision| *from >= revision)) {
             return of(Cause::SkippedByClient, format!("not sent: the client watched from {from}, which is behind it"));
         }
-        // It begins with what is there when it is answered: an object of which nothing was sent was gone by then.
+        // The watch begins with the state at the time of its answer: an object of which no version was sent was deleted
+        // by then.
         if from.is_none() && !watch.initial && history.is_deletion() && !history.sent_on(number) {
             let text = format!(
                 "not sent: watch {number} was asked for without a revision, and began when the object was gone"
@@ -236,13 +239,13 @@ fn not_sent(history: &History<'_>, faults: &Faults, until_ms: u64) -> Explained 
     }
 }
 
-/// No watch was open when it was written: what did the client ask for next?
+/// No watch was open when the version was written: finds the client's next request.
 fn after_end(history: &History<'_>, number: u64, end: End) -> Explained {
     let ended = match end.through {
         Some(through) => format!("watch {number} {} at revision {through}", ended_how(end)),
         None => format!("watch {number} {} at {} with nothing sent on it", ended_how(end), millis(end.t_ms)),
     };
-    // The next one that was accepted; what was refused before it has been asked again.
+    // The next watch that was accepted; watches refused before it have been asked again.
     let next = history.watches().into_iter().find(|watch| watch.t_ms + SLACK_MS >= end.t_ms && watch.number != number);
     let Some(next) = next else {
         return match history.refused_from(end.t_ms) {

@@ -1,4 +1,5 @@
-//! `webhooks.asked`: whether every registered webhook was asked anything. Nothing is known of one that was not, whatever else passed.
+//! `webhooks.asked`: whether every registered webhook was called. If a webhook was not, the run shows nothing about it,
+//! whatever else passed.
 
 use super::doubt;
 use super::rule::Name;
@@ -10,7 +11,7 @@ const ASKED: Name = Name { judge: doubt::JUDGE, section: "webhooks", key: "asked
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let rows = || record.intervals.iter().flat_map(|row| &row.webhooks);
-    // Who told nothing of any webhook did not count.
+    // A control plane that reports no calls of any webhook did not count them.
     if rows().next().is_none() {
         return;
     }

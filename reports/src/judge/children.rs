@@ -1,7 +1,9 @@
-//! The judge of children at any time: what the end state cannot show because somebody tidied up before, or because it knows a child by its owner.
+//! The judge of children at any time: problems that the end state cannot show, because they were corrected before the
+//! end, or because a child is recognised by its owner.
 //!
-//! Owns `children.*`; whether children are right at the end is `events.restored`. The rules are files with rows (`judge/rule.rs`), and lines of
-//! the list below. It reads what the record says of siblings; a scenario without `subject.children` has nothing.
+//! Owns `children.*`; whether children are right at the end is `events.restored`. Each rule is a file with a row
+//! (`judge/rule.rs`) and a line in the list below. The facts are the record's siblings; a scenario without
+//! `subject.children` has none.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
@@ -33,7 +35,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// Why not all of them were seen, if they were not.
+/// Why not all children were seen, if they were not.
 fn unread(kinds: &[Siblings]) -> Option<&str> {
     kinds.iter().find_map(|kind| kind.unread.as_deref())
 }

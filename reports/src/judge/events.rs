@@ -1,7 +1,7 @@
-//! The judge of watch events: counts of the ledger against their budgets, lag, healing, and what the subject asked.
+//! The judge of watch events: counts of the ledger against their budgets, lag, healing, and the subject's requests.
 //!
-//! Owns `events.*`. It must not decide what became of a version; the ledger did. The rules are files with rows (`judge/rule.rs`), and
-//! lines of the list below.
+//! Owns `events.*`. It must not decide the outcome of a version; the ledger does. Each rule is a file with a row
+//! (`judge/rule.rs`) and a line in the list below.
 
 use units::Span;
 
@@ -46,15 +46,15 @@ section! {
     restored "restored": bool = restored::Restored,
 }
 
-/// Why what the subject asked is not judged.
+/// Why the subject's requests are not judged.
 const UNTOLD: &str = "this control plane does not tell what the subject asked; the mock does, and by their audit logs `local` and `node`.";
 
-/// Whether nobody counted what the subject asked.
+/// Whether the subject's requests were not counted.
 fn untold(record: &Record) -> bool {
     record.manifest.control_plane != "mock" && record.intervals.iter().all(|row| row.api.subject_requests == 0)
 }
 
-/// The keys of the limits that a witness cannot decide, each with what it does not tell.
+/// The keys of the limits that a witness cannot decide, each with the facts that it does not report.
 pub fn unseen_by(sees: Sees, limits: &Events) -> Vec<(&'static str, Vec<Sight>)> {
     limits.unseen(sees).into_iter().map(|(name, lacks)| (name.key, lacks)).collect()
 }

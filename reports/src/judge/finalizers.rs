@@ -1,7 +1,7 @@
-//! The judge of deletions that do not come to their end.
+//! The judge of deletions that do not complete.
 //!
-//! Owns `finalizers.*`. The rules are files with rows (`judge/rule.rs`), and lines of the list below. It reads what the record says of
-//! objects that hung at the end; a run without churn, or a record from before that was read, has nothing.
+//! Owns `finalizers.*`. Each rule is a file with a row (`judge/rule.rs`) and a line in the list below. The facts are
+//! the objects that hung at the end; a run without churn, or an older record, has none.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};

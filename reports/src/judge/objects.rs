@@ -1,7 +1,8 @@
-//! The judge of what the subject does to objects that it did not make.
+//! The judge of the subject's requests for objects that it did not make.
 //!
-//! Owns `objects.*`. The rules are files with rows (`judge/rule.rs`), and lines of the list below. It reads what the record says of foreign
-//! objects; a control plane that does not tell who asked for what, or a record from before that was counted, has nothing.
+//! Owns `objects.*`. Each rule is a file with a row (`judge/rule.rs`) and a line in the list below. The facts are the
+//! record's foreign objects; a control plane that does not report the author of each request, or an older record, has
+//! none.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
@@ -12,7 +13,7 @@ use crate::words::{count, millis};
 mod deleted_by_others;
 mod resurrected;
 
-/// Reads of one object that a sentence lists: nobody reads a longer one.
+/// Reads of one object that a sentence lists; a longer list is not readable.
 const READ_TOLD: usize = 2;
 
 section! {
@@ -48,7 +49,7 @@ fn request(deed: &Deed) -> String {
     format!("{} {}{agent}", deed.method, deed.path)
 }
 
-/// What the subject had read of the object before, as a sentence.
+/// The subject's earlier reads of the object, as a sentence.
 fn had_read(deed: &Deed) -> String {
     let newest = &deed.read[deed.read.len().saturating_sub(READ_TOLD)..];
     if newest.is_empty() {

@@ -1,6 +1,7 @@
-//! Rights that the subject lacks: it owns no budget, and says in a note what the control plane refused.
+//! Rights that the subject lacks: this judge owns no budget, and lists in a note the requests that the control plane
+//! refused.
 //!
-//! A subject may ask for more than it needs, so a refusal breaks nothing by itself. What it costs, other judges see.
+//! A subject may ask for more than it needs, so a refusal breaks nothing by itself. Other judges measure its effects.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use super::Findings;
 use crate::record::Record;
 use crate::words::{count, counted};
 
-/// So many are named.
+/// The most refusals that are named.
 const NAMED_MAX: usize = 5;
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {

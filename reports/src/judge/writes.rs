@@ -1,7 +1,7 @@
-//! The judge of what the subject writes: whether it comes to rest when nobody else writes.
+//! The judge of the subject's writes: whether it comes to rest when nobody else writes.
 //!
-//! Owns `writes.*`. The rules are files with rows (`judge/rule.rs`), and lines of the list below. It reads the quiet of the record; a run
-//! without churn, or a record from before the quiet was looked at, has none.
+//! Owns `writes.*`. Each rule is a file with a row (`judge/rule.rs`) and a line in the list below. The facts are the
+//! record's quiet time; a run without churn, or an older record, has none.
 
 use super::rule::{Name, Rule as _, Section, section};
 use super::{Findings, Verdict};
@@ -11,7 +11,8 @@ use crate::words::millis;
 
 mod steady;
 
-/// In a shorter quiet even a subject that writes each second would not be seen in each third of it.
+/// The shortest quiet time that can be judged: in a shorter one a subject that writes each second would not be seen in
+/// each third.
 const QUIET_MIN_MS: u64 = 2000;
 
 section! {
@@ -42,11 +43,11 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// Why nothing can be said.
+/// Why the writes cannot be judged.
 enum Untold {
-    /// The scenario leaves no time for it: who asked for nothing is told, and not held up.
+    /// The scenario leaves no time for it: a note for a default limit, undecided for a limit that the scenario sets.
     Short(String),
-    /// The harness has a hole there.
+    /// The harness has a gap in that time.
     Unseen(String),
 }
 

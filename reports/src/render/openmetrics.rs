@@ -1,6 +1,7 @@
 //! A finished run as `OpenMetrics` text, for a push gateway or a node exporter's textfile collector.
 //!
-//! Owns the names; `longhaul soak --metrics` tells the same of a run that goes on. Base units: seconds and bytes.
+//! Owns the names; `longhaul soak --metrics` writes the same metrics of a run that goes on. Base units: seconds and
+//! bytes.
 
 use std::sync::atomic::AtomicU64;
 
@@ -22,14 +23,13 @@ pub(super) const ROW: Renderer = Renderer {
     render: openmetrics,
 };
 
-/// Quantiles that are told, in parts per thousand, where there are samples enough.
+/// Quantiles that are written, in parts per thousand, if there are enough samples.
 const QUANTILES: [(u64, &str); 4] = [(500, "0.5"), (900, "0.9"), (990, "0.99"), (999, "0.999")];
 const VERDICTS: [Verdict; 4] = [Verdict::Pass, Verdict::Fail, Verdict::Inconclusive, Verdict::Invalid];
 
 type Labels = Vec<(&'static str, String)>;
 type Gauges = Family<Labels, Gauge<f64, AtomicU64>>;
 
-/// `metrics.txt`.
 pub fn openmetrics(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     let mut registry = Registry::with_prefix("longhaul");
     verdict(&mut registry, record, judgement);
@@ -50,7 +50,7 @@ fn gauges(registry: &mut Registry, name: &str, help: &str) -> Gauges {
     family
 }
 
-/// One without labels.
+/// A gauge without labels.
 fn gauge(registry: &mut Registry, name: &str, help: &str, value: f64) {
     let gauge = Gauge::<f64, AtomicU64>::default();
     registry.register(name, help, gauge.clone());
@@ -150,7 +150,7 @@ fn resources(registry: &mut Registry, record: &Record) {
     most("threads_max", "The most threads", |process| process.threads);
 }
 
-/// How things stood when the newest row was written.
+/// The state at the newest row.
 fn newest(registry: &mut Registry, record: &Record) {
     gauge(registry, "run_finished", "1 once the run has ended", number(record.end.is_some()));
     if let Some(row) = record.intervals.last() {
@@ -259,7 +259,7 @@ mod tests {
         assert!(text.ends_with("# EOF\n"), "{text}");
     }
 
-    /// A label cannot end its line, however it is called.
+    /// A label cannot end its line, whatever its text is.
     #[test]
     fn outside_text_stays_in_its_label() {
         let mut example = Example::clean();
@@ -268,7 +268,7 @@ mod tests {
         assert!(text.contains(r#"name="a\"} 1\nlonghaul_verdict{verdict=\"pass""#), "{text}");
     }
 
-    /// The dashboard asks for nothing that is not told.
+    /// The dashboard uses only metrics that are written.
     #[test]
     fn each_metric_of_the_dashboard_is_told() {
         let mut example = Example::clean();

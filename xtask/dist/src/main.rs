@@ -1,8 +1,8 @@
-//! `cargo xtask dist`: builds what is shipped and writes it into one folder.
+//! `cargo xtask dist`: builds the release files and writes them into one folder.
 //!
-//! For each target: static programs, checked to be static and stripped; tarballs with licences, bill of materials, completions
-//! and man pages; images that hold nothing else. The same commit gives the same bytes on machines with the same toolchain. Why it
-//! is made like this: `docs/decisions/024`.
+//! For each target: static programs, checked to be static and stripped; tarballs with licences, bill of materials,
+//! completions and man pages; images that contain nothing else. The same commit gives the same bytes on machines with
+//! the same toolchain. `docs/decisions/024` gives the reasons.
 
 mod archive;
 mod build;
@@ -46,7 +46,7 @@ struct Arguments {
     check_only: bool,
 }
 
-/// The feature of both packages with what only shipped programs have.
+/// The feature of both packages for release builds.
 const FEATURE: &str = "dist";
 /// The two programs.
 const PROGRAMS: [Program; 2] = [
@@ -69,19 +69,19 @@ const PROGRAMS: [Program; 2] = [
     },
 ];
 
-/// What `longhaul-service inject` sends into a cluster; it looks for it beside itself, so it goes wherever the service goes.
+/// The program that `longhaul-service inject` sends into a cluster. The service looks for it in its own folder, so both
+/// are shipped together.
 const SEED: &str = "longhaul-seed";
-/// The package that it is built from.
+/// Its package.
 const SEED_PACKAGE: &str = "service-seed";
 
-/// A program that is shipped, in a tarball and an image of its name.
+/// A released program, in a tarball and an image of its name.
 struct Program {
     name: &'static str,
-    /// The package that it is built from.
     package: &'static str,
     title: &'static str,
     says: &'static str,
-    /// The programs that its tarball and its image hold.
+    /// The programs in its tarball and its image.
     with: &'static [&'static str],
     /// Whether it needs a folder to write into.
     writes: bool,
@@ -102,7 +102,7 @@ fn dist(arguments: &Arguments) -> Result<()> {
     if arguments.check_only {
         return play(&out);
     }
-    // What is missing is said before anything is built, and all of it: it takes minutes until the next one would be missed.
+    // Everything that is missing is reported before the build: the next error would come only after minutes.
     let toolchains = target::usable(&arguments.target);
     let tools = [sbom::tool().map(drop), build::stripper().map(drop)];
     let mut missing: Vec<String> =
@@ -111,7 +111,7 @@ fn dist(arguments: &Arguments) -> Result<()> {
     ensure!(missing.is_empty(), "nothing was built:\n  {}", missing.join("\n  "));
     let toolchains = toolchains?;
     let release = Release::of_this_commit()?;
-    // Everything is made beside it first, so that a build that fails leaves what was there.
+    // All files are made beside it first, so that a failed build leaves the old ones.
     let parent = out.parent().context("`--out` names no folder")?;
     std::fs::create_dir_all(parent).with_context(|| format!("failed to create {}", parent.display()))?;
     let fresh = tempfile::Builder::new().prefix(".dist-").tempdir_in(parent)?;
@@ -130,7 +130,7 @@ fn dist(arguments: &Arguments) -> Result<()> {
     if arguments.check { play(&out) } else { Ok(()) }
 }
 
-/// Runs what other projects' pipelines do against the files in a folder.
+/// Runs the pipelines of other projects against the files in a folder.
 fn play(out: &Path) -> Result<()> {
     page::check(out)?;
     workflows::check(out)
@@ -142,7 +142,7 @@ fn ship(target: Target, binaries: &Path, texts: &Texts, release: &Release, out: 
     for program in &PROGRAMS {
         let packages: Vec<&str> =
             PROGRAMS.iter().filter(|one| program.with.contains(&one.name)).map(|one| one.package).collect();
-        // What stands in tarball and image alike.
+        // The files of both tarball and image.
         let mut both = vec![
             Entry::file("LICENSE", read(&root().join("LICENSE"))?),
             Entry::file("THIRD-PARTY.txt", licences::list(target, &packages)?.into_bytes()),
@@ -150,7 +150,7 @@ fn ship(target: Target, binaries: &Path, texts: &Texts, release: &Release, out: 
         for name in program.with {
             both.push(Entry::program(name, read(&binaries.join(name))?));
         }
-        // The service stands on the seed's package, so that licences and bill have what is linked into it.
+        // The service depends on the seed's package, so that licences and bill contain its dependencies.
         if packages.contains(&"service") {
             both.push(Entry::program(SEED, read(&binaries.join(SEED))?));
         }
@@ -168,10 +168,10 @@ fn ship(target: Target, binaries: &Path, texts: &Texts, release: &Release, out: 
     Ok(())
 }
 
-/// Puts the fresh folder where the old one was.
+/// Replaces the old folder by the new one.
 fn replace(out: &Path, fresh: tempfile::TempDir) -> Result<()> {
     if out.exists() {
-        // Only what looks like ours is removed: `--out` may be mistyped.
+        // Only a folder that looks like ours is removed: `--out` may be mistyped.
         ensure!(
             out.join(archive::SUMS).is_file() || out.read_dir()?.next().is_none(),
             "{} has no {}, so it was not made by this command: remove it, or name another folder with --out",
@@ -182,12 +182,11 @@ fn replace(out: &Path, fresh: tempfile::TempDir) -> Result<()> {
     }
     let fresh = fresh.keep();
     std::fs::rename(&fresh, out).with_context(|| format!("failed to move {} to {}", fresh.display(), out.display()))?;
-    // The folder of a temporary name was for our eyes alone; this one is to be published.
+    // The temporary folder was private; this one is for publication.
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(out, open).with_context(|| format!("failed to open {}", out.display()))
 }
 
-/// The root of the workspace.
 fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_owned()
@@ -197,14 +196,13 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("failed to read {}", path.display()))
 }
 
-/// Cargo, in the workspace.
 fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
 }
 
-/// What a command prints to stdout; an error with what it prints to stderr unless it exits with 0.
+/// The stdout of a command; an error with its stderr unless it exits with 0.
 fn said(command: &mut Command) -> Result<String> {
     let name = format!("{command:?}");
     let output = command.output().with_context(|| format!("failed to start {name}"))?;

@@ -1,7 +1,8 @@
-//! Runs what docs/ci.md says, word for word, as the pipeline of a project would: its workflow and its script.
+//! Runs the commands of docs/ci.md unchanged, like the pipeline of a project: its workflow and its script.
 //!
-//! The project is made up: a Makefile, the scenario of the page, and the example watcher in Python as "their" program. In one
-//! project the program forgets deletions, because a gate that lets everything through would pass all other checks.
+//! The project is an example: a Makefile, the scenario of the page, and the example watcher in Python as the project's
+//! program. In one project the program ignores deletions, because a gate that always passes would pass all other
+//! checks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,11 +16,11 @@ use crate::root;
 use crate::target::Target;
 
 pub(crate) const PAGE: &str = include_str!("../../../docs/ci.md");
-/// What the commands of the page and the made-up project need.
+/// Programs that the commands of the page and the example project need.
 const PROGRAMS: [&str; 6] = ["bash", "curl", "sha256sum", "tar", "make", "python3"];
-/// The expression of the workflow that stands for the place of the files.
+/// The expression of the workflow for the address of the files.
 const RELEASES: &str = "${{ vars.LONGHAUL_RELEASES }}";
-/// Their program, and the line of it that one project lacks.
+/// The project's program; one project lacks one line of it.
 pub(crate) const WATCHER: &str = "scenarios/subjects/watcher.py";
 pub(crate) const HEARS_OF_DELETIONS: &str = "            self.deleted(metadata)\n";
 pub(crate) const HEARS_OF_NOTHING: &str = "            pass\n";
@@ -50,7 +51,7 @@ pub(crate) fn check(out: &Path) -> Result<()> {
     results.into_iter().collect()
 }
 
-/// What is missing to run the commands.
+/// The missing requirement of the commands, if there is one.
 pub(crate) fn missing(out: &Path) -> Option<String> {
     let tarball = tarball(PAGE)?;
     if !out.join(format!("{tarball}.tar.gz")).is_file() {
@@ -68,7 +69,7 @@ pub(crate) fn there(program: &str) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The tarball that the page downloads, without its ending.
+/// The tarball that the page downloads, without its extension.
 pub(crate) fn tarball(page: &str) -> Option<&str> {
     page.lines().find_map(|line| line.trim().strip_prefix("LONGHAUL: "))
 }
@@ -95,7 +96,7 @@ impl Page {
     }
 }
 
-/// A checkout of somebody's repository, and the place of the releases.
+/// A checkout of the example repository, and the address of the releases.
 struct Project {
     folder: tempfile::TempDir,
     releases: String,
@@ -105,7 +106,7 @@ struct Project {
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) printed: String,
-    /// What the pipeline shows of the verdict.
+    /// The summary of the verdict that the pipeline shows.
     pub(crate) summary: String,
 }
 
@@ -133,7 +134,7 @@ impl Project {
         bash(self.folder.path(), script, variables)
     }
 
-    /// What must be there in the end.
+    /// Checks the files at the end.
     fn judge(&self, ran: &Ran, forgetful: bool) -> Result<()> {
         let (code, verdict) = if forgetful { (1, "fail") } else { (0, "pass") };
         ensure!(ran.code == code, "exit code {} instead of {code}", ran.code);
@@ -153,7 +154,6 @@ impl Project {
     }
 }
 
-/// Runs a script in a folder.
 pub(crate) fn bash(folder: &Path, script: &str, variables: &BTreeMap<String, String>) -> Result<Output> {
     let mut command = Command::new("bash");
     // As GitHub's runner starts it.
@@ -171,7 +171,7 @@ fn workflow(page: &Page, project: &Project) -> Result<Ran> {
 /// Runs a script with variables, in a checkout.
 pub(crate) type Bash<'a> = dyn Fn(&str, &BTreeMap<String, String>) -> Result<Output> + 'a;
 
-/// Runs the steps of a job as GitHub's runner would. Of actions only the cache does something, and it holds nothing yet.
+/// Runs the steps of a job like GitHub's runner. Of the actions only the cache has an effect, and it is still empty.
 pub(crate) fn github(
     env: &Value,
     job: &Value,
@@ -214,7 +214,7 @@ pub(crate) fn github(
     Ok(ran)
 }
 
-/// Runs the script, twice in a row where it passes: the second time the download is there already.
+/// Runs the script, twice in a row if it passes: the second time the download exists already.
 fn script(page: &Page, project: &Project) -> Result<Ran> {
     let mut variables = BTreeMap::from([("LONGHAUL_RELEASES".to_owned(), project.releases.clone())]);
     let built = project.bash("make my-controller", &variables)?;
@@ -252,8 +252,8 @@ pub(crate) mod tests {
         with_shipped(check);
     }
 
-    /// Hands on what is shipped, where it was built: in `$LONGHAUL_DIST` or `target/dist`. Else a tarball of the same shape with the
-    /// programs that were built for the tests, so that no page and no workflow ever goes untested.
+    /// Passes on the release files, if they were built: from `$LONGHAUL_DIST` or `target/dist`. Otherwise a tarball of
+    /// the same form with the tests' programs, so that every page and workflow is tested.
     pub(crate) fn with_shipped(check: impl Fn(&Path) -> Result<()>) {
         let out = std::env::var_os("LONGHAUL_DIST").map_or_else(|| root().join("target/dist"), PathBuf::from);
         let stand_in = tempfile::tempdir().unwrap();
@@ -270,7 +270,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Packs what lies beside this test. Without the programs nothing is packed.
+    /// Packs the programs beside this test. Without them nothing is packed.
     fn pack(out: &Path) {
         let test = std::env::current_exe().unwrap();
         let beside = test.ancestors().nth(2).unwrap();

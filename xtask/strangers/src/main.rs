@@ -1,6 +1,8 @@
-//! `cargo xtask strangers`: published operators and webhooks that nobody here has tried, from package registries to a verdict.
+//! `cargo xtask strangers`: published operators and webhooks that were never tried here, from package registries to a
+//! verdict.
 //!
-//! Owns the table of them, the cache in which they lie, and the page `docs/measured/strangers.md`. It knows `longhaul` as a user does: its commands, its files.
+//! Owns their table, their cache, and the page `docs/measured/strangers.md`. It knows `longhaul` as a user does: its
+//! commands, its files.
 
 mod bounded;
 #[path = "../../../reports/src/exit.rs"]
@@ -52,10 +54,10 @@ struct Arguments {
     revision: Option<String>,
 }
 
-/// The page, and the figures that it is drawn from: a line for each stranger.
+/// The page, and its figures: one line for each stranger.
 const PAGE: &str = "strangers.md";
 const FIGURES: &str = "strangers.jsonl";
-/// What a build of a large operator takes, and more than a subject may.
+/// The most memory: enough for the build of a large operator, and more than a subject may use.
 const MEMORY_BYTES: u64 = 8 << 30;
 
 fn main() -> ExitCode {
@@ -94,7 +96,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::from(exit::PASS))
 }
 
-/// The strangers of these names, or all.
+/// The strangers with these names, or all.
 fn chosen<'a>(all: &'a [Stranger], names: &[String]) -> Result<Vec<&'a Stranger>> {
     if names.is_empty() {
         return Ok(all.iter().collect());
@@ -144,7 +146,7 @@ fn said(played: &Played) -> String {
     }
 }
 
-/// What was measured before. A line that an older build wrote is read as far as it goes.
+/// The earlier figures. A line of an older build is read as far as possible.
 fn read_figures(path: &Path) -> Result<Vec<Played>> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -154,7 +156,7 @@ fn read_figures(path: &Path) -> Result<Vec<Played>> {
     text.lines().map(|line| serde_json::from_str(line).with_context(|| path.display().to_string())).collect()
 }
 
-/// Writes both files, in the order of the table; what the table does not have any more is left out.
+/// Writes both files, in the order of the table; strangers that are no longer in the table are left out.
 fn write(out: &Path, all: &[Stranger], figures: &mut Vec<Played>) -> Result<()> {
     let place = |played: &Played| all.iter().position(|one| one.name == played.name);
     figures.retain(|played| place(played).is_some());
@@ -177,7 +179,7 @@ mod tests {
         assert_eq!(chosen(&all, &[all[1].name.clone()]).unwrap().len(), 1);
     }
 
-    /// The committed page is what is drawn of the committed figures.
+    /// The committed page equals a page drawn from the committed figures.
     #[test]
     fn the_page_is_drawn_from_its_figures() {
         let out = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/measured");

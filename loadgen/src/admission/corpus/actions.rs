@@ -1,6 +1,6 @@
-//! What each action makes Kubernetes ask: one function an action. Pure.
+//! The reviews that Kubernetes sends for each action: one function for each action. Pure.
 //!
-//! Left out everywhere are reviews that no webhook for workloads is registered for: events, endpoints, leases, revisions.
+//! Reviews for which no webhook for workloads is registered are left out: events, endpoints, leases, revisions.
 //! Bindings and reports of status are actions of their own.
 
 use rand::RngExt;
@@ -14,15 +14,15 @@ use crate::admission::objects::{CREATED, Identity, Kind, defaults, fields, statu
 use crate::admission::pods;
 use crate::admission::review::{Actor, Options, Review};
 
-/// The number of a container that none of a person's has.
+/// A container number that no user's container has.
 const SIDECAR: usize = 99;
-/// More than any cache of a few entries holds, and than any client opens connections for.
+/// More than a cache of a few entries holds, and more than a client opens connections for.
 const EQUAL_IMAGES: usize = 8;
 /// A review of nearly 8 MiB, the most that webhooks commonly take.
 const LARGE_BODY_BYTES: usize = (8 << 20) - (64 << 10);
-/// Where attackers may make Pods: one namespace, as a tenant has.
+/// The namespace in which attackers may make Pods, as a tenant may.
 const ATTACKER: &str = "hostile";
-/// More than any Pod that fits etcd has.
+/// The number of images: more than any Pod that fits etcd has.
 const MANY_IMAGES: usize = 500;
 
 impl Expand<'_> {
@@ -73,7 +73,7 @@ impl Expand<'_> {
         reviews
     }
 
-    /// The CREATE of a person.
+    /// The CREATE of a user.
     fn asked(&mut self, workload: &Workload) -> Review {
         let draft = workload.draft();
         self.sized(|this, growth, rng| {
@@ -82,7 +82,7 @@ impl Expand<'_> {
         })
     }
 
-    /// What the controllers make from an object that was admitted.
+    /// The objects that controllers make from an admitted object.
     fn children(&mut self, workload: &Workload, kind: Kind, owner: &Identity, count: u32) -> Vec<Review> {
         let (next, count) = match kind {
             Kind::Deployment => (Kind::ReplicaSet, 1),
@@ -112,7 +112,7 @@ impl Expand<'_> {
         })
     }
 
-    /// An UPDATE of a stored object: what it was, and what `change` makes of it.
+    /// An UPDATE of a stored object: its old state, and the new one made by `change`.
     fn changed(
         &mut self,
         workload: &Workload,
@@ -145,7 +145,7 @@ impl Expand<'_> {
         })
     }
 
-    /// A Pod's end: whoever wants it gone, and the kubelet once it is.
+    /// The end of a Pod: the delete request, and the kubelet's once it has stopped.
     fn end(&mut self, workload: &Workload, identity: &Identity, actor: Actor, options: &Options) -> Vec<Review> {
         vec![
             self.deleted(workload, (Kind::Pod, identity, actor), options),
@@ -265,7 +265,7 @@ impl Expand<'_> {
         reviews
     }
 
-    /// What a Deployment owned goes after it, by the garbage collector.
+    /// The garbage collector deletes the Deployment's dependents after it.
     fn delete_deployment(&mut self) -> Vec<Review> {
         let workload = self.workload(Kind::Deployment, Pick::Existing);
         let set = workload.identity.child(&mut self.rng, Kind::Deployment, 0);
@@ -297,7 +297,7 @@ impl Expand<'_> {
         self.end(&workload, &pod, Actor::Person, &Options::DeleteInBackground { uid: None })
     }
 
-    /// An eviction deletes on the inside: webhooks hear of it again from the kubelet.
+    /// An eviction deletes internally: webhooks are called again for the kubelet's deletion.
     fn evict_pod(&mut self) -> Vec<Review> {
         let (workload, _, pod) = self.running_pod();
         let object = json!({
@@ -321,7 +321,7 @@ impl Expand<'_> {
         vec![debugged.managed_by("kubectl-debug").through("ephemeralcontainers", Kind::Pod)]
     }
 
-    /// A Pod finds its node and runs, and its owners count it.
+    /// A Pod is bound to a node and runs, and its owners count it.
     fn update_status(&mut self) -> Vec<Review> {
         let (mut workload, set, pod) = self.running_pod();
         workload.replicas = 1;
@@ -337,7 +337,7 @@ impl Expand<'_> {
             let reported = self.sized(|this, growth, rng| {
                 let new = this.object(&draft, State::Stored, growth, rng);
                 let mut old = new.clone();
-                // Before, nothing was known.
+                // The old status is the default.
                 old["status"] = defaults::status(kind).unwrap_or_default();
                 Review::update(kind, identity, actor, new, old)
             });
@@ -357,7 +357,7 @@ impl Expand<'_> {
         vec![self.asked(&workload)]
     }
 
-    /// The second review is of what the first answer and another webhook made of the object. Its uid is new, as in reality.
+    /// The second review is of the object after the first answer and another webhook. Its uid is new, as in reality.
     fn sidecar(&mut self, pick: Pick) -> Vec<Review> {
         let workload = self.workload(Kind::Pod, pick);
         let mut reviews = vec![self.asked(&workload)];
@@ -403,7 +403,7 @@ impl Expand<'_> {
     }
 
     fn heavy_bundles(&mut self) -> Vec<Review> {
-        // A registry without them has others; those are no attack.
+        // A registry without hostile images has others; those are no attack.
         let image = self.hostile().0.unwrap_or_else(|| self.pick(1, Pick::Existing).remove(0));
         let mut workload = self.workload_with(Kind::Pod, &[image]);
         ATTACKER.clone_into(&mut workload.identity.namespace);

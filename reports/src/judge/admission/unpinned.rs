@@ -1,13 +1,12 @@
 //! `admission.unpinned`: every object with images that the control plane stored must be pinned.
 //!
-//! A webhook that fails open, allows without a patch or is never asked leaves the same trace: an object that is there with an image
-//! without a digest. What the webhook answered is not looked at.
+//! A webhook that fails open, allows without a patch or is never called leaves the same trace: a stored object with an
+//! image without a digest. This judge ignores the webhook's answers.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Record, StoredRow};
 use crate::words::{count, counted};
 
-/// `admission.unpinned`.
 pub(super) struct Unpinned;
 
 impl Rule for Unpinned {

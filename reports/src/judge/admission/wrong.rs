@@ -1,10 +1,9 @@
-//! `admission.wrongVerdicts`: answers that are not the right one.
+//! `admission.wrongVerdicts`: answers that differ from the right one.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Record};
 use crate::words::{count, counted};
 
-/// `admission.wrongVerdicts`.
 pub(super) struct WrongVerdicts;
 
 impl Rule for WrongVerdicts {

@@ -1,10 +1,9 @@
-//! `alerts.lost`: decisions of which the receiver was not told.
+//! `alerts.lost`: decisions that were not reported to the receiver.
 
 use super::{AtMost, sum};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{AlertsRow, Record};
 
-/// `alerts.lost`.
 pub(super) struct Lost;
 
 impl Rule for Lost {

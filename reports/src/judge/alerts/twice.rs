@@ -4,7 +4,6 @@ use super::{AtMost, sum};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{AlertsRow, Record};
 
-/// `alerts.twice`.
 pub(super) struct Twice;
 
 impl Rule for Twice {

@@ -1,4 +1,4 @@
-//! `api.wrong`, `api.lost`, `api.errors`: what answers say, and whether there are any.
+//! `api.wrong`, `api.lost`, `api.errors`: the contents of answers, and missing answers.
 
 use super::{AtMost, sum};
 use crate::judge::rule::{Findings, Name, Rule, Word};
@@ -34,7 +34,7 @@ impl Rule for Lost {
     const DEFAULT: Option<u64> = Some(0);
 
     fn judge(_: &Record, rows: &Vec<&CallsRow>, limit: &u64, findings: &mut Findings) {
-        // A scenario that only reads has nothing to lose.
+        // A scenario that only reads can lose no count.
         let set = sum(rows, |row| row.set);
         if set == 0 && sum(rows, |row| row.read) > 0 {
             return;

@@ -1,4 +1,4 @@
-//! `api.staleness`: how old what is told may be.
+//! `api.staleness`: the greatest age of a count in an answer.
 
 use units::Span;
 
@@ -7,7 +7,6 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{CallsRow, Record};
 use crate::words::{count, counted, micros};
 
-/// `api.staleness`.
 pub(super) struct Staleness;
 
 impl Rule for Staleness {

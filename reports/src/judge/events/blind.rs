@@ -1,16 +1,16 @@
-//! `events.blind`: a subject that has stopped asking, as far as the server's counts tell.
+//! `events.blind`: a subject that has stopped sending requests, by the server's counts.
 
 use super::{UNTOLD, untold};
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record};
 use crate::words::{counted, millis};
 
-/// A subject with no request open for so long has given up: the slowest retry ceiling of the clients we know is 60 s.
+/// The time without an open request after which a subject has given up: the slowest retry ceiling of known clients is
+/// 60 s.
 const BLIND_MS: u64 = 120_000;
-/// At the end of a run with unsettled versions there is less patience: the drain phase was the time to catch up.
+/// The shorter time at the end of a run with unsettled versions: the drain phase was the time to catch up.
 const BLIND_AT_END_MS: u64 = 30_000;
 
-/// `events.blind`.
 pub(super) struct Blind;
 
 impl Rule for Blind {

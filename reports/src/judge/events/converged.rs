@@ -1,12 +1,11 @@
-//! `events.converged`: after the drain, the subject's own idea of the world is a fresh list of the control plane.
+//! `events.converged`: after the drain, the subject's view of the world equals a fresh list of the control plane.
 //!
-//! Also where every event was told in time: a subject can report what it sees and keep something else.
+//! This is judged even if every event was reported in time: a subject can report one state and keep another.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Difference, DifferenceKind, EndState, EventCounts, Record};
 use crate::words::{counted, millis};
 
-/// `events.converged`.
 pub(super) struct Converged;
 
 impl Rule for Converged {

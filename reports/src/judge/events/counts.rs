@@ -1,4 +1,4 @@
-//! What the ledger counts: one rule an outcome, and the deadline after which an observation is late.
+//! The counts of the ledger: one rule for each outcome, and the deadline after which an observation is late.
 
 use units::Span;
 
@@ -8,9 +8,9 @@ use crate::record::{EventCounts, Record, Sight};
 use crate::statistics::proportion::share_when_none;
 use crate::words::{count, counted, millis, percent};
 
-/// What breaks the API's contract has the budget zero when the section is present.
+/// Violations of the API's contract have the budget zero if the section is present.
 const NEVER: Option<u64> = Some(0);
-/// What only some subjects promise is not judged unless asked for.
+/// Properties that only some subjects promise are judged only if the scenario asks for it.
 const UNJUDGED: Option<u64> = None;
 
 /// A rule for each outcome that has a budget: its name, key, default, example, needs and number.
@@ -52,7 +52,7 @@ impl Rule for Deadline {
     const EXAMPLE: Option<&'static str> = Some("10s");
     const WORD: Option<Word> = None;
 
-    /// The ledger used it while the subject ran; `late` judges what came of it.
+    /// The ledger used it while the subject ran; `late` judges the result.
     fn judge(_: &Record, _: &EventCounts, _: &Span, _: &mut Findings) {}
 }
 
@@ -76,7 +76,7 @@ fn judge_count(
     let at_end = matches!(outcome, Outcome::Missed | Outcome::Ghost | Outcome::IdentitySwap);
     let verdict = match () {
         () if observed > limit => Verdict::Fail,
-        // Without the end of the run, versions that wait are neither observed nor missed.
+        // Without the end of the run, waiting versions are neither observed nor missed.
         () if at_end && !record.finished() && open > 0 => Verdict::Inconclusive,
         () => Verdict::Pass,
     };
@@ -106,7 +106,7 @@ fn judge_count(
     findings.push(name, verdict, count(observed), count(limit), text).used(observed as f64, limit as f64);
 }
 
-/// Of what the outcome is a share.
+/// The total that the outcome is a share of, and its name.
 fn base(outcome: Outcome, counts: &EventCounts) -> (u64, &'static str) {
     match outcome {
         Outcome::Regressed | Outcome::Phantom | Outcome::Resurrected | Outcome::Duplicate => {

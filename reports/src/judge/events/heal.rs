@@ -7,7 +7,6 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record, Sight, tag};
 use crate::words::micros;
 
-/// `events.heal`.
 pub(super) struct Heal;
 
 impl Rule for Heal {

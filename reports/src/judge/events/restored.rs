@@ -1,15 +1,15 @@
-//! `events.restored`: at the end each object has the children that it should have, also those that somebody deleted or edited.
+//! `events.restored`: at the end each object has the children that it should have, including those that the harness
+//! deleted or edited.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{ChildProblem, ChildrenState, Drifted, EventCounts, Record};
 use crate::words::{count, counted};
 
-/// The name of the harness's own deed among the faults.
+/// The name of the harness's own deletions and edits among the faults.
 pub const DRIFT: &str = "children-drift";
 /// Problems that a sentence names.
 const NAMED_MAX: usize = 3;
 
-/// `events.restored`.
 pub(super) struct Restored;
 
 impl Rule for Restored {
@@ -36,14 +36,14 @@ fn judge(record: &Record) -> (Verdict, String, String) {
     let wrong: Vec<&&ChildrenState> =
         all.iter().filter(|children| children.unread.is_none() && children.problems() > 0).collect();
     let unseen = all.iter().find_map(|children| children.unread.as_ref());
-    // Of several kinds one that was read and is wrong decides.
+    // If one of several kinds was read and is wrong, that decides.
     if let (Some(why), true) = (unseen, wrong.is_empty()) {
         return unread(&format!("the children could not be compared: {why}."));
     }
     let drifted = drifted(record);
     let first = state.resource.split(" and ").next().unwrap_or_default();
     if !wrong.is_empty() {
-        // Which kind it is about goes without saying where there is one.
+        // The kind is named only if there are several.
         let of = |children: &ChildrenState| {
             if all.len() > 1 { format!(" ({})", children.resource) } else { String::new() }
         };
@@ -80,7 +80,7 @@ fn judge(record: &Record) -> (Verdict, String, String) {
     }
 }
 
-/// Whatever was written to a parent makes the subject look at its children as well.
+/// A child whose parent was written again proves nothing: the write makes the subject look at its children as well.
 fn unproved(has: &str, drift: Drifted) -> String {
     format!(
         "{has}; but all {} children that the harness deleted or edited belong to objects that were written again, or went, before anybody saw the children right: who watches only the objects themselves would have restored them as well. Let some drift when nobody writes any more, with `drift: [{{afterLoad: 1s, share: 0.3}}]`.",
@@ -94,7 +94,7 @@ fn proved(drift: Drifted) -> String {
 
 /// Children that the harness deleted or edited.
 fn drifted(record: &Record) -> u64 {
-    // Of many hits not each has a row, and the last row of all has their number.
+    // Of many hits only some have a row; the last row has their number.
     let deeds = record.faults.iter().filter(|row| row.name == DRIFT);
     deeds.map(|row| row.hits).max().unwrap_or(0)
 }
@@ -120,7 +120,7 @@ fn kinds(children: &ChildrenState) -> String {
         .filter(|(number, ..)| *number > 0)
         .map(|(number, one, many)| format!("{} {}", count(number), if number == 1 { one } else { many }))
         .collect();
-    // What is lacking comes first, if anything is.
+    // Missing children come first, if there are any.
     let unowned = match (children.unowned, children.lacking) {
         (0, _) | (_, 0) => return said.join(", "),
         (1, 1) => " (it exists, but without an owner reference)".to_owned(),

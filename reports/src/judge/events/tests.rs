@@ -1,4 +1,4 @@
-//! The end state in a record: each thing that is wrong with it makes exactly its finding fire.
+//! The end state in a record: each problem makes exactly its finding fire.
 
 use crate::example::{Example, Judged as _};
 use crate::judge::{DRIFT, Judgement, Verdict};
@@ -7,7 +7,7 @@ use crate::record::{
     FaultEvent, FaultRow, IdeaSource, Left, Objects,
 };
 
-/// A subject that believes in what is there, and whose children are as they should be.
+/// A subject with the right view, and with the right children.
 fn state() -> EndState {
     EndState {
         resource: "packages.longhaul.dev".into(),
@@ -56,7 +56,7 @@ fn judged_with(state: Option<EndState>, drift: Option<Drifted>) -> Judgement {
     example.judged()
 }
 
-/// What fired, with its text.
+/// The findings that fired, with their texts.
 fn fired(state: Option<EndState>) -> Vec<String> {
     let judgement = judged(state);
     let texts = judgement.crossed().into_iter();
@@ -162,7 +162,7 @@ fn each_thing_wrong_with_children_is_told_of() {
     assert_eq!(spoil(|children| children.wanted = 0).len(), 1, "nothing was compared");
 }
 
-/// A row for each of very many hits would be a row too many, so the last one has the number.
+/// Very many hits do not have a row each, so the last one has the number.
 #[test]
 fn all_children_that_drifted_are_told_of() {
     let mut example = Example::clean();
@@ -184,7 +184,7 @@ fn all_children_that_drifted_are_told_of() {
     assert!(restored.text.contains("edited 248 children"), "{}", restored.text);
 }
 
-/// The churn writes a parent again, and whoever looks at nothing but parents restores the child by the way.
+/// The churn writes a parent again, and a subject that looks only at parents restores the child as a by-product.
 #[test]
 fn drift_that_the_churn_may_have_repaired_proves_nothing() {
     let fired = |drift| {

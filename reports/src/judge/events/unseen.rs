@@ -1,10 +1,10 @@
-//! `events.unseen`: objects that were never seen at all. What is left of `missed` for a witness that cannot tell which version is known.
+//! `events.unseen`: objects of which no version was observed. It replaces `missed` for a witness that does not report
+//! versions.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record, Sight};
 use crate::words::{count, counted};
 
-/// `events.unseen`.
 pub(super) struct Unseen;
 
 impl Rule for Unseen {

@@ -65,7 +65,7 @@ fn what_is_nobodys_fault_is_not_charged() {
     }
 }
 
-/// A template that was copied from a cluster may have the finalizer of somebody who is not there.
+/// A template that was copied from a cluster may have the finalizer of a controller that does not run here.
 #[test]
 fn a_finalizer_of_the_template_is_said_and_not_decided() {
     let judgement = judged(vec![held("n/a", PutOn::Scenario, 42_000)], None);
@@ -75,7 +75,8 @@ fn a_finalizer_of_the_template_is_said_and_not_decided() {
     assert_eq!(said(&both).0, Verdict::Fail, "what is certain decides");
 }
 
-/// A storm of refusals makes a right controller wait; one refusal is no reason to be gone for half a minute. It was read at 159 s.
+/// A storm of refusals makes a correct controller wait; one refusal does not excuse half a minute. The objects were
+/// read at 159 s.
 #[test]
 fn who_was_refused_many_times_may_still_be_waiting() {
     let waiting = judged(vec![refused(14, 130_000)], None);

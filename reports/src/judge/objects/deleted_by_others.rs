@@ -1,14 +1,13 @@
 //! `objects.deletedByOthers`: objects that others made and that the subject deleted.
 //!
-//! A program whose task is to delete, such as one that enforces a time to live, is allowed a number. No other program deletes an object that somebody
-//! else still wants.
+//! A program whose task is to delete, such as one that enforces a time to live, needs a budget above 0. No other
+//! program deletes an object that somebody else still wants.
 
 use super::{had_read, request};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Foreign, Record};
 use crate::words::{counted, millis};
 
-/// `objects.deletedByOthers`.
 pub(super) struct DeletedByOthers;
 
 impl Rule for DeletedByOthers {

@@ -1,14 +1,13 @@
 //! `objects.resurrected`: objects that others deleted and that the subject made again.
 //!
-//! The usual one takes its finalizer off by "create or update". When the object goes between two reads there is nothing to update, so an empty
-//! object is made under the old name, and the subject makes children for it.
+//! Usually the subject removes its finalizer by "create or update". If the object is deleted between two reads, there
+//! is nothing to update, so an empty object is made under the old name, and the subject makes children for it.
 
 use super::{had_read, request};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Foreign, Record};
 use crate::words::{count, millis};
 
-/// `objects.resurrected`.
 pub(super) struct Resurrected;
 
 impl Rule for Resurrected {

@@ -1,4 +1,4 @@
-//! Records of a subject that makes again, or deletes, what others made.
+//! Records of a subject that makes again, or deletes, objects of others.
 
 use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, Verdict, Word};

@@ -1,4 +1,4 @@
-//! `requests.connections`: how many connections the subject holds and opens, as the control plane counts them.
+//! `requests.connections`: the connections that the subject holds and opens, as the control plane counts them.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,6 @@ impl Limit for Connections {
     }
 }
 
-/// `requests.connections`.
 pub(super) struct Held;
 
 impl Rule for Held {

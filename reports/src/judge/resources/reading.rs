@@ -1,6 +1,7 @@
-//! What observing cost, and what it saw that no budget limits.
+//! The cost of observing, and observations that no budget limits.
 //!
-//! Who measures takes part: what our own readers used belongs into the report, for the subject must not pay for it in its verdict.
+//! Measuring takes part in the run: the report shows the cost of the harness's own readers, because the subject's
+//! verdict must not pay for it.
 
 use std::fmt::Write as _;
 
@@ -8,10 +9,10 @@ use crate::judge::Findings;
 use crate::record::Record;
 use crate::words::{bytes, count, counted, micros, percent};
 
-/// Readers that use less of one processor than this are not worth a line.
+/// The least share of one processor that is reported for the readers.
 const SHARE_TOLD: f64 = 0.05;
 
-/// Notes what the reader of the report should know of the readings.
+/// Notes facts about the readings for the reader of the report.
 pub(super) fn note(record: &Record, findings: &mut Findings) {
     if let Some(text) = cost(record) {
         findings.note(text);
@@ -30,7 +31,7 @@ pub(super) fn note(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// What our own readers used, where that is much.
+/// The processor time of the harness's own readers, if it is large.
 fn cost(record: &Record) -> Option<String> {
     let length_us = record.length_ms().checked_mul(1000).filter(|us| *us > 0)?;
     let of = |costs: &mut dyn Iterator<Item = u64>| costs.fold((0u64, 0u64), |(sum, n), one| (sum + one, n + 1));

@@ -4,7 +4,7 @@ use crate::judge::Verdict;
 
 const MIB: u64 = 1 << 20;
 
-/// The finding of a budget for the clean example with this limit, spoilt.
+/// The finding of a budget for the clean example with this limit and a change.
 fn found(limit: &str, budget: &str, spoil: impl Fn(&mut Example)) -> Finding {
     let mut example = Example::clean();
     resident(&mut example, |_| 0);
@@ -62,12 +62,12 @@ fn growth_is_judged_by_the_subjects_own_clock_beside_the_real_one() {
     let own = of("memory.growthPerOwnHour", 60, leak);
     assert_eq!(own.verdict, Verdict::Pass, "{own:?}");
     assert!(own.observed.starts_with("15 MiB/own hour (between "), "{}", own.observed);
-    // A clock of usual speed has hours of usual length, and a larger leak is one by both.
+    // A clock of usual speed has hours of usual length, and a larger leak fails by both.
     assert_eq!(of("memory.growthPerOwnHour", 1, leak).verdict, Verdict::Fail);
     assert_eq!(of("memory.growthPerOwnHour", 60, 8 * leak).verdict, Verdict::Fail);
 }
 
-/// What is judged against something that does not happen is not judged.
+/// If the axis does not move, growth is not judged.
 #[test]
 fn nothing_grows_with_what_does_not_happen() {
     let still = |e: &mut Example| {
@@ -96,12 +96,13 @@ fn texts_tell_the_size_and_the_shape() {
     assert!(zero.text.starts_with("no length of run decides a budget of 0B/h here."), "{}", zero.text);
 }
 
-/// The wobble of a heap that a collector keeps.
+/// The small variation of a heap with a garbage collector.
 fn heap(second: u64) -> u64 {
     20 * MIB + second * 11 % 13 * 4096
 }
 
-/// Where the subject tells its heap, that decides; what only an allocator keeps is told and breaks nothing.
+/// If the subject reports its heap, the heap decides; memory that only an allocator retains is reported and breaks no
+/// budget.
 #[test]
 fn the_heap_in_use_decides_before_the_resident_set() {
     let leak = |second: u64| second * MIB / 5;
@@ -125,8 +126,8 @@ fn the_heap_in_use_decides_before_the_resident_set() {
     }
 }
 
-/// Sockets, sessions of TLS, buffers of a native library: memory leaks outside of the heap too, and a flat heap is no excuse for more than
-/// it ever held, or for what grows with descriptors.
+/// Sockets, sessions of TLS, buffers of a native library: memory leaks outside of the heap too. A flat heap does not
+/// excuse more memory than it ever held, or memory that grows with descriptors.
 #[test]
 fn what_leaks_outside_of_the_heap_fails() {
     let (limit, budget, _) = BUDGETS[0];
@@ -148,7 +149,7 @@ fn what_leaks_outside_of_the_heap_fails() {
     assert!(sockets.text.contains("grew with what holds it: sockets went from "), "{}", sockets.text);
 }
 
-/// A page that was read 25 times in minutes has no line through it.
+/// A page that was read 25 times in minutes allows no slope.
 #[test]
 fn a_heap_that_is_seldom_read_is_no_signal() {
     let (limit, budget, _) = BUDGETS[0];
@@ -161,7 +162,7 @@ fn a_heap_that_is_seldom_read_is_no_signal() {
     assert!(seldom.text.contains("readings are no signal"), "{}", seldom.text);
 }
 
-/// A subject that grew and then crashed has failed, not restarted; and so has one that grew before a hole in its samples.
+/// A subject that grew and then crashed has failed, and so has one that grew before a gap in its samples.
 #[test]
 fn a_leak_before_a_break_is_a_leak() {
     let (limit, budget, _) = BUDGETS[1];
@@ -186,7 +187,7 @@ fn a_leak_before_a_break_is_a_leak() {
     assert_eq!(clean.verdict, Verdict::Inconclusive, "{clean:?}");
 }
 
-/// A page that stops answering leaves the resident set to decide.
+/// If a page stops answering, the resident set decides.
 #[test]
 fn a_heap_that_is_told_for_a_while_only_does_not_decide() {
     let (limit, budget, _) = BUDGETS[0];
@@ -203,7 +204,8 @@ fn a_heap_that_is_told_for_a_while_only_does_not_decide() {
     assert_eq!(spoilt(|second| second * MIB / 5).verdict, Verdict::Fail);
 }
 
-/// The lines of the picture are those of the verdict: they cross in the middle of what counts, and rise as the slope does.
+/// The lines of the picture are those of the verdict: they cross in the middle of the counted points, and have the
+/// slope that decided.
 #[test]
 fn the_picture_shows_the_slope_that_decided() {
     let mut example = Example::clean();
