@@ -11,6 +11,8 @@ use crate::words::{bytes, count, counted, micros, percent};
 
 /// The least share of one processor that is reported for the readers.
 const SHARE_TOLD: f64 = 0.05;
+/// The least length of a run of which shares are reported: readings begin before it, while the subject starts.
+const LENGTH_MS_MIN: u64 = 10_000;
 
 /// Notes facts about the readings for the reader of the report.
 pub(super) fn note(record: &Record, findings: &mut Findings) {
@@ -33,7 +35,7 @@ pub(super) fn note(record: &Record, findings: &mut Findings) {
 
 /// The processor time of the harness's own readers, if it is large.
 fn cost(record: &Record) -> Option<String> {
-    let length_us = record.length_ms().checked_mul(1000).filter(|us| *us > 0)?;
+    let length_us = Some(record.length_ms()).filter(|ms| *ms >= LENGTH_MS_MIN)?.checked_mul(1000)?;
     let of = |costs: &mut dyn Iterator<Item = u64>| costs.fold((0u64, 0u64), |(sum, n), one| (sum + one, n + 1));
     let (sum, _) = of(&mut record.samples.iter().map(|row| row.read_cost_us));
     let share = sum as f64 / length_us as f64;
