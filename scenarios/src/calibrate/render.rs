@@ -1,4 +1,4 @@
-//! A calibration for people: Markdown and a page that works offline. Both show the same figures in the same words.
+//! A calibration as Markdown and as a page that works offline. Both show the same figures in the same wording.
 
 use askama::Template;
 use reports::gate::Metric;
@@ -8,10 +8,10 @@ use reports::words::{count, millis, percent};
 
 use super::result::{Calibration, Expectation, Row, Share, State};
 
-/// Stands where nothing was played.
+/// Shown where nothing was played.
 const NOTHING: &str = "–";
 
-/// The calibration as Markdown: what was played, and the judge of growth on generated series.
+/// The calibration as Markdown: the rows, and the growth judge on generated series.
 pub fn markdown(calibration: &Calibration) -> String {
     let mut lines = vec![format!("**{}**: {}", calibration.verdict(), calibration.reason()), String::new()];
     lines.extend([introduction(calibration), String::new()]);
@@ -54,7 +54,7 @@ pub fn markdown(calibration: &Calibration) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The calibration for a terminal, the verdict last.
+/// The calibration for a terminal, with the verdict last.
 pub fn plain(calibration: &Calibration) -> Vec<String> {
     let mut lines = Vec::new();
     if !calibration.rows.is_empty() {
@@ -89,11 +89,12 @@ pub fn plain(calibration: &Calibration) -> Vec<String> {
     lines
 }
 
-/// What the table of gates is.
+/// The introduction of the table of gates.
 const GATES: &str = "Gates, each two builds side by side, against what their certificates promised (medians): the smallest change that a gate would \
      have called worse four times in five, and for identical builds how often all of them together said they would cry wolf.";
 
-/// The rows of gates: plant, metric, what was measured, what could be seen, how often it was called worse, what was promised.
+/// The rows of gates: planted bug, metric, measured change, smallest visible change, how often it was called worse,
+/// promised rate.
 fn gates(calibration: &Calibration) -> impl Iterator<Item = [String; 6]> {
     calibration.rows.iter().filter(|row| row.is_gated()).filter_map(|row| {
         if let Some(found) = row.found() {
@@ -139,7 +140,7 @@ fn introduction(calibration: &Calibration) -> String {
     )
 }
 
-/// What the generated series are.
+/// The introduction of the table of generated series.
 fn series() -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "hours, and positive")]
     let planned = millis((planned_s() * 1000.0) as u64);
@@ -162,12 +163,12 @@ fn between(interval: Interval) -> String {
     format!("{} to {upper}", lower.trim_end_matches(" %"))
 }
 
-/// Outside text inside a Markdown table.
+/// Escapes outside text for a Markdown table.
 fn escape(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "\\<").replace(['\n', '\r'], " ")
 }
 
-/// A row as it is shown.
+/// A row for display.
 struct Shown<'a> {
     class: &'static str,
     name: &'a str,
@@ -194,7 +195,7 @@ impl<'a> Shown<'a> {
             State::Undecided | State::Unknown => "open",
             State::FalseAlarm | State::Missed => "failed",
         };
-        // A run that counts says more than one that does not.
+        // A valid run tells more than an invalid one.
         let last = row.valid().last().or(row.plays.last());
         Self {
             class,
@@ -209,7 +210,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// A row of generated series as it is shown.
+/// A row of generated series for display.
 struct Generated<'a> {
     class: &'static str,
     kind: &'a str,
@@ -268,7 +269,7 @@ struct Page<'a> {
     generated: Vec<Generated<'a>>,
 }
 
-/// The calibration as a page that fetches nothing.
+/// The calibration as a page that loads nothing.
 pub fn html(calibration: &Calibration) -> Result<String, askama::Error> {
     let judge =
         |judge: super::Judge| [judge.name, share(judge.caught), count(judge.undecided), share(judge.false_alarms)];
