@@ -1,8 +1,8 @@
 //! The cost of an injection: `cargo xtask bench inject`.
 //!
-//! It first measures the rate and the bytes of sending chunks into an API server, beside Zarf's scheme played by the
-//! benchmark itself. It then measures how fast the seed assembles the mounted chunks, beside SHA-256 alone, and its
-//! memory. Injector and seed are the released programs; the mock API server runs in this process.
+//! The first part measures the rate and the bytes of sending chunks into an API server, beside Zarf's scheme played by
+//! the benchmark itself. The second part measures how fast the seed assembles the mounted chunks, beside SHA-256 alone,
+//! and its memory. Injector and seed are the released programs; the mock API server runs in this process.
 
 mod assembly;
 mod forwarder;

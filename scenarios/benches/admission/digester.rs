@@ -1,7 +1,7 @@
 //! k8s-digester's webhook, built by its module name if there is a Go toolchain.
 //!
-//! It runs as in its manifests, except for parts that need a cluster: certificates come from files, and it runs
-//! offline, so that it does not look up pull secrets at an API server. That is its least work for a review.
+//! The webhook runs as in its manifests, except for parts that need a cluster: certificates come from files, and the
+//! offline mode prevents the lookup of pull secrets at an API server. This setup needs the least work for a review.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

@@ -1,7 +1,7 @@
 //! A payload in the layout of a kubelet's mounts, without cluster and injector: the input of the seed.
 //!
-//! It has the same archive, compression and chunks as the injector's. Its blobs cannot be compressed, because layers of
-//! images are compressed already.
+//! The payload has the same archive, compression and chunks as the injector's. Its blobs cannot be compressed, because
+//! layers of images are compressed already.
 
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write};

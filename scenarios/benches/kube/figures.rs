@@ -60,7 +60,7 @@ struct Row {
 /// The limit of the mock.
 #[derive(Clone, Copy)]
 enum Held {
-    /// It has no limit.
+    /// Without a limit.
     Free,
     /// At most [`CPU_PART_MAX`] of a real server's value. The processor's present speed moves both values, so that the
     /// mock's time alone says nothing.

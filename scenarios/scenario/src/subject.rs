@@ -277,11 +277,11 @@ fn group(pid: u32) -> Option<Pid> {
 /// How a subject ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
-    /// It had exited before it was asked to.
+    /// The subject had exited before it was asked to.
     Before(ExitStatus),
-    /// It exited after SIGTERM.
+    /// The subject exited after SIGTERM.
     Orderly(ExitStatus),
-    /// It had to be killed.
+    /// The subject had to be killed.
     Killed,
 }
 

@@ -12,7 +12,7 @@ pub enum Expected {
         /// Budgets that may fire as well, because they see the same mistake.
         also: &'static [&'static str],
     },
-    /// It only looks like a bug: no judge fires. A growth judge may leave it undecided.
+    /// A change that only looks like a bug: no judge fires. A growth judge may leave it undecided.
     LooksAlike,
     /// No judge sees it yet. It is played for the other judges, none of which may fire.
     Waits {

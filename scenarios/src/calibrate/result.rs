@@ -75,7 +75,7 @@ pub enum Expectation {
         /// Budgets that may fire as well, because they see the same mistake.
         also: Vec<String>,
     },
-    /// It only looks like a bug: no judge fires.
+    /// A change that only looks like a bug: no judge fires.
     LooksAlike,
     /// No judge sees it yet, so none may fire.
     Waits {
@@ -118,7 +118,7 @@ pub enum State {
     Waiting,
     /// Some of its runs did not decide.
     Undecided,
-    /// It was not played, or no run was valid.
+    /// The row was not played, or no run was valid.
     Unknown,
     /// A judge fired that must not.
     FalseAlarm,

@@ -27,7 +27,7 @@ pub enum Error {
     /// Its file cannot be read.
     #[error("failed to read {}: {why}", file.display())]
     Read { file: PathBuf, why: String },
-    /// It uses a feature reserved for our own adapters.
+    /// The file uses a feature reserved for our own adapters.
     #[error("{}: `run` is for Longhaul's own clients: write `run: {{command: [program, argument]}}`, and `install` for what it needs", file.display())]
     Ours { file: PathBuf },
     #[error("{id}: `{command}` in {}: {why}", folder.display())]

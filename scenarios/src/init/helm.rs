@@ -20,7 +20,7 @@ const ENTRIES_MAX: usize = 10_000;
 #[derive(Debug, PartialEq)]
 pub(crate) enum Charted {
     None,
-    /// It was not rendered, for this reason.
+    /// The chart was not rendered, for this reason.
     Left(String),
     Rendered {
         /// The path of the chart, relative to the project.

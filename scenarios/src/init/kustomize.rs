@@ -31,9 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) enum Kustomized {
     /// There is nothing to build.
     None,
-    /// It was not built, for this reason.
+    /// The kustomization was not built, for this reason.
     Left(String),
-    /// It was built from this folder.
+    /// The kustomization was built from this folder.
     Built {
         /// The path of the folder, relative to the project.
         folder: &'static str,

@@ -61,15 +61,15 @@ pub(crate) struct Open {
 /// How far the program came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Came {
-    /// It was not run, for this reason.
+    /// The program was not run, for this reason.
     NotRun(String),
-    /// It was not built: the command, and its last lines of output.
+    /// The program was not built: the command, and its last lines of output.
     NotBuilt(String, String),
-    /// It ended by itself: its last lines of output.
+    /// The program ended by itself: its last lines of output.
     Ended(String),
-    /// It runs and makes no request to the API server.
+    /// The program runs and makes no request to the API server.
     Silent(String),
-    /// It runs and makes requests.
+    /// The program runs and makes requests.
     Ran,
 }
 

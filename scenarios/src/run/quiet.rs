@@ -1,8 +1,8 @@
 //! The quiet time: writes of the subject after the load is over, when nothing else writes.
 //!
-//! It uses watches of the harness itself, on any control plane. They cover the churned resources, the subject's
-//! children, and, if the control plane records requests, all other resources that the subject has written. [`rewrites`]
-//! counts the repeated writes and does no I/O.
+//! The observation uses watches of the harness itself, on any control plane. They cover the churned resources, the
+//! subject's children, and, if the control plane records requests, all other resources that the subject has written.
+//! [`rewrites`] counts the repeated writes and does no I/O.
 
 mod rewrites;
 mod writers;

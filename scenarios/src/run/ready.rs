@@ -24,9 +24,9 @@ const ELSEWHERE_MAX: Duration = Duration::from_secs(15);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
     Nothing,
-    /// It has sent requests, but none for a judged resource.
+    /// The subject has sent requests, but none for a judged resource.
     Else,
-    /// It has sent a request for a judged resource, or that is unknown.
+    /// The subject has sent a request for a judged resource, or that is unknown.
     Judged,
 }
 
@@ -66,7 +66,7 @@ impl Port {
 pub(super) enum Ready {
     /// `GET` of this address answers 200.
     Http(SocketAddr, &'static str),
-    /// It has requested a judged resource and, if it has a webhook, accepts connections there.
+    /// The subject has requested a judged resource and, if it has a webhook, accepts connections there.
     FirstRequest {
         webhook: Option<Port>,
         /// Whether any request is enough.
@@ -75,7 +75,7 @@ pub(super) enum Ready {
     /// `GET` of this page, by host with port and path, answers 200 to 399.
     Page(String, String),
     Line(Arc<Line>),
-    /// It answers TLS there with a trusted certificate.
+    /// The subject answers TLS there with a trusted certificate.
     Tls(Port, Arc<ClientConfig>),
     Rollout(Arc<Rollout>),
 }

@@ -1,8 +1,8 @@
 //! Siblings: the number of children of each parent at any time, from the first child to the end of the run, and the
 //! children that outlive their parents.
 //!
-//! It uses watches of the harness itself, one for the parents and one for each kind of children, on any control plane.
-//! [`census`] counts, decides when there are too many, and does no I/O.
+//! The count uses watches of the harness itself, one for the parents and one for each kind of children, on any control
+//! plane. [`census`] counts, decides when there are too many, and does no I/O.
 
 mod census;
 mod orphans;

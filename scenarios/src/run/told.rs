@@ -5,7 +5,6 @@
 //! to its end. A 403 for any other reason does not count: both also answer so when a namespace is being deleted.
 //! Connections are in no such log, and a killed API server writes no end of its watches: if a kill is planned, open
 //! watches are not reported.
-//! killed writes no end of its watches: where that is planned, open watches are not told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

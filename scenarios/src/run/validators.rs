@@ -53,13 +53,13 @@ pub(super) struct Validators {
 /// The state of a replacement.
 enum Step {
     Quiet,
-    /// It was asked to end.
+    /// The validator was asked to end.
     Leaving(usize),
     Away {
         index: usize,
         until: Instant,
     },
-    /// It was started again.
+    /// The validator was started again.
     Coming(AbortOnDropHandle<Result<()>>),
 }
 

@@ -76,7 +76,7 @@ fn children_that_are_not_as_they_should_be_are_found_and_nothing_else() {
     });
 }
 
-/// It reports every event and stores something else: only the end state can show that.
+/// The subject reports every event and stores something else: only the end state can show that.
 #[test]
 #[ignore = "slow"]
 fn a_store_that_went_stale_is_found_and_nothing_else() {

@@ -44,7 +44,8 @@ fn a_controller_that_does_not_crash_passes() {
     assert_eq!(soak.rows("crashes.jsonl").len(), 0);
 }
 
-/// It is restarted, and is judged for the crash and for nothing else: it could not know the deletions meanwhile.
+/// The subject is restarted, and is judged for the crash and for nothing else: it could not know the deletions
+/// meanwhile.
 #[test]
 #[ignore = "slow"]
 fn a_crash_is_told_and_judged_and_the_run_goes_on() {

@@ -18,9 +18,9 @@ pub struct Alerts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Beside {
-    /// It accepts connections and never answers.
+    /// The receiver accepts connections and never answers.
     Silent,
-    /// It answers 500.
+    /// The receiver answers 500.
     Refusing,
     /// Nothing listens at its address.
     Gone,

@@ -11,7 +11,7 @@ pub enum Readiness {
     Url(String),
     /// A line of its output, on stdout or stderr, contains this text.
     Log(String),
-    /// It has sent any request to the control plane, and its webhook's port is open, if it has one.
+    /// The subject has sent any request to the control plane, and its webhook's port is open, if it has one.
     Request(Which),
 }
 

@@ -285,10 +285,10 @@ pub struct Templated<'t> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Role {
-    /// It answers admission reviews, and watches nothing. Its policy is unknown: every answer that an API server
-    /// accepts is right.
+    /// The subject answers admission reviews, and watches nothing. Its policy is unknown: every answer that an API
+    /// server accepts is right.
     Webhook,
-    /// It watches, and answers reviews by an unknown policy.
+    /// The subject watches, and answers reviews by an unknown policy.
     Both,
 }
 

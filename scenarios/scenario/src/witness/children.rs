@@ -1,8 +1,8 @@
 //! Witness `children`: the subject creates objects for the churned ones, as defined in `subject: {children: …}`.
 //!
-//! It watches the children with the harness's own watch. A child proves that the subject saw its parent, and the
-//! version that the child repeats. If the last child of a deleted parent is gone, that proves that the subject saw the
-//! deletion. It proves nothing if a garbage collector removes the children (they have owners), or if the harness
+//! The witness watches the children with the harness's own watch. A child proves that the subject saw its parent, and
+//! the version that the child repeats. If the last child of a deleted parent is gone, that proves that the subject saw
+//! the deletion. It proves nothing if a garbage collector removes the children (they have owners), or if the harness
 //! deletes some, by itself or with their namespace.
 
 use std::collections::{BTreeMap, HashMap};
@@ -24,7 +24,7 @@ const BATCH_MAX: usize = 1024;
 const OWNERS: &str = "/metadata/ownerReferences";
 const LABELS: &str = "/metadata/labels";
 
-/// It has no keys: `children` of the subject defines the children.
+/// This witness has no keys: `children` of the subject defines the children.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Children {}

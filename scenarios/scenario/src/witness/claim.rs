@@ -27,12 +27,12 @@ pub struct Reading {
 /// The meaning of a commit for the ledger.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Counts {
-    /// It is no version that the witness could observe.
+    /// No version that the witness could observe.
     #[default]
     No,
-    /// It is a version that has to be seen.
+    /// A version that has to be seen.
     Version,
-    /// It requests the object's deletion, which has to be seen.
+    /// A request for the object's deletion, which has to be seen.
     Leaving,
     /// The object is gone, and the witness could not observe that: versions that were not seen in time by then are
     /// undecided.
@@ -91,7 +91,7 @@ pub enum What {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolved {
     Proves(Observation),
-    /// It proves nothing new.
+    /// The claim proves nothing new.
     Nothing,
     /// Its version may still be committed.
     NotYet,

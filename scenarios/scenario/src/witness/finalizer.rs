@@ -68,11 +68,11 @@ struct Object {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leaving {
     No,
-    /// It had the finalizer when its deletion was requested, and still has it.
+    /// The object had the finalizer when its deletion was requested, and still has it.
     Held,
     /// Its finalizer was removed.
     Released,
-    /// It did not have the finalizer when its deletion was requested.
+    /// The object did not have the finalizer when its deletion was requested.
     Unheld,
 }
 

@@ -67,9 +67,9 @@ struct Version {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gone {
     No,
-    /// It is deleted, and the subject has to show that it knows.
+    /// The object is deleted, and the subject has to show that it knows.
     Owed,
-    /// It is deleted, and nothing more can be observed.
+    /// The object is deleted, and nothing more can be observed.
     Closed,
 }
 

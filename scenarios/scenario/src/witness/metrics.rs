@@ -1,8 +1,8 @@
 //! Witness `metrics`: the subject's metrics page has a series for each object, like that of kube-state-metrics.
 //!
-//! It reads the page every second. A series proves that the subject saw its object; its disappearance proves that the
-//! subject saw the deletion. Its value proves a version if `value` defines it as the generation or the resourceVersion.
-//! Objects that came and went between two readings stay unknown.
+//! The witness reads the page every second. A series proves that the subject saw its object; its disappearance proves
+//! that the subject saw the deletion. Its value proves a version if `value` defines it as the generation or the
+//! resourceVersion. Objects that came and went between two readings stay unknown.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

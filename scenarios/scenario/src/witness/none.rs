@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{About, Kind, Open, Reporter, Scene};
 
-/// It has no keys.
+/// This witness has no keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Nothing {}

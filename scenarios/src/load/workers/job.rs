@@ -242,9 +242,9 @@ fn ended(mut command: std::process::Command, limit: Duration) -> std::io::Result
 enum State {
     /// Its index and name.
     Runs(u64, String),
-    /// It does not run yet, for this reason.
+    /// The Pod does not run yet, for this reason.
     Waits(String),
-    /// It never will run, for this reason.
+    /// The Pod will never run, for this reason.
     Failed(String),
 }
 

@@ -17,7 +17,7 @@ enum Parent<'a> {
     Of(&'a str),
     /// Its parent does not exist.
     Gone,
-    /// It has no parent.
+    /// The child has no parent.
     Nobodys,
 }
 

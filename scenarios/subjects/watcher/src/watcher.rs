@@ -1,9 +1,9 @@
 //! An example subject to copy: watches one resource and reports every change that it saw to the witness.
 //!
-//! It lists, then watches from the list's version; after 410 it lists again and reports the difference; it never waits
-//! for ever. `KUBECONFIG` names the API server, `LONGHAUL_WITNESS_URL` the receiver of reports (none if it is empty),
-//! `LONGHAUL_WATCH` the watched resource (the first one of several). If several watchers run, `LONGHAUL_LEASE` names
-//! the Lease that selects the reporting one. It must not depend on the harness beyond those.
+//! The program lists, then watches from the list's version; after 410 it lists again and reports the difference; it
+//! never waits for ever. `KUBECONFIG` names the API server, `LONGHAUL_WITNESS_URL` the receiver of reports (none if it
+//! is empty), `LONGHAUL_WATCH` the watched resource (the first one of several). If several watchers run,
+//! `LONGHAUL_LEASE` names the Lease that selects the reporting one. It must not depend on the harness beyond those.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

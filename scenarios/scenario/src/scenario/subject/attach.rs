@@ -57,7 +57,7 @@ pub struct PodsOf {
 pub enum Sign {
     /// `GET` of this address, over plain HTTP, is answered with a status of 200 to 399, as for a kubelet's probe.
     Url(String),
-    /// It has sent any request to the control plane.
+    /// The subject has sent any request to the control plane.
     Request(Which),
 }
 
