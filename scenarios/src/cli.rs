@@ -297,7 +297,7 @@ fn failed(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// Whether the error is a missing program.
+/// Whether a program is missing.
 fn misses_program(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         matches!(cause.downcast_ref(), Some(crate::subject::Error::Missing { .. }))

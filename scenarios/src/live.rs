@@ -60,7 +60,6 @@ impl Live {
         }
     }
 
-    /// Removes the line.
     pub(crate) fn end(&self) {
         if let Self::Terminal(bar) = self {
             bar.finish_and_clear();

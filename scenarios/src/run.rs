@@ -202,7 +202,6 @@ pub(crate) fn conclude(directory: &Path, format: Format) -> Result<Judgement> {
     Ok(judgement)
 }
 
-/// The end reason for an error of the harness.
 fn harness_error(error: &anyhow::Error) -> EndReason {
     EndReason::HarnessError { detail: format!("{error:#}") }
 }

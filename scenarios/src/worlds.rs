@@ -44,7 +44,7 @@ pub struct Played {
     pub scenario: String,
     /// The bug, if one was planted.
     pub plant: Option<String>,
-    /// The control plane.
+    /// The kind of control plane.
     pub world: String,
     /// The verdict of the exit code.
     pub verdict: String,
@@ -58,7 +58,7 @@ pub struct Played {
     pub left_out: Vec<String>,
 }
 
-/// The chosen runs.
+/// The choices of the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
     /// Control planes; empty for all.

@@ -259,7 +259,6 @@ fn review(image: &Image) -> Result<Bytes> {
     plan.preview(1).pop().map(|(_, body)| body).context("a plan of one review has one")
 }
 
-/// Whether the review is allowed.
 async fn allows(client: &mut Client, review: Bytes) -> Result<bool> {
     let answer: Value = serde_json::from_slice(&client.call(Method::POST, PATH, review).await?)?;
     answer["response"]["allowed"].as_bool().context("an answer says whether it allows")

@@ -25,7 +25,7 @@ pub(crate) struct World {
     deployments: u32,
 }
 
-/// Writes under way.
+/// Writes by other clients under way.
 pub(crate) struct Writing {
     tasks: JoinSet<Result<()>>,
     written: Arc<AtomicU64>,

@@ -243,7 +243,7 @@ pub struct ControlPlane {
 pub struct Named {
     /// The settings of a kind cluster.
     pub containers: kind::containers::Config,
-    /// The kubeconfig, if it is not that of `KUBECONFIG`.
+    /// The kubeconfig; `None`: that of `KUBECONFIG`.
     pub kubeconfig: Option<PathBuf>,
     /// The name of the cluster or context in it.
     pub cluster: Option<String>,

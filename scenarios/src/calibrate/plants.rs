@@ -72,7 +72,7 @@ const REVIEWS: &str = "calibrate-reviews";
 const OBJECTS: &str = "calibrate-objects";
 /// Growth with each large object, of which few fill the machine's memory.
 const LARGE: &str = "calibrate-large-objects";
-/// Growth with time.
+/// Growth with time, found within hours.
 const HOURS: &str = "calibrate-hours";
 /// Growth that is too small to find in two minutes.
 const SMALL_REVIEWS: &str = "calibrate-reviews-small";
@@ -112,7 +112,7 @@ const MORE: &[&str] = &[CPU, "gate.p50", "gate.p99", "gate.instructions", "gate.
 /// Kept memory adds up from slice to slice.
 const KEPT: &[&str] = &["gate.memory", "gate.cpuPerEvent", "gate.instructionsPerEvent", "gate.allocationsPerEvent"];
 
-/// Every plant. The canary is the first.
+/// All planted bugs. The canary is the first.
 pub const PLANTS: &[Plant] = &[
     Plant {
         // A subject that drops a deletion keeps the object for ever. If an object changed and went in one gap, only its

@@ -34,7 +34,7 @@ pub struct Choice {
     pub repeats: u32,
     /// How often each clean twin is played.
     pub clean: u32,
-    /// Play only the rows that compare two builds; they have a canary and a twin of their own.
+    /// Whether to play only the rows that compare two builds; they have a canary and a twin of their own.
     pub gates: bool,
     /// The service without planted bugs.
     pub service: PathBuf,

@@ -168,7 +168,7 @@ fn escape(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "\\<").replace(['\n', '\r'], " ")
 }
 
-/// A row for display.
+/// A row in the form of the page.
 struct Shown<'a> {
     class: &'static str,
     name: &'a str,

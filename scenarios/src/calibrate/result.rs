@@ -126,7 +126,7 @@ pub enum State {
     Missed,
 }
 
-/// A share of runs.
+/// A share of runs, such as 19 of 20.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     pub hits: u64,

@@ -5,7 +5,6 @@
 use super::{Column, Missing, named};
 use crate::scenario::Scenario;
 
-/// A chosen subject.
 #[derive(Debug, Clone)]
 pub(crate) enum Chosen {
     /// A client whose abilities are known.

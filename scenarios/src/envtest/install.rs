@@ -59,8 +59,8 @@ pub(crate) fn install(version: &str, bin_dir: Option<&Path>, force: bool) -> Res
     folders.iter().map(|folder| links(Place::At(folder))).collect()
 }
 
-/// The folder for the programs of a version, below a kit's folder. If no folder, or several, are named, it is the
-/// mock's own.
+/// The folder for the programs of a version, below a kit's folder. If no version, or a pattern, is named, the version
+/// is the mock's own.
 pub(crate) fn layout(folder: &Path, version: &str) -> PathBuf {
     let version = if version.is_empty() || version.contains('*') { mock_kube::VERSION } else { version };
     let version = version.trim_start_matches('v');

@@ -71,7 +71,6 @@ impl Perf {
         Ok(Self { child, output })
     }
 
-    /// Ends the count.
     pub(super) async fn stop(mut self) -> Result<Counts> {
         let pid = self.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).context("`perf` is gone")?;
         rustix::process::kill_process(pid, Signal::INT).context("`perf` is gone")?;

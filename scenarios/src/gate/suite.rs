@@ -213,7 +213,7 @@ fn judge(pairs: Vec<Pair>, was_ended: bool) -> Judgement {
 
 /// The probability that a fair coin shows at least `many` heads in `all` throws.
 fn at_least(many: usize, all: usize) -> f64 {
-    // This equals the probability of at most so many tails.
+    // This equals the probability of at most `all - many` tails.
     binomial::at_most((all - many) as u64, all as u64, 0.5)
 }
 

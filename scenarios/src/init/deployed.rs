@@ -57,7 +57,7 @@ pub(crate) struct Workloads {
 }
 
 impl Workloads {
-    /// Adds one object.
+    /// Adds the facts of one object.
     pub(super) fn take(&mut self, file: &Path, object: &Value) {
         let kind = object["kind"].as_str().unwrap_or_default();
         if BESIDE.contains(&kind) && self.objects.len() < OBJECTS_MAX && object["metadata"]["name"].is_string() {

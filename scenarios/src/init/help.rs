@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The most flags; no program has so many.
+/// The most flags of a program.
 const FLAGS_MAX: usize = 1000;
 /// A help line that begins with a flag: perhaps a short one, then the long one, and the name of its value.
 static FLAG: LazyLock<Regex> = LazyLock::new(|| {

@@ -48,7 +48,7 @@ pub(super) fn is_sample(file: &Path) -> bool {
     })
 }
 
-/// The sample in a file, if the object is one and has values.
+/// The sample in a file; `None` if the object is none or has no values.
 pub(super) fn read(file: &Path, object: &Value) -> Option<Sample> {
     let api_version = object["apiVersion"].as_str()?;
     let (group, _) = api_version.split_once('/')?;

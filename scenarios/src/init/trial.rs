@@ -12,7 +12,6 @@ const COMPANY_MAX: usize = 60;
 /// The most fields of a sample that are tried.
 const CHANGES_MAX: usize = 8;
 
-/// One kind to try.
 #[derive(Debug, Clone)]
 pub(crate) struct Trial {
     pub(crate) crd: Crd,

@@ -29,7 +29,6 @@ pub(crate) fn tagged_mut(interval: &mut Interval) -> [(&'static str, &mut Histog
     ]
 }
 
-/// The open file.
 pub(crate) struct Log(HistogramLog);
 
 impl Log {

@@ -28,7 +28,6 @@ fn clocks(table: &Table) -> String {
     text
 }
 
-/// The table as Markdown.
 pub fn markdown(table: &Table) -> String {
     let mut lines = vec![introduction(table), String::new()];
     let heads: Vec<String> = table.columns.iter().map(|column| escape(&head(column))).collect();

@@ -74,9 +74,9 @@ pub struct RowHead {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Cell {
-    /// The row's name.
+    /// The `id` of the row.
     pub row: String,
-    /// The column's name.
+    /// The `id` of the column.
     pub column: String,
     pub outcome: Outcome,
     /// Time from the first hit of the fault to the client's next request for the resource.

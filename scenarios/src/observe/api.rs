@@ -59,7 +59,7 @@ impl Api {
         self.ask(Method::DELETE, path, String::new(), JSON).await
     }
 
-    /// The path of an object.
+    /// The path of an object; `None` if the server does not have its kind.
     pub(super) async fn path(&self, object: &Value) -> Result<Option<String>> {
         let namespace = object["metadata"]["namespace"].as_str();
         let name = object["metadata"]["name"].as_str().unwrap_or_default();

@@ -13,7 +13,7 @@ use super::world::{World, local, variable_of};
 use crate::init::seen::Open;
 use crate::observer;
 
-/// Usual paths.
+/// Usual paths of metrics and probes.
 const PAGES: [&str; 5] = ["/metrics", "/healthz", "/readyz", "/livez", "/health"];
 /// The most ports; a controller opens fewer.
 const PORTS_MAX: usize = 12;

@@ -79,7 +79,6 @@ struct Writers {
     loaded: Duration,
 }
 
-/// A finished change.
 struct Done {
     hits: u64,
     drifted: Drifted,

@@ -62,7 +62,7 @@ pub(super) struct Reading {
     read_ms: u64,
     /// The subject's state; `None` if the subject was not asked.
     idea: Option<Result<Read, String>>,
-    /// Children by kind.
+    /// Children by kind, with the time of the reading.
     children: Vec<Result<(Vec<Item>, u64), String>>,
 }
 

@@ -84,7 +84,7 @@ impl Foreign {
         self.found.unread.get_or_insert(why);
     }
 
-    /// Records a commit.
+    /// Records a commit; commits come before the requests of the same moment.
     pub(super) fn commit(&mut self, entry: &Entry) {
         let commit = &entry.commit;
         if !self.resources.contains(&*commit.resource) {

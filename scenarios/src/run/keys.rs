@@ -66,7 +66,6 @@ impl Trusted {
         Ok(trusted)
     }
 
-    /// The signing keys.
     pub(crate) fn keys(&self) -> &Keys {
         &self.keys
     }

@@ -21,7 +21,7 @@ const IN_FLIGHT_DRAIN: Duration = Duration::from_secs(30);
 /// The most error texts in a live line or report.
 const EXAMPLES_MAX: usize = 5;
 
-/// The plans of all load.
+/// The plans of all load of a run.
 pub(super) struct LoadPlan {
     pub(super) admission: Option<(Planned, admission::Target)>,
     /// The workers that send it, if not this process.

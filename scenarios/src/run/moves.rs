@@ -55,7 +55,7 @@ impl Moves {
         Ok((before == 0 && self.moved > 0).then(|| self.row(now_ms, FaultEvent::Started)))
     }
 
-    /// Load is over.
+    /// Ends the moves when the load is over. Returns the last row.
     pub(super) fn finish(&mut self, now_ms: u64) -> Option<FaultRow> {
         (!self.references.is_empty()).then(|| self.row(now_ms, FaultEvent::Ended))
     }

@@ -39,7 +39,7 @@ pub(super) struct Mock {
     pub(super) server: mock_kube::Server,
     /// The subject's own endpoint: connection faults act on it alone.
     endpoint: mock_kube::Replica,
-    /// Zero of its times.
+    /// Zero of the mock's times.
     pub(super) epoch: Instant,
     ca_pem: String,
     harness_token: String,

@@ -39,7 +39,7 @@ pub(super) struct Quiet {
     tells_writers: bool,
 }
 
-/// The observed time.
+/// The observed time, in milliseconds of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) from_ms: u64,

@@ -99,7 +99,7 @@ impl Redis {
         (self.away && now_ms >= to).then(|| self.back(now_ms))
     }
 
-    /// Load is over.
+    /// Ends the misbehaviours when the load is over. Returns the last rows.
     pub(super) fn finish(&mut self, now_ms: u64) -> Vec<FaultRow> {
         let back = (self.away && !self.done).then(|| self.back(now_ms));
         let forged = self.shared.forged.load(Ordering::Relaxed);

@@ -67,7 +67,7 @@ pub(super) struct SubjectPlan<'a> {
     pub(super) receiver: Option<Arc<Receiver>>,
     /// The cache in which it keeps verdicts.
     pub(super) redis: Option<Redis>,
-    /// Its validators.
+    /// The subject's validators, and the disturbances planned for them.
     pub(super) validators: Validators,
 }
 

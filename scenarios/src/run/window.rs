@@ -78,7 +78,6 @@ enum Shows {
     All,
 }
 
-/// The last reading.
 #[derive(Default)]
 struct Read {
     next: Option<Instant>,

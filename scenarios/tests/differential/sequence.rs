@@ -20,7 +20,6 @@ pub struct Sequence {
     pub steps: Vec<Step>,
 }
 
-/// One request.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {

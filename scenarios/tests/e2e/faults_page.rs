@@ -47,7 +47,7 @@ const CHOOSING: [&str; 15] = [
     "endpoint",
 ];
 
-/// One block of YAML.
+/// One block of YAML on the page.
 #[derive(Debug, Clone)]
 struct Example {
     /// The line on the page where it begins.

@@ -32,7 +32,7 @@ struct Play {
     seed: u64,
 }
 
-/// A row of the page.
+/// A row of the page's table.
 #[derive(Debug, Clone)]
 struct Row {
     mistake: String,

@@ -66,7 +66,6 @@ pub fn story(output: &Output) -> String {
     format!("exit {:?}\n{}\n{}", output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// The rows of a file of a record.
 pub fn rows(record: &Path, file: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(record.join(file)).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

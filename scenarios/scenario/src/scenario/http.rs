@@ -9,9 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// HTTP versions. Written `1`, `2` or `both`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Http {
-    /// Only HTTP/1.1.
     One,
-    /// Only HTTP/2.
     Two,
     /// HTTP/2 first, the order of kube-apiserver.
     #[default]

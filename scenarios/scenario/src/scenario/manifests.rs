@@ -35,7 +35,6 @@ impl Manifest {
         self.object["kind"] == CRD
     }
 
-    /// Whether it is a Deployment.
     pub fn is_deployment(&self) -> bool {
         self.object["kind"] == "Deployment"
     }

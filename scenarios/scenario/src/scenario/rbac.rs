@@ -38,7 +38,7 @@ pub struct Rule {
 }
 
 impl Rbac {
-    /// A mistake in it.
+    /// A mistake in the rights, if there is one.
     pub(super) fn problem(&self) -> Option<String> {
         if self.admin && !(self.roles.is_empty() && self.rules.is_empty()) {
             return Some("`rbac: {admin: true}` allows everything: leave `roles` and `rules` out".to_owned());

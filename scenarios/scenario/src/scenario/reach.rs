@@ -30,7 +30,6 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// The chosen reach.
     pub fn reach(self) -> Reach {
         if self.allow_outside { Reach::Anywhere } else { Reach::Folder }
     }

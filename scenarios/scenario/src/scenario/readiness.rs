@@ -24,7 +24,7 @@ pub enum Which {
 }
 
 impl Readiness {
-    /// A mistake in it.
+    /// A mistake in the sign, if there is one.
     pub(super) fn problem(&self) -> Option<String> {
         match self {
             Self::Url(url) => {

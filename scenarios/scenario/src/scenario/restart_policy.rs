@@ -79,7 +79,7 @@ impl BackOff {
         }
     }
 
-    /// A mistake in it.
+    /// A mistake in the delays, if there is one.
     pub(super) fn problem(&self) -> Option<String> {
         let short =
             |(key, span): (&str, Option<Span>)| span.filter(|span| span.0 < LEAST).map(|span| (key.to_owned(), span));

@@ -115,7 +115,7 @@ pub trait Kind {
         false
     }
 
-    /// Its existing Pods.
+    /// The Pods that exist before the run.
     fn attached_pods(&self) -> Option<&PodsOf> {
         None
     }
@@ -268,7 +268,7 @@ impl Upkeep {
 pub struct Notes {
     /// The reason why its processes are not sampled.
     pub unsampled: Option<&'static str>,
-    /// A further note.
+    /// A further note for the reader of the report.
     pub note: Option<&'static str>,
 }
 
@@ -455,7 +455,7 @@ impl Subject {
         }
     }
 
-    /// The command, if it is one.
+    /// The command, if the subject is one.
     pub fn command(&self) -> Option<&Command> {
         match &self.kind {
             SubjectKind::Command(command) => Some(command),

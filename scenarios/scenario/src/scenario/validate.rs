@@ -98,7 +98,6 @@ fn workloads(scenario: &Scenario) -> Result<(), Problem> {
     workloads.problem().map_or(Ok(()), |(key, text)| at(key, text))
 }
 
-/// Pods need a node.
 fn pods(scenario: &Scenario) -> Result<(), Problem> {
     let kind = scenario.subject.kind();
     if kind.needs_node() && !scenario.control_plane.kind.has_nodes() {

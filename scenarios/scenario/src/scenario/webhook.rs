@@ -121,7 +121,7 @@ impl Serves {
 }
 
 impl Install {
-    /// A mistake in it.
+    /// A mistake in the rule, if there is one.
     pub(super) fn problem(&self) -> Option<String> {
         let Self::Webhook(Registration { timeout: Some(timeout), .. }) = self else { return None };
         let is_whole = timeout.0.subsec_nanos() == 0 && TIMEOUT_SECONDS.contains(&timeout.0.as_secs());

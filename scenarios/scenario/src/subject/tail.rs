@@ -22,7 +22,6 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Adds a line.
     pub(super) fn push(&mut self, line: &str) {
         let line: String = line.chars().take(LINE_CHARS).collect();
         match &mut self.error {

@@ -58,7 +58,7 @@ struct Object {
 }
 
 struct Version {
-    /// Index from 1.
+    /// The index of the version, from 1.
     turn: u64,
     number: i64,
     revision: Revision,
@@ -127,7 +127,7 @@ impl Known {
         object.prove(turn, revision)
     }
 
-    /// Adds a deletion.
+    /// Adds a deletion. Returns its meaning for the ledger.
     pub(super) fn end(&mut self, uid: &Uid) -> Counts {
         let Some(object) = self.objects.get_mut(uid) else { return Counts::Untold };
         let owed = self.deletions && object.shown_ms.is_some();

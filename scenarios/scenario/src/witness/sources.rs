@@ -29,7 +29,7 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// Whether this observation is to be passed on.
+    /// Whether this observation has to be passed on.
     pub(super) fn passes(&mut self, source: &str, observation: &Observation) -> bool {
         // Revisions of a real API server are numbers (Kubernetes API concepts, "Resource versions").
         let Ok(revision) = observation.revision.as_str().parse::<u64>() else { return true };

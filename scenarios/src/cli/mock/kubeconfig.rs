@@ -49,7 +49,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<()> {
     written().with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// A random token.
+/// A random token in hexadecimal.
 pub(super) fn token() -> Result<String> {
     let mut bytes = [0; TOKEN_BYTES];
     rand::fill(&mut bytes).map_err(|_| anyhow::anyhow!("the system gives no random numbers"))?;

@@ -1,6 +1,6 @@
 //! `longhaul mock registry --signed FOLDER`: signed images for trying a signature policy by hand.
 //!
-//! Owns the files beside the keys in that folder. The run, which has the same images, defines which signatures count.
+//! Owns the files beside the keys in that folder. [`Trusted`] defines which signatures count, as in a run.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;

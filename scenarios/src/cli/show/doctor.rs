@@ -15,13 +15,13 @@ const MEMORY_LEAST_BYTES: u64 = 2 << 30;
 struct Need {
     name: &'static str,
     look: Look,
-    /// Its use.
+    /// The use of the program.
     purpose: &'static str,
-    /// The way to get it.
+    /// The way to get the program.
     remedy: &'static str,
 }
 
-/// A way to find it.
+/// A way to find a program.
 enum Look {
     Program(&'static str),
     Beside(&'static str),

@@ -11,7 +11,7 @@ use crate::out::out;
 use crate::repro::{Outcome, play};
 use crate::run::Options;
 
-/// Plays one bug.
+/// Plays one bug and prints its story.
 pub(super) async fn one(options: Options, arguments: &Arguments) -> Result<Verdict> {
     let how = play_of(arguments, &options.source);
     let outcome = Box::pin(play(options, &how)).await?;

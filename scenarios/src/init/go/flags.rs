@@ -17,7 +17,7 @@ static DEFINED: LazyLock<Regex> = LazyLock::new(|| {
 const ZAP: &str = ".BindFlags(";
 /// A server with a constant port.
 static PORT: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"\bPort:\s*([0-9]{2,5})\b"));
-/// The most flags; no program has so many.
+/// The most flags of a program.
 const FLAGS_MAX: usize = 500;
 
 /// Names of the flag for the folder of the webhook's certificate: kubebuilder's first, then those of other projects.

@@ -25,7 +25,6 @@ pub(in crate::run) struct Rollout {
     reached: Vec<SocketAddr>,
 }
 
-/// One Deployment.
 struct Named {
     path: String,
     /// Path and query of the list of its Pods.
@@ -58,7 +57,7 @@ pub(in crate::run) struct Container {
     /// Number of restarts.
     pub(in crate::run) restarts: u64,
     pub(in crate::run) runs: bool,
-    /// Its last end.
+    /// The last end of the container.
     pub(in crate::run) ended: Option<Ended>,
 }
 

@@ -28,7 +28,6 @@ pub(super) struct Page {
 pub(super) enum Read {
     /// The number of objects, and their checksum.
     Checksum(u64, String),
-    /// Every object.
     Objects(Vec<Believed>),
 }
 

@@ -144,7 +144,6 @@ impl Scope {
         }
     }
 
-    /// The path of one object.
     pub fn object_path(&self, namespace: &str, name: &str) -> String {
         match namespace {
             "" => format!("{}/{}/{name}", self.base, self.plural),

@@ -39,7 +39,6 @@ pub struct Parts {
     pub streaming: bool,
     /// The queues of changes; `None` for a copy.
     pub queues: Option<Queues>,
-    /// The growing items.
     pub growth: Growth,
     /// The back-off that all kinds share, if they do.
     pub shared_backoff: SharedBackoff,

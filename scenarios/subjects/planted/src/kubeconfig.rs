@@ -70,7 +70,7 @@ impl Kubeconfig {
 }
 
 impl Credential {
-    /// The present token.
+    /// The bearer token at this time.
     pub fn token(&self) -> Arc<str> {
         self.token.lock().clone()
     }

@@ -28,7 +28,7 @@ use clap::ValueEnum;
 /// One mistake; its name on the command line is the variant's in kebab-case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Mistake {
-    // The connection is dead and nobody says so.
+    // The connection is dead without a sign of it.
     /// A watch may stay silent for ever.
     NoReadTimeout,
     /// The silence limit runs only once a first event or a first list item was seen.
@@ -271,7 +271,6 @@ impl Mistakes {
         Self(Arc::new(all))
     }
 
-    /// Whether this mistake is to be made.
     pub fn made(&self, mistake: Mistake) -> bool {
         self.0.contains(&mistake)
     }

@@ -25,7 +25,7 @@ pub struct Object {
     pub namespace: Arc<str>,
     /// The identity of the object while it exists.
     pub name: Arc<str>,
-    /// The version.
+    /// The resourceVersion.
     pub revision: Revision,
     /// `metadata.generation`.
     pub generation: Option<i64>,
@@ -119,7 +119,7 @@ struct RawMeta {
 }
 
 impl Event {
-    /// Parses a line.
+    /// Parses a line of a watch.
     pub fn parse(line: &[u8]) -> Result<Self, String> {
         let raw: RawEvent = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         if raw.kind == Kind::Error {

@@ -32,7 +32,6 @@ pub enum Trust {
     Blind,
 }
 
-/// The known objects.
 #[derive(Debug, Clone)]
 pub struct Store {
     by_uid: BTreeMap<Arc<str>, Object>,

@@ -9,7 +9,6 @@ const LEAK_BYTES: usize = 512 << 10;
 /// Interval of writes in `late-renewal`, for a Lease of nine seconds.
 const LATE: Duration = Duration::from_secs(8);
 
-/// The planted bug.
 pub enum Bug {
     None,
     /// Deletions go unnoticed.

@@ -20,7 +20,6 @@ use super::world::{WATCHER, World, peak_rss_kib};
 const PACE: Duration = Duration::from_millis(25);
 /// Number of Packages at one time.
 const PACKAGES: usize = 8;
-/// The path of the Packages.
 pub const PATH: &str = "/apis/longhaul.dev/v1alpha1/namespaces/default/packages";
 
 /// A service that watches; it ends when dropped.
@@ -69,7 +68,6 @@ impl Watcher {
         lines.filter_map(revision).collect()
     }
 
-    /// Resets its peak.
     pub fn forget_peak(&self) {
         std::fs::write(format!("/proc/{}/clear_refs", self.child.id().unwrap()), "5").unwrap();
     }

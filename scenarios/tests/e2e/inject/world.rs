@@ -182,7 +182,8 @@ impl World {
         facts.iter().filter(is_chunk).count()
     }
 
-    // ---- judges: what is wrong, or nothing -----------------------------------------------------------------------------
+    // ---- judges: each returns the mistakes, or nothing
+    // ------------------------------------------------------------------
 
     /// All injected content is served, with its bytes, types and digests, and no other content is.
     pub async fn served(&self) -> Vec<String> {

@@ -27,7 +27,6 @@ pub enum Step {
     Stop,
 }
 
-/// How a step ended.
 #[derive(Debug)]
 pub enum End {
     /// The list was accepted.
@@ -51,7 +50,6 @@ pub enum End {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    /// The next step.
     pub next: Step,
     /// The pause before it.
     pub pause: Duration,
