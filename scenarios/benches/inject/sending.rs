@@ -200,8 +200,8 @@ async fn ready(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// The word after a given text in `payload: 3 blobs, 1 bytes, packed 2 bytes in 3 chunks …`, `sent: 1 chunks in 1
-/// requests …`.
+/// The word after a given text in `payload: 3 blobs, 1 bytes, packed 2 bytes in 3 chunks …`,
+/// `sent: 1 chunks in 1 requests …`.
 fn word<'t>(text: &'t str, before: &str) -> Result<&'t str> {
     let rest = text.split_once(before).with_context(|| format!("no `{before}` in {text}"))?.1;
     rest.split(' ').next().context("a text has a word")

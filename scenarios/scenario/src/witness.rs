@@ -171,8 +171,8 @@ witnesses! {
     Finalizer(finalizer::Finalizer),
     /// The subject's metrics page has a series for each object.
     Metrics(metrics::Metrics),
-    /// The subject watches nothing and need not observe anything. This is the witness of every subject of `role:
-    /// webhook`.
+    /// The subject watches nothing and need not observe anything. This is the witness of every subject of
+    /// `role: webhook`.
     None(Nothing),
 }
 

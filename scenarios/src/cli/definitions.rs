@@ -1,5 +1,5 @@
-//! `completions` and `man`, generated from the definitions of the command line. They exist only in builds of `cargo
-//! xtask dist`, which checks that no command is missing in them.
+//! `completions` and `man`, generated from the definitions of the command line. They exist only in builds of
+//! `cargo xtask dist`, which checks that no command is missing in them.
 
 use std::io::Write as _;
 use std::path::Path;

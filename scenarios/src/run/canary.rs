@@ -68,7 +68,7 @@ impl Canaries {
         });
     }
 
-    /// Pulls the manifest at `path` from the registry's own address, past any proxy.
+    /// Pulls the manifest at `path` from the registry's address without faults and limits.
     pub(super) fn pull(&mut self, which: Which, door: SocketAddr, path: String) {
         if self.pulls.len() >= UNDER_WAY_MAX {
             return;

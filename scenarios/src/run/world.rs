@@ -102,7 +102,7 @@ impl World {
         let plane = Plane::start(scenario, &authority, directory.path(), names, pace).await?;
         let epoch = plane.mock().map_or_else(Instant::now, |mock| mock.epoch);
         let wanted = counts_bytes || Endpoint::is_needed(&scenario.faults);
-        // Pods reach this machine at the node's gateway, and local processes at the loopback address.
+        // Pods reach this machine at the address that the node uses, and local processes at the loopback address.
         let near = if scenario.subject.kind().needs_node() { plane.machine() } else { Ipv4Addr::LOCALHOST };
         let near = SocketAddr::from((near, 0));
         let endpoint = Endpoint::open(wanted, namespace, plane.subject_address(), near, epoch, scenario.seed).await?;
@@ -400,7 +400,8 @@ impl World {
         });
     }
 
-    /// The registry's own address and the path of an existing image, for checks whether the registry is healthy.
+    /// The registry's address without faults, limits and authentication, and the path of an existing image, for checks
+    /// whether the registry is healthy.
     pub(super) fn registry_canary(&self) -> Option<(SocketAddr, String)> {
         let image = self.images.iter().find(|image| image.digest.is_some());
         let path = image.and_then(|image| {

@@ -107,8 +107,8 @@ impl<T> Played<T> {
     }
 }
 
-/// The run's message about the machine, if that left its budgets undecided. `answer` is the output of `longhaul soak
-/// bugs/NAME --json`.
+/// The run's message about the machine, if that left its budgets undecided. `answer` is the output of
+/// `longhaul soak bugs/NAME --json`.
 pub fn stalled(answer: &Value) -> Option<String> {
     if answer["verdict"] != "invalid" && answer["verdict"] != "inconclusive" {
         return None;

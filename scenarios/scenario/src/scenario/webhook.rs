@@ -23,8 +23,8 @@ const AS_IT_IS: &str = "webhook";
 #[serde(rename_all = "kebab-case", remote = "Self")]
 #[schemars(transform = or_word)]
 pub enum Install {
-    /// Its mutating webhook in the form of `kind/manifests/webhook.yaml`, with the changes given here: `{webhook:
-    /// {failurePolicy: Fail}}`.
+    /// Its mutating webhook in the form of `kind/manifests/webhook.yaml`, with the changes given here:
+    /// `{webhook: {failurePolicy: Fail}}`.
     Webhook(Registration),
     /// `{webhooks: config/webhook/manifests.yaml}`: the project's own `MutatingWebhookConfiguration`s and
     /// `ValidatingWebhookConfiguration`s, a file or a folder relative to the scenario file. Their rules, selectors,

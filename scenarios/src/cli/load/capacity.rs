@@ -21,7 +21,7 @@ use crate::load::workers::Workers;
 const SCHEMA: &str = "longhaul-capacity/v1";
 /// Time for an overloaded webhook to recover.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Longest search; it bounds workers that the cluster would otherwise end.
+/// Longest search, which is the length that workers with a deadline get.
 const LONGEST: Duration = Duration::from_hours(6);
 /// Default first rate, in requests per second.
 const DEFAULT_START: f64 = 500.0;

@@ -1,8 +1,8 @@
 //! Reads a dump of callgrind: instructions, and the number of calls to an allocator. Pure.
 //!
 //! The format is the "Callgrind Format Specification" of Valgrind's manual: `fn=` names the function of the following
-//! lines, `cfn=` a function that it calls, and `calls=` the number of calls. A dump writes a name in full once, as `(7)
-//! name`, and as `(7)` afterwards.
+//! lines, `cfn=` a function that it calls, and `calls=` the number of calls. A dump writes a name in full once, as
+//! `(7) name`, and as `(7)` afterwards.
 
 use std::collections::HashMap;
 

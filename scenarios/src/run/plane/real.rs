@@ -1,8 +1,8 @@
 //! A control plane of real programs: etcd and kube-apiserver alone, a whole node, a kind cluster, or the user's own
 //! cluster.
 //!
-//! Owns the choice, and the preparation of the cluster. The keeper removes the remains of a killed run, and `longhaul
-//! cluster status` finds them.
+//! Owns the choice, and the preparation of the cluster. The keeper removes the remains of a killed run, and
+//! `longhaul cluster status` finds them.
 
 use std::path::{Path, PathBuf};
 

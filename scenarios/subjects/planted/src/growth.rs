@@ -113,7 +113,8 @@ impl Growth {
 }
 
 impl Growth {
-    /// Takes the two ends of a watch for two, so that there is one more informer, which reports its events as well.
+    /// Handles the end of a stream and its close as two ends, so that there is one more informer, which reports its
+    /// events as well.
     pub fn twin(&self, mistakes: &Mistakes, twin: impl FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>>) {
         if !mistakes.made(Mistake::BothEndsReconnect) {
             return;

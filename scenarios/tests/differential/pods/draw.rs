@@ -38,7 +38,7 @@ const OFF: [&str; 4] = ["clusterTrustBundle", "fileKeyRef", "image", "podCertifi
 const FILLED: [&str; 6] = ["accessModes", "command", "containers", "monitors", "nodeSelectorTerms", "sources"];
 const HANDLERS: [&str; 4] = ["exec", "grpc", "httpGet", "tcpSocket"];
 const DEPTH_MAX: usize = 12;
-/// Percentage of objects that are meant to be right, and of those that are then spoiled.
+/// Percentage of objects that are meant to be right, and percentage of all objects that are spoiled.
 const CAREFUL: usize = 75;
 const SPOILED: usize = 45;
 
