@@ -27,13 +27,13 @@ use crate::clock::Clock;
 const WIRE_LINES: usize = 3;
 /// The most overdue versions with stored facts, of about 5 KiB each; later ones are looked into when they are decided.
 const KEPT_MAX: usize = 512;
-/// Looking into one version reads all stored traffic, which takes up to a tenth of a second. During the run this is the
-/// largest share of its time, …
+/// Share of the run's time that lookups may take. Looking into one version reads all stored traffic, which takes up to
+/// a tenth of a second.
 const SHARE_MAX: f64 = 0.02;
-/// … this is the allowance at the beginning, …
+/// Time for lookups that is available from the beginning on.
 const FIRST_MAX: Duration = Duration::from_millis(500);
-/// … and this the further allowance at the end. For other versions only the row itself is known, with the times of its
-/// write and its observation.
+/// Further time for lookups at the end of the run. Without time for a lookup only the row itself is known, with the
+/// times of the version's write and observation.
 const END_MAX: Duration = Duration::from_secs(5);
 
 /// The subject's latest requests.

@@ -16,9 +16,9 @@ use crate::scenario::Scenario;
 const WAITING_MAX: u64 = 4;
 /// The most writes per second: one with each tick of the run.
 const MOST: f64 = 50.0;
-/// The run goes on at this share of the sustained rate, …
+/// The run's rate as a share of the sustained rate.
 const SHARE: f64 = 0.5;
-/// … and at least at this rate, so that something happens.
+/// The lowest rate of the run, so that something happens.
 const LEAST: f64 = 0.2;
 
 #[derive(Debug)]

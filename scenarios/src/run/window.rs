@@ -39,9 +39,10 @@ const CONNECTION_LIMIT: Duration = Duration::from_mins(2);
 const SHARE: u32 = 20;
 /// Time that a page waits for the end of the run before it asks again: less than the life of a connection.
 const END_LIMIT: Duration = Duration::from_secs(90);
-/// After the end of the run, time for a page that is just being reloaded to come back, …
+/// Time after the end of the run for a page that is just being reloaded to come back.
 const COME_BACK: Duration = Duration::from_secs(1);
-/// … if it was requested within this time before: pages look for newer facts every five seconds.
+/// A page that was requested within this time before the end is waited for: pages look for newer facts every five
+/// seconds.
 const LOOKED_LATELY: Duration = Duration::from_secs(12);
 /// Time limit for delivering the report to waiting pages.
 const LAST_LOOK: Duration = Duration::from_secs(5);
