@@ -1,4 +1,4 @@
-//! Whether reported latencies are true, with a server that holds every answer for two seconds of each ten.
+//! Checks whether reported latencies are true, with a server that holds every answer for two seconds of each ten.
 //!
 //! The truth is the wait of a user at the planned moments: the rest of the freeze for a moment within one, and next to
 //! nothing otherwise. It is computed from the plan and the clock, not from any measurement.

@@ -1,4 +1,4 @@
-//! Many large objects at rest, and whether a first list of all of them delays other requests.
+//! Measures many large objects at rest, and whether a first list of all of them delays other requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Whether a watch that is not read delays others.
+//! Measures whether a watch that is not read delays others.
 
 use std::sync::Arc;
 use std::time::Duration;
