@@ -1,7 +1,7 @@
-//! What the service costs beside the least that any webhook costs: `cargo xtask bench admission`.
+//! The cost of the service beside the least cost of any webhook: `cargo xtask bench admission`.
 //!
-//! Owns the order of things. Each webhook is a process of its own on a processor of its own; this process is the client and the registry of
-//! all, with the same bytes.
+//! Owns the order. Each webhook is a separate process on a separate processor; this process is the client and the
+//! registry of all, with the same bytes.
 
 mod digester;
 mod measure;
@@ -45,7 +45,7 @@ enum What {
     Memory,
 }
 
-/// Everything that was asked for.
+/// Runs all requested measurements.
 pub(crate) async fn measure(arguments: &Arguments, quick: bool, cores: &Cores, report: &mut Report) -> Result<()> {
     scenarios::descriptors::raise(memory::DESCRIPTORS)?;
     let effort = if quick { QUICK } else { FULL };

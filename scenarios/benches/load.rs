@@ -1,7 +1,7 @@
-//! Our generator beside the ones people know: `cargo xtask bench load`.
+//! Our load generator beside well-known ones: `cargo xtask bench load`.
 //!
-//! Owns the order of things. One hyper TLS server and every generator, ours as well, are processes of their own; what a generator costs is read
-//! from the kernel's account of ended children.
+//! Owns the order. One hyper TLS server and every generator, ours as well, are separate processes. The cost of a
+//! generator comes from the kernel's account of ended children.
 
 mod honesty;
 pub(crate) mod ours;
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     memory: bool,
 }
 
-/// Everything that was asked for.
+/// Runs all requested measurements.
 pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Report) -> Result<()> {
     let everything = !(arguments.speed || arguments.honesty || arguments.memory);
     let server = server::Server::start().await?;

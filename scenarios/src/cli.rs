@@ -1,4 +1,5 @@
-//! The command line of `longhaul`: parses, builds the runtime, hands over, turns results into exit codes.
+//! The command line of `longhaul`: parses it, builds the runtime, starts the command, and turns results into exit
+//! codes.
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -33,7 +34,7 @@ mod traffic;
 mod worker;
 mod worlds;
 
-/// Commands of earlier versions, and what does the same now.
+/// Commands of earlier versions and their replacements.
 const RENAMED: [(&str, &str); 9] = [
     ("repro", "`longhaul soak bugs/NAME -- COMMAND`, and `longhaul show library` names the bugs"),
     ("plan", "`longhaul check --plan FILE`"),
@@ -156,15 +157,14 @@ enum Command {
     },
 }
 
-/// The binary's `main`.
 pub fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|word| word == crate::subject::CLOCK_COMMAND) {
-        // Before there is a second thread: this process is copied, and becomes the subject.
+        // This comes before a second thread exists, because this process is copied and becomes the subject.
         return mock_clock::command_line(words);
     }
     if let Some(program) = std::env::args_os().next().as_deref().and_then(mock_envtest::Program::called) {
-        // A test-suite called it by this name, and waits: nothing else is read or made.
+        // A test suite called the program by this name and waits: nothing else is read or made.
         let arguments: Vec<String> =
             std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
         return program.run(&arguments);
@@ -182,14 +182,15 @@ pub fn main() -> ExitCode {
     crate::keeper::allow();
     let done = std::panic::catch_unwind(AssertUnwindSafe(|| run_command(cli.command)));
     crate::keeper::end();
-    // A panic has said by itself what it was.
+    // A panic has already printed its message.
     let code = done.map_or(exit::SOFTWARE, |done| done.unwrap_or_else(|error| failed(&error)));
     let Some(why) = crate::out::lost() else { return ExitCode::from(code) };
     crate::out::err!("longhaul: failed to write to stdout: {why}");
     ExitCode::from(if code == exit::PASS { exit::SOFTWARE } else { code })
 }
 
-/// The exit code of a command line that is not run: help and version are no errors, everything else is wrong usage.
+/// The exit code of a command line that does not run a command: help and version are no errors, everything else is
+/// wrong usage.
 fn refused(error: &clap::Error) -> u8 {
     let named = error.get(ContextKind::InvalidSubcommand).filter(|_| error.kind() == ErrorKind::InvalidSubcommand);
     let renamed = named.and_then(|named| match named {
@@ -236,7 +237,7 @@ fn run_command(command: Command) -> Result<u8> {
     }
 }
 
-/// Checks every scenario and reports all that are wrong; of the others the plan, where it is wanted.
+/// Checks every scenario, reports all that are wrong, and prints the plan of the others if wanted.
 fn check(scenarios: &[String], outside: Outside, plan: bool) -> u8 {
     let mut code = exit::PASS;
     for name in scenarios {
@@ -252,38 +253,38 @@ fn check(scenarios: &[String], outside: Outside, plan: bool) -> u8 {
     code
 }
 
-/// Logs go to stderr, warnings and worse unless `RUST_LOG` says otherwise: stdout belongs to the verdict. They show what peers said,
-/// so every event is kept to its line.
+/// Logs go to stderr, because stdout belongs to the verdict. They show warnings and worse unless `RUST_LOG` says
+/// otherwise. They contain text of peers, so every event is kept on one line.
 fn init_log() {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| crate::shown::Lines(std::io::stderr())).init();
 }
 
-/// Runs what talks to the outside world, to its end.
+/// Runs an asynchronous command to its end.
 fn block_on<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).enable_all().build().context(Broken("failed to start threads"))?;
     let result = runtime.block_on(command);
-    // Nothing of what is done may keep the process alive.
+    // No task that is left may keep the process alive.
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
     result
 }
 
-/// A result for programs.
 fn json(result: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string_pretty(result).context(Broken("failed to write the result as JSON"))
 }
 
-/// What failed is the tool itself, whatever it was asked for.
+/// The tool itself failed, independent of the request.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Broken(&'static str);
 
-/// Says an error with its causes. Its exit code: what was asked for is wrong, unless a program is missing or the tool failed.
+/// Prints an error with its causes and returns its exit code: the request is wrong, unless a program is missing or the
+/// tool failed.
 fn failed(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<crate::scenario::Error>() {
-        // It begins with its file.
+        // The text begins with its file.
         crate::out::err!("{error}");
     } else {
         crate::out::err!("longhaul: {error:#}");
@@ -296,7 +297,7 @@ fn failed(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// Whether an error is that a program is not there.
+/// Whether a program is missing.
 fn misses_program(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         matches!(cause.downcast_ref(), Some(crate::subject::Error::Missing { .. }))
@@ -319,7 +320,7 @@ mod tests {
 
     use super::*;
 
-    /// Who types a name of earlier versions is told the new one, which exists.
+    /// A name of an earlier version leads to a message with the new name, which exists.
     #[test]
     fn renamed_commands_are_gone_and_name_commands_that_are_there() {
         let commands: Vec<String> = Cli::command().get_subcommands().map(|below| below.get_name().to_owned()).collect();
@@ -331,7 +332,7 @@ mod tests {
         }
     }
 
-    /// The help of a command and of those below it, on a terminal of this width.
+    /// The help texts of a command and its subcommands, for a terminal of this width.
     fn helps(command: &mut clap::Command, width: usize, all: &mut Vec<String>) {
         let mut narrow = command.clone().term_width(width);
         all.push(narrow.render_help().to_string());
@@ -341,7 +342,7 @@ mod tests {
         }
     }
 
-    /// No line of any help is broken by the terminal, however narrow that is.
+    /// No help line is wrapped by the terminal, however narrow it is.
     #[test]
     fn every_help_fits_into_a_narrow_terminal() {
         for width in [50, 80] {
@@ -352,7 +353,7 @@ mod tests {
             assert!(all.len() > 40, "{}", all.len());
             for line in all.iter().flat_map(|help| help.lines()) {
                 let columns = line.chars().count();
-                // A usage line is a command to copy, and stays one.
+                // A usage line is a command to copy, so it is never broken.
                 assert!(columns <= width || line.starts_with("Usage: "), "{columns} columns: {line}");
             }
         }

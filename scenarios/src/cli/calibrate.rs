@@ -7,10 +7,10 @@ use anyhow::Context as _;
 use crate::calibrate::{self, Calibration, Choice, Expected, PLANTS};
 use crate::out::out;
 
-/// The programs that are played, beside `longhaul` when they were built.
+/// The programs that are played; they lie beside `longhaul` once they are built.
 const SERVICE: &str = "longhaul-service";
 const PLANTED_SERVICE: &str = "longhaul-service-planted";
-/// Generated series for each kind and speed: Wilson's interval is then at most 14 percent wide.
+/// Generated series for each kind and speed. With so many, Wilson's interval is at most 14 percent wide.
 const RUNS: u64 = 200;
 const RUNS_MAX: u64 = 100_000;
 const REPEATS_MAX: u32 = 1000;
@@ -59,7 +59,7 @@ pub(super) struct Arguments {
     planted: Option<PathBuf>,
 }
 
-/// Calibrates, and exits with what came of it.
+/// Calibrates and exits with the code of the result.
 pub(super) fn calibrate(arguments: &Arguments) -> anyhow::Result<u8> {
     if arguments.list {
         list();
@@ -104,7 +104,7 @@ async fn run(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(calibration.exit_code())
 }
 
-/// The table, and the verdict below it, where the eye is when it has scrolled by.
+/// Prints the table, with the verdict below it, where the user sees it after scrolling.
 fn tell(calibration: &Calibration, markdown: bool) {
     if markdown {
         out!("{}", calibrate::markdown(calibration).trim_end());
@@ -128,7 +128,7 @@ fn list() {
     }
 }
 
-/// A program that is named or lies beside `longhaul`.
+/// The program at the given path, or else beside `longhaul`.
 fn program(named: Option<&Path>, name: &str, option: &str) -> anyhow::Result<PathBuf> {
     if let Some(path) = named {
         anyhow::ensure!(path.is_file(), "{option} {}: no such file", path.display());

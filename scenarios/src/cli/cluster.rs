@@ -1,4 +1,4 @@
-//! `longhaul cluster …`: a real control plane that outlives the command, for working with it by hand.
+//! `longhaul cluster …`: a real control plane that outlives the command, for work by hand.
 
 mod deploy;
 
@@ -9,9 +9,9 @@ use anyhow::{Context, Result, bail};
 use kind::{cluster, fetch, state};
 use reports::exit;
 
-/// The folder with `etcd` and `kube-apiserver`, by the convention of envtest.
+/// The variable for the folder with `etcd` and `kube-apiserver`, by the convention of envtest.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
-/// Where pipelines of Kubernetes projects want logs.
+/// The variable for the folder where pipelines of Kubernetes projects want logs.
 const ARTIFACTS: &str = "ARTIFACTS";
 
 #[derive(clap::Subcommand)]
@@ -101,7 +101,6 @@ pub(super) enum Provider {
     Kind,
 }
 
-/// Runs one of the commands.
 pub(super) async fn cluster(command: Command) -> Result<u8> {
     let directory = state::default_directory()?;
     match command {
@@ -130,7 +129,7 @@ pub(super) async fn cluster(command: Command) -> Result<u8> {
                 }
             }
             up.name = name.unwrap_or(up.name);
-            // Dropping the future half-way kills what it started.
+            // Dropping the future half-way kills the processes that it started.
             tokio::select! {
                 up = cluster::up(up) => {
                     let up = up?;
@@ -175,7 +174,7 @@ fn found(assets: Option<PathBuf>, programs: &str) -> Result<PathBuf> {
     assets.with_context(|| format!("name the folder that holds {programs} with --assets or {ASSETS}"))
 }
 
-/// Where fetched programs are kept: `$XDG_CACHE_HOME` or `~/.cache` (XDG Base Directory Specification).
+/// The folder for downloaded programs: `$XDG_CACHE_HOME` or `~/.cache` (XDG Base Directory Specification).
 fn cache() -> Result<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || absolute("HOME").map(|home| home.join(".cache"));

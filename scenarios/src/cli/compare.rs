@@ -1,5 +1,5 @@
-//! `longhaul compare`: one scenario played with several subjects (`several`), records of it side by side, or the figures of many runs over
-//! time. None has a verdict.
+//! `longhaul compare`: one scenario played with several subjects (`several`), existing records side by side, or the
+//! figures of many runs over time. None of them has a verdict.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -18,7 +18,7 @@ use crate::scenario::nearest;
 
 mod several;
 
-/// A larger file is none of ours: a line has about a kilobyte.
+/// Larger files are refused: a line has about a kilobyte.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// Arguments of `longhaul compare`.
@@ -50,7 +50,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// Compares: exit 0, or 64 where something cannot be read.
+/// Compares. Exits 0, or 64 if something cannot be read.
 pub(super) fn compare(arguments: &Arguments) -> Result<u8> {
     if arguments.several.is_some() {
         return several::compare(&arguments.several, &arguments.what, arguments.json);
@@ -86,7 +86,7 @@ pub(super) fn compare(arguments: &Arguments) -> Result<u8> {
     Ok(exit::PASS)
 }
 
-/// Judges both again and puts them side by side.
+/// Judges both records again and puts them side by side.
 fn side_by_side(arguments: &Arguments, a: &Path, b: &Path) -> Result<String> {
     let (one, other) = (Record::open(a)?, Record::open(b)?);
     let diff = reports::diff::diff((&one, &judge(&one)), (&other, &judge(&other)));
@@ -96,7 +96,7 @@ fn side_by_side(arguments: &Arguments, a: &Path, b: &Path) -> Result<String> {
     if arguments.json { super::json(&diff) } else { Ok(reports::render::diff(&diff)) }
 }
 
-/// Three records and more: what each subject came to, as if they had been played together.
+/// Compares three or more records as if their subjects had been played together.
 fn all(arguments: &Arguments, runs: &[PathBuf]) -> Result<String> {
     let mut entrants = Vec::new();
     for run in runs {
@@ -130,7 +130,7 @@ fn paths(runs: &[PathBuf]) -> String {
 
 fn add(runs: &[PathBuf], file: &Path, build: Option<&str>) -> Result<()> {
     let mut known = if file.exists() { read(file)? } else { Vec::new() };
-    // All are read before one is written: a wrong name adds nothing.
+    // All records are read before a line is written, so a wrong name adds nothing.
     let mut lines = Vec::new();
     for run in runs {
         let record = Record::open(run)?;
@@ -148,7 +148,7 @@ fn add(runs: &[PathBuf], file: &Path, build: Option<&str>) -> Result<()> {
     out.write_all(lines.concat().as_bytes()).with_context(failed)
 }
 
-/// Every figure of a scenario over its runs, and where its level changed.
+/// Every figure of a scenario over its runs, with the places where its level changed.
 fn over_time(arguments: &Arguments, file: &Path) -> Result<String> {
     let entries = read(file)?;
     let scenario = chosen(&entries, arguments.scenario.as_deref(), file)?;
@@ -171,7 +171,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// The scenario that was named, or the only one.
+/// The named scenario, or the only one.
 fn chosen(entries: &[Entry], named: Option<&str>, file: &Path) -> Result<String> {
     let names: Vec<&str> = history::scenarios(entries).into_iter().collect();
     let file = file.display();
@@ -202,7 +202,7 @@ fn read(file: &Path) -> Result<Vec<Entry>> {
 mod tests {
     use super::*;
 
-    /// What is wrong is said with the file and what to do.
+    /// An error names the file and the remedy.
     #[test]
     fn who_asks_for_what_is_not_there_is_told() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `longhaul envtest`: a project's own test-suite against our API server, with faults.
+//! `longhaul envtest`: a project's own test suite against the mock API server, with faults.
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,12 @@ use crate::envtest::{Chaos, Place, Repetition, Suite, install, links};
 use crate::out::out;
 use crate::scenario::Outside;
 
-/// Runs of one call: of a suite of a second a day and more.
+/// The most runs of one call: a suite of one second for more than a day.
 const REPEAT_MAX: u64 = 100_000;
 
-/// Plays of a seed that failed: enough to tell always from sometimes.
+/// Repetitions of a failed seed: enough to separate "always" from "sometimes".
 const REPLAYS: u64 = 3;
-/// More of them are a repetition.
+/// More repetitions belong to `--repeat`.
 const REPLAYS_MAX: u64 = 100;
 
 /// Arguments of `longhaul envtest`.
@@ -130,7 +130,7 @@ pub(super) async fn envtest(arguments: &Arguments) -> Result<u8> {
     suite.repeat(Repetition { times, lasts, goes_on: arguments.keep_going, replays: arguments.replays }).await
 }
 
-/// The faults of a list, a scenario or the library, which must be such as an API server plays.
+/// The faults of a list, a scenario or the library. Each must be one that an API server plays.
 fn faults(name: &str) -> Result<Vec<Fault>> {
     let listed = std::fs::read_to_string(Path::new(name)).ok();
     let listed = listed.filter(|text| text.lines().any(|line| line.starts_with('-')) && !text.contains("apiVersion:"));
@@ -140,7 +140,7 @@ fn faults(name: &str) -> Result<Vec<Fault>> {
         let source =
             soak::named(name, Outside::default()).context("`--faults` is neither a list of faults nor a scenario")?;
         let faults = source.scenario.faults.iter().cloned();
-        // The library's kinds are its own; a suite has others.
+        // The library's faults name its own kinds; a suite has others.
         faults.map(|fault| Fault { resource: None, ..fault }).collect()
     };
     let plays = |fault: &Fault| !matches!(fault.name.row().family, Family::Network | Family::Registry);

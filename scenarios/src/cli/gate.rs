@@ -1,4 +1,4 @@
-//! `longhaul gate`: is a build worse than another one?
+//! `longhaul gate`: finds out whether a build is worse than another one.
 
 use std::path::{Path, PathBuf};
 
@@ -11,21 +11,21 @@ use crate::gate::{self, Choice, Contestant, suite};
 use crate::out::out;
 use crate::scenario::{Outside, Source};
 
-/// The scenario of who names none.
+/// Default scenario.
 const DEFAULT: &str = "gate";
-/// Blocks of four slices a session, which with slices of 20 s take 18 minutes.
+/// Blocks of four slices per session. With slices of 20 s they take 18 minutes.
 const BLOCKS: u32 = 9;
-/// The same for a pull request: with slices of 4 s less than two minutes.
+/// Blocks per session for a pull request. With slices of 4 s they take less than two minutes.
 const QUICK_BLOCKS: u32 = 5;
 const QUICK_SLICE: Span = Span::from_secs(3);
 const QUICK_SETTLE: Span = Span::from_millis(700);
 const QUICK_REST: Span = Span::from_millis(300);
-/// A gate takes so long at most, both sessions together.
+/// The longest gate, both sessions together.
 const LIMIT: Span = Span::from_secs(40 * 60);
 const QUICK_LIMIT: Span = Span::from_secs(5 * 60);
-/// Seeds of a suite: a change that breaks one of two is found, one that breaks one of ten wants more.
+/// Seeds of a suite. They suffice to find a change that breaks one run in two; one in ten needs more.
 const SEEDS: u64 = 20;
-/// Fewer blocks than this have too few pairs to decide; more than that take days.
+/// Fewer blocks give too few pairs to decide; more take days.
 const BLOCKS_RANGE: std::ops::RangeInclusive<i64> = 3..=250;
 
 /// Arguments of `longhaul gate`.
@@ -122,7 +122,7 @@ fn init(folder: &Path, project: &Project) -> Result<u8> {
     Ok(reports::exit::PASS)
 }
 
-/// Compares, and exits with the verdict: 0 same or better, 1 worse, 2 not decided, 3 invalid.
+/// Compares and exits with the verdict: 0 same or better, 1 worse, 2 not decided, 3 invalid.
 pub(super) fn gate(arguments: &Arguments) -> Result<u8> {
     if let Some(Command::Init { folder, build, program, scenario }) = &arguments.command {
         let project = Project { build: build.clone(), program: program.clone(), scenario: scenario.clone() };
@@ -208,7 +208,7 @@ fn choice(arguments: &Arguments) -> Result<Choice> {
     })
 }
 
-/// The command that plays it again.
+/// The command that repeats this gate.
 fn repeat(arguments: &Arguments, blocks: u32, seed: u64) -> String {
     let given = |option: &str, value: &Option<String>| {
         value.as_ref().map(|value| format!(" --{option} {}", crate::quoted(value))).unwrap_or_default()

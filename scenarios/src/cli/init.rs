@@ -1,4 +1,4 @@
-//! `longhaul init`: the command around what is found in a folder, and what is seen of its program.
+//! `longhaul init`: the command line around the reading of a folder and the observation of its program.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -42,11 +42,11 @@ pub(super) struct Arguments {
     main: Option<PathBuf>,
 }
 
-/// Writes the scenario and says what it was made from.
+/// Writes the scenario and prints where its values come from.
 pub(super) fn init(arguments: &Arguments) -> anyhow::Result<u8> {
     let Arguments { folder, output, force, .. } = arguments;
     if !force && folder.join(output).symlink_metadata().is_ok() {
-        // Before anything is built and run.
+        // Checked before anything is built and run.
         anyhow::bail!("{}: there is such a file; --force replaces it", folder.join(output).display());
     }
     let mut found = read(folder, arguments.main.as_deref()).with_context(|| folder.display().to_string())?;
@@ -77,7 +77,7 @@ pub(super) fn init(arguments: &Arguments) -> anyhow::Result<u8> {
         Ok(_) => {
             out!("next      look at the lines with `check:`, then: longhaul check --plan {file}; longhaul soak {file}");
         }
-        // What the folder holds is stranger than what this file can say: the message tells which line.
+        // If the folder contains values that the file cannot express, the message names the line.
         Err(error) => out!("next      mend what `longhaul check {file}` finds:\n{error}"),
     }
     if arguments.tried {
@@ -87,7 +87,7 @@ pub(super) fn init(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(reports::exit::PASS)
 }
 
-/// What is in the folder, and what kustomize makes of it.
+/// The content of the folder, with the output of kustomize.
 fn read(folder: &Path, main: Option<&Path>) -> std::io::Result<Found> {
     let mut found = Found::read(folder, main)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -98,7 +98,7 @@ fn read(folder: &Path, main: Option<&Path>) -> std::io::Result<Found> {
     Ok(found)
 }
 
-/// Says what would be run, and runs it where somebody says yes.
+/// Shows the command and runs it if the user agrees.
 fn seen(arguments: &Arguments, found: &Found) -> anyhow::Result<Seen> {
     let say = |line: String| out!("{}", shown::line(&line));
     let lines = observe::announced(found);
@@ -119,7 +119,7 @@ fn seen(arguments: &Arguments, found: &Found) -> anyhow::Result<Seen> {
     let tell = |line: String| say(format!("seen      {line}"));
     let observed = observe::observe(found, &arguments.folder, &tell);
     let seen = runtime.block_on(observed).unwrap_or_else(|error| {
-        // What the files tell is written all the same.
+        // The values from the files are written all the same.
         Seen::nothing(Came::NotRun(format!("the observation failed: {error:#}")))
     });
     if let Some(next) = next_step(&seen.came) {
@@ -131,7 +131,7 @@ fn seen(arguments: &Arguments, found: &Found) -> anyhow::Result<Seen> {
     Ok(seen)
 }
 
-/// Whether somebody says yes; or why it is left out.
+/// Whether the user agrees, or the reason why the observation is left out.
 fn may_run(arguments: &Arguments) -> std::io::Result<Result<(), &'static str>> {
     if arguments.no_run {
         return Ok(Err("`--no-run` says so"));
@@ -151,7 +151,7 @@ fn may_run(arguments: &Arguments) -> std::io::Result<Result<(), &'static str>> {
     Ok(if is_yes { Ok(()) } else { Err("the answer was no") })
 }
 
-/// Names come from the files of the folder: each is on its own line, whatever is in it.
+/// Prints the findings. Names come from the folder's files, so each is kept on its own line.
 fn print(found: &Found) {
     let say = |line: String| out!("{}", shown::line(&line));
     if let Some(project) = &found.project {

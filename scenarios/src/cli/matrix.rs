@@ -9,7 +9,8 @@ use crate::matrix::{self, Choice, RowHead};
 use crate::out::out;
 use crate::scenario::Source;
 
-/// The longest limit of a client is ten minutes, between two lists of kubernetes-fluent-client: of this clock that is twenty seconds.
+/// The longest period of a client is ten minutes, between two lists of kubernetes-fluent-client. At this clock rate it
+/// takes twenty seconds.
 const OWN_CLOCK_RATE: u32 = 30;
 const OWN_CLOCK_DRAIN: units::Span = units::Span::from_secs(660);
 
@@ -47,7 +48,7 @@ pub(super) struct Arguments {
     list: bool,
 }
 
-/// Fills the table. The exit code says whether there is one, not what is in it.
+/// Fills the table. The exit code says whether it was filled, not which results are in it.
 pub(super) async fn matrix(arguments: Arguments) -> anyhow::Result<u8> {
     let clock_rate = arguments.clock_rate.unwrap_or(if arguments.own_clocks { OWN_CLOCK_RATE } else { 1 });
     let drain = arguments.drain.or(arguments.own_clocks.then_some(OWN_CLOCK_DRAIN));
@@ -66,7 +67,7 @@ pub(super) async fn matrix(arguments: Arguments) -> anyhow::Result<u8> {
     Ok(exit::PASS)
 }
 
-/// The documented bugs of the library, as long as they are to run.
+/// The documented bugs of the library, with their length.
 fn rows(drain: Option<units::Span>, own_clocks: bool, clock_rate: u32) -> anyhow::Result<Vec<RowHead>> {
     let head = |source: Source| {
         let mut scenario = source.scenario;
@@ -77,7 +78,8 @@ fn rows(drain: Option<units::Span>, own_clocks: bool, clock_rate: u32) -> anyhow
         let question = scenario.description.trim().to_owned();
         let length_ms = u64::try_from((scenario.phases.total() * clock_rate).as_millis()).unwrap_or(u64::MAX);
         let (row, reference, http) = (repro.row.0, repro.reference, repro.http_versions);
-        // The scenario sets these clocks for the built-in service; every client with an option for them gets the same.
+        // The scenario sets these clocks for the built-in service. Every client with an option for them gets the same
+        // values.
         let settings =
             scenario.subject.service_mut().and_then(|service| service.settings.take()).filter(|_| !own_clocks);
         let watch = settings.as_ref().and_then(|settings| settings.get("watch"));

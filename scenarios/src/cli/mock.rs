@@ -1,4 +1,4 @@
-//! `longhaul mock …`: one part of the pretend outside world alone, for people who need nothing else of Longhaul.
+//! `longhaul mock …`: one mock server alone, for users who need nothing else of Longhaul.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -16,12 +16,12 @@ use crate::run::Endpoint;
 use crate::scenario::{Auth, RateLimit};
 use play::Players;
 
-/// What to do where a server cannot listen.
+/// Remedy if a server cannot listen.
 const PORT_REMEDY: &str =
     "the mock did not start; another program may use its port: stop that one or give another --port";
-/// Room for ten thousand watchers, those who write, and the files of the program itself.
+/// Open files for ten thousand watchers, some writers, and the program itself.
 const DESCRIPTORS: u64 = 10_500;
-/// Decides what the network does by chance. A scenario can name its own.
+/// Seed of random network faults. A scenario can name its own.
 const SEED: u64 = 1;
 /// The user of the kubeconfig that is written.
 const USER: &str = "admin";
@@ -134,7 +134,7 @@ async fn kube(arguments: Kube) -> Result<()> {
     let mut config = mock_kube::Config::new();
     let namespace = Endpoint::namespace(&faults)?;
     config.names = namespace.iter().map(|namespace| namespace.address().to_string()).collect();
-    // Where the network is to be bad, what stands in front of the server has the port that clients know.
+    // If the network has faults, the proxy in front of the server takes the port that clients know.
     config.listen = loopback(if Endpoint::is_needed(&faults) { 0 } else { arguments.port });
     config.epoch = Instant::now();
     let epoch = config.epoch;
@@ -202,7 +202,7 @@ async fn kube(arguments: Kube) -> Result<()> {
     Ok(())
 }
 
-/// Says what is served, and how to use it.
+/// Prints the served addresses and how to use them.
 fn introduce(arguments: &Kube, server: &mock_kube::Server, users: &[String]) {
     let kubectl = format!("kubectl --kubeconfig {}", arguments.kubeconfig.display());
     out!(
@@ -237,7 +237,7 @@ fn read_faults(path: &std::path::Path) -> Result<Vec<mock_faults::Fault>> {
     serde_saphyr::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))
 }
 
-/// The faults of a file, which must be such as this mock plays.
+/// The faults of a file. Each must be one that this mock plays.
 fn faults_of(
     path: Option<&std::path::Path>,
     plays: fn(mock_faults::Family) -> bool,
@@ -314,19 +314,17 @@ async fn serve_registry(arguments: Registry) -> Result<()> {
     Ok(())
 }
 
-/// A password that nobody knows before it is printed.
+/// A random password, unknown before it is printed.
 fn password() -> Result<String> {
     let mut bytes = [0; 12];
     aws_lc_rs::rand::fill(&mut bytes).map_err(|_| anyhow::anyhow!("the system gave no random numbers"))?;
     Ok(hex::encode(bytes))
 }
 
-/// An address to listen on, perhaps with its port.
+/// An address to listen on, with or without a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// `ADDRESS`.
     Address(IpAddr),
-    /// `ADDRESS:PORT`.
     Whole(SocketAddr),
 }
 

@@ -1,4 +1,4 @@
-//! The flags that say which processes send: this one, others that it starts, or others that commands start elsewhere.
+//! The flags for the sending processes: this one, others that it starts, or others that commands start elsewhere.
 
 use std::time::Duration;
 
@@ -26,14 +26,14 @@ pub(super) struct Senders {
 }
 
 impl Senders {
-    /// Refuses what can be known to be wrong before anything is sent.
+    /// Refuses wrong values before anything is sent.
     pub(super) fn check(&self) -> Result<()> {
         let count = self.workers.unwrap_or_default() as usize + self.worker.len();
         ensure!(count <= WORKERS_MAX as usize, "{count} workers are asked for: at most {WORKERS_MAX} send one plan");
         Ok(())
     }
 
-    /// Starts the workers, of which what they send takes so long. `None`: this process sends.
+    /// Starts the workers for a load of this length. `None`: this process sends.
     pub(super) async fn open(&self, length: Duration) -> Result<Option<Workers>> {
         if self.kubernetes.is_some() {
             let (job, commands) = self.kubernetes.start(self.workers.unwrap_or(1), length).await?;
@@ -46,7 +46,7 @@ impl Senders {
     }
 }
 
-/// Sends the plan with these workers, or with this process.
+/// Sends the plan with these workers or with this process.
 pub(super) async fn measure(
     job: &Job,
     plan: Plan,

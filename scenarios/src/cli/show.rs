@@ -1,4 +1,4 @@
-//! `longhaul show`: what this program knows, and what it finds on the machine.
+//! `longhaul show`: the content of this program, and the state of the machine.
 
 use anyhow::Result;
 use reports::exit;
@@ -25,7 +25,6 @@ pub(super) enum What {
     Doctor,
 }
 
-/// Shows it.
 pub(super) fn show(what: &What) -> Result<u8> {
     match what {
         What::Library { json } => library(*json)?,
@@ -71,7 +70,7 @@ fn scenario_schema() -> Schema {
 mod tests {
     use super::*;
 
-    /// The checked-in schema is the one that the types give.
+    /// The checked-in schema is equal to the one that the types generate.
     #[test]
     fn the_checked_in_schema_is_current() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/scenario.schema.json");

@@ -1,4 +1,4 @@
-//! `longhaul soak`: run a scenario, or play a documented bug, and exit with the verdict.
+//! `longhaul soak`: runs a scenario or plays a documented bug, and exits with the verdict.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -20,16 +20,16 @@ use crate::scenario::{
 
 mod bugs;
 
-/// The planted service, beside `longhaul` when it was built.
+/// The planted service; it lies beside `longhaul` once it is built.
 const PLANTED_SERVICE: &str = "longhaul-service-planted";
 const SERVICE: &str = "longhaul-service";
-/// It follows one kind and writes nothing.
+/// The built-in service follows one kind and writes nothing.
 const SERVICE_CANNOT: [Need; 4] = [Need::ManyKinds, Need::HandlerWrites, Need::StreamingLists, Need::SlowHandler];
-/// The scenario of who names none.
+/// Default scenario.
 const DEFAULT: &str = "smoke";
-/// All documented bugs, as a scenario; a single one is `bugs/NAME`.
+/// The name for all documented bugs; a single one is `bugs/NAME`.
 const BUGS: &str = "bugs";
-/// More runs at once only make each other late.
+/// More runs at once only delay each other.
 const JOBS_MAX: u16 = 64;
 
 /// Arguments of `longhaul soak`.
@@ -157,7 +157,7 @@ struct OwnKind {
 }
 
 impl OwnKind {
-    /// The first of these flags that was given and that our own service has no use for.
+    /// The first given flag that the built-in service has no use for.
     fn first(&self) -> Option<&'static str> {
         let given = [
             ("--manifests", !self.manifests.is_empty()),
@@ -180,13 +180,13 @@ impl Arguments {
         self.scenario() == BUGS
     }
 
-    /// Whether what happened is told as a story: a documented bug, or a scenario that is pointed at another client.
+    /// Whether the report is a story: for a documented bug, or a scenario with another client as its subject.
     fn is_story(&self, scenario: &Scenario) -> bool {
         scenario.repro.is_some() || self.play.is_some()
     }
 }
 
-/// Reads, runs, judges.
+/// Reads the scenario, runs it and judges it.
 pub(super) fn soak(mut arguments: Arguments) -> Result<u8> {
     if let Some(word) = arguments.subject.take() {
         client(&mut arguments, &word)?;
@@ -198,7 +198,7 @@ pub(super) fn soak(mut arguments: Arguments) -> Result<u8> {
     let verdict = if arguments.is_all() {
         let bugs = Source::bugs()?;
         let prepared = bugs.into_iter().map(|bug| prepared(arguments, bug)).collect::<Result<_>>()?;
-        // A run's own task stays on this thread; its servers and load have the others.
+        // The run's own task stays on this thread; its servers and load use the others.
         super::block_on(tokio::task::LocalSet::new().run_until(Box::pin(bugs::all(prepared, arguments))))?
     } else {
         let options = prepared(arguments, named(arguments.scenario(), arguments.outside)?)?;
@@ -213,7 +213,7 @@ pub(super) fn soak(mut arguments: Arguments) -> Result<u8> {
     Ok(if allowed { exit::PASS } else { verdict.exit_code() })
 }
 
-/// Puts the client of a folder, or one of ours, in the place of a command.
+/// Replaces a client's name or folder by the command that starts it.
 fn client(arguments: &mut Arguments, word: &str) -> Result<()> {
     let clocks = if arguments.play.own_clocks || arguments.is_all() {
         Vec::new()
@@ -234,7 +234,6 @@ fn client(arguments: &mut Arguments, word: &str) -> Result<()> {
     Ok(())
 }
 
-/// A scenario by its name, or a file.
 pub(super) fn named(name: &str, outside: Outside) -> Result<Source> {
     let bug = name.strip_prefix(BUGS).and_then(|rest| rest.strip_prefix('/')).filter(|_| !Path::new(name).exists());
     let Some(bug) = bug else { return Ok(Source::read_within(name, outside.reach())?) };
@@ -246,7 +245,7 @@ pub(super) fn named(name: &str, outside: Outside) -> Result<Source> {
     bail!("there is no bug `{bug}` in the library{near}; `longhaul show library` names all {}", known.len())
 }
 
-/// The scenario with everything that the command line changes.
+/// The scenario with all changes from the command line.
 fn prepared(arguments: &Arguments, mut source: Source) -> Result<Options> {
     if let Some(seed) = arguments.seed {
         source.sow(seed)?;
@@ -285,7 +284,7 @@ fn is_service(arguments: &Arguments, source: &Source) -> bool {
     source.scenario.subject.kind().is_service() && arguments.play.command.is_empty()
 }
 
-/// Against whom a scenario is played, and how.
+/// The subject of a scenario, and how it is played.
 fn play_of(arguments: &Arguments, source: &Source) -> Play {
     let mut play = arguments.play.clone();
     if is_service(arguments, source) {
@@ -294,7 +293,7 @@ fn play_of(arguments: &Arguments, source: &Source) -> Play {
     play
 }
 
-/// Which service binary to test.
+/// The path of the service binary to test.
 fn service(arguments: &Arguments) -> Result<PathBuf> {
     if let Some(path) = &arguments.service {
         anyhow::ensure!(path.is_file(), "--service {}: no such file", path.display());
@@ -305,7 +304,7 @@ fn service(arguments: &Arguments) -> Result<PathBuf> {
     crate::subject::sibling(name).context(remedy)
 }
 
-/// Gives the scenario other objects and another witness, and says which limits that leaves open.
+/// Gives the scenario other objects and another witness, and prints which limits stay undecided.
 fn turn(own: &OwnKind, source: &mut Source, is_quiet: bool) -> Result<()> {
     let OwnKind { manifests, resource, template, witness } = own;
     let (manifests, resource) = (manifests.clone(), resource.clone());
@@ -326,7 +325,7 @@ fn turn(own: &OwnKind, source: &mut Source, is_quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// Runs the scenario on another control plane. Returns what that leaves out.
+/// Runs the scenario on another control plane. Returns a text about the parts that this leaves out.
 fn switch(scenario: &mut Scenario, kind: ControlPlaneKind) -> Option<String> {
     scenario.control_plane.kind = kind;
     let whole = scenario.clone();
@@ -342,7 +341,7 @@ fn switch(scenario: &mut Scenario, kind: ControlPlaneKind) -> Option<String> {
     Some(format!("left out, because {only}: {}", names.join(", ")))
 }
 
-/// Whether a fault can be played there, and so can be what it waits for.
+/// Whether a fault can be played there, and the faults that it waits for as well.
 fn is_played(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault, all: &[Fault]) -> bool {
     let waits = fault.when.as_ref().is_none_or(|when| all.iter().any(|other| other.id.as_ref() == Some(&when.hit)));
     cannot(scenario, kind, fault).is_none() && waits

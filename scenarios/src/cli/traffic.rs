@@ -1,4 +1,4 @@
-//! The flags of `longhaul load`: where to, how, how much, and what to write.
+//! The flags of `longhaul load`: target, shape and amount of the load, and output.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,9 +13,9 @@ use units::{Bytes, Rate, Span};
 use crate::load::{Identity, Job, Webhook, descriptors, probe};
 use crate::scenario::nearest;
 
-/// What a command gets that does not say: the seed of scenario files.
+/// Default seed, the same as in scenario files.
 const DEFAULT_SEED: u64 = 1;
-/// A file of certificates is a few KiB; the bundles of whole operating systems are below 1 MiB.
+/// Largest file of certificates. A file is a few KiB; bundles of whole operating systems are below 1 MiB.
 const PEM_BYTES_MAX: u64 = 4 << 20;
 
 /// Where to.
@@ -139,15 +139,15 @@ impl Output {
         self.json.as_deref().filter(|path| *path != Path::new("-"))
     }
 
-    /// Refuses a file that cannot be written, before the minutes that it would be written after.
+    /// Refuses a file that cannot be written, before the minutes of load rather than after them.
     pub(super) fn check(&self) -> Result<()> {
         let Some(path) = self.json_file() else { return Ok(()) };
         let open = std::fs::OpenOptions::new().create(true).append(true).open(path);
         open.map(|_| ()).with_context(|| format!("--json: failed to write {}", path.display()))
     }
 
-    /// Writes the result where it was asked for. What cannot be written goes to stdout as text at least, and is no pass:
-    /// who reads the file must not take it for the result.
+    /// Writes the result to its destination. If that fails, the result goes to stdout as text and is no pass: a reader
+    /// of the old file must not take it for the result.
     pub(super) fn finish(&self, report: &impl serde::Serialize, text: &str, verdict: Verdict) -> Verdict {
         let json = serde_json::to_string_pretty(report).map_err(std::io::Error::from);
         let Some(path) = self.json_file() else {
@@ -166,7 +166,7 @@ impl Output {
 }
 
 impl Curve {
-    /// (rate, shape, length) as a scenario file would have them.
+    /// Rate, shape and length, as a scenario file would have them.
     fn parts(&self) -> (Rate, Option<Shape>, Duration) {
         const DEFAULT_LENGTH: Duration = Duration::from_mins(1);
         let shape = if let Some(to) = self.ramp_to {
@@ -190,7 +190,8 @@ impl To {
     }
 
     fn webhook(&self) -> Result<Webhook> {
-        // Here already, because a target that is taken is shown from now on: in summaries, results, and by other processes.
+        // It is refused here already, because the target is shown from now on: in summaries, results, and by other
+        // processes.
         let authority = self.url.split_once("://").map_or(self.url.as_str(), |(_, rest)| rest);
         let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
         let example = "write for example https://127.0.0.1:8443/mutate";
@@ -215,7 +216,7 @@ impl Traffic {
         self.max_in_flight
     }
 
-    /// As a scenario file would have it, so that what is not named here has the same defaults; without a rate.
+    /// The flags as a configuration of a scenario file, so that absent flags have the same defaults. It has no rate.
     fn config(&self) -> Result<loadgen::admission::Config> {
         let mut config = json!({
             "arrivals": self.arrivals,
@@ -246,7 +247,7 @@ pub(super) fn job(to: &To, traffic: &Traffic, curve: &Curve) -> Result<Job> {
     job_of(to, traffic, rate, shape, length)
 }
 
-/// The job with another rate than the flags'.
+/// The job with another rate than that of the flags.
 pub(super) fn job_of(to: &To, traffic: &Traffic, rate: Rate, shape: Option<Shape>, length: Duration) -> Result<Job> {
     let mut config = traffic.config()?;
     (config.rate, config.shape) = (rate, shape);
@@ -256,10 +257,10 @@ pub(super) fn job_of(to: &To, traffic: &Traffic, rate: Rate, shape: Option<Shape
     Ok(Job { config, seed: traffic.seed, length_ns, to: to.webhook()?, images: None })
 }
 
-/// An error in the words of the command line, which has flags where scenario files have keys.
+/// An error in the vocabulary of the command line, which has flags where scenario files have keys.
 fn as_flag(error: Error) -> anyhow::Error {
     match error {
-        // Several flags make one shape; the problem names its part.
+        // Several flags make one shape; the text names the flag.
         Error::Config { key: "shape", problem } => anyhow::anyhow!(problem),
         Error::Config { key, problem } => {
             let flag = key.chars().fold(String::new(), |flag, c| match c {
@@ -268,23 +269,23 @@ fn as_flag(error: Error) -> anyhow::Error {
             });
             anyhow::anyhow!("--{flag} {problem}")
         }
-        // The text has its cause in it.
+        // The text contains its cause.
         other => anyhow::anyhow!("{other}"),
     }
 }
 
-/// The job of a file, and its plan.
+/// The job of a recorded file, and its plan.
 pub(super) fn replay(to: &To, traffic: &Traffic, file: PathBuf) -> Result<(Job, Plan)> {
     let mut config = traffic.config()?;
     config.replay = Some(file);
-    // It is as long as the file is.
+    // The load is as long as the file.
     let mut job = Job { config, seed: traffic.seed, length_ns: u64::MAX, to: to.webhook()?, images: None };
     let plan = job.plan().map_err(as_flag)?;
     job.length_ns = u64::try_from(plan.length().as_nanos()).context("the file is too long")?;
     Ok((job, plan))
 }
 
-/// Everything that can be known to be wrong before the clock starts.
+/// Checks everything that can be checked before the clock starts.
 pub(super) async fn check(job: &Job, plan: &Plan, to: &To) -> Result<()> {
     descriptors::provide(&job.config)?;
     if !to.no_probe {
@@ -314,7 +315,7 @@ fn pem(flag: &str, path: &Path) -> Result<String> {
     read().with_context(|| format!("{flag}: failed to read {}", path.display()))
 }
 
-/// A value as it is written in scenario files.
+/// Parses a value as scenario files write it.
 fn named<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(Value::String(text.to_owned())).map_err(|error| error.to_string())
 }

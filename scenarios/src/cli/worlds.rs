@@ -34,7 +34,7 @@ pub(super) struct Arguments {
     page: Option<PathBuf>,
 }
 
-/// Fills the table. The exit code says whether there is one, not what is in it.
+/// Fills the table. The exit code says whether it was filled, not which results are in it.
 pub(super) fn worlds(arguments: Arguments) -> anyhow::Result<u8> {
     let Arguments { on, only, file: files, results, runs, table, page } = arguments;
     if !table {

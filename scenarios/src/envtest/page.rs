@@ -1,4 +1,4 @@
-//! The ledger as a page: the facts of `reports::suite`, which draws it in the family of the soak's report.
+//! The ledger as a page. `reports::suite` draws its facts in the style of the soak's report.
 
 use anyhow::{Context as _, Result};
 use reports::exit;
@@ -9,10 +9,9 @@ use reports::words::{count, counted};
 use super::ledger::{self, Ledger};
 use super::{OUTPUT, Played, SESSION_FILE, Suite};
 
-/// The page's file.
 pub(super) const FILE: &str = "index.html";
 
-/// Writes the page of a run; `story` is what was found out after it.
+/// Writes the page of a run; `story` has the findings of later repetitions.
 pub(super) fn write(suite: &Suite, played: &Played, story: &[String]) -> Result<()> {
     let page = suite_html(&facts(suite, played, story)).context("failed to make the page")?;
     ledger::write(&played.record, FILE, &page)
@@ -21,7 +20,7 @@ pub(super) fn write(suite: &Suite, played: &Played, story: &[String]) -> Result<
 fn facts(suite: &Suite, played: &Played, story: &[String]) -> Facts {
     let ledger = &played.ledger;
     let took_ms = u64::try_from(played.took.as_millis()).unwrap_or(u64::MAX);
-    // Tests that failed have a card each.
+    // Failed tests have a card each, so the story leaves them out.
     let story = story.iter().cloned().chain(ledger.notable()).collect();
     Facts {
         outcome: outcome(played),
@@ -65,7 +64,7 @@ fn outcome(played: &Played) -> Outcome {
     }
 }
 
-/// What happened.
+/// The result in a sentence.
 fn sentence(played: &Played) -> String {
     let ledger = &played.ledger;
     let failed = ledger.tests.iter().filter(|test| test.failed).count();
@@ -95,7 +94,7 @@ fn sentence(played: &Played) -> String {
     }
 }
 
-/// What was drawn or written.
+/// The faults: drawn ones or written ones.
 fn drawn(suite: &Suite) -> String {
     let mut words = Vec::new();
     words.extend(suite.chaos.seed.map(|_| "chaos".to_owned()));
@@ -105,7 +104,7 @@ fn drawn(suite: &Suite) -> String {
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
-/// From the first control plane to what came last.
+/// Time from the first control plane to the last event.
 fn length_ms(ledger: &Ledger) -> Option<u64> {
     let tests = ledger.tests.iter().map(|test| ledger.ms(test.to_us));
     tests.chain(ledger.stretches.iter().map(|stretch| stretch.until_ms)).max()
@@ -126,7 +125,7 @@ fn test(ledger: &Ledger, row: &ledger::Row) -> Test {
     }
 }
 
-/// `event-delayed 14 times, watch-reset once`.
+/// Counts in words, such as `event-delayed 14 times, watch-reset once`.
 fn met(met: &std::collections::BTreeMap<String, u64>) -> String {
     let times = |times: u64| if times == 1 { "once".to_owned() } else { format!("{} times", count(times)) };
     met.iter().map(|(fault, hits)| format!("{fault} {}", times(*hits))).collect::<Vec<_>>().join(", ")

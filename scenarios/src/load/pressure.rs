@@ -1,7 +1,7 @@
-//! How busy the machine was while load was sent: then latencies are not the webhook's alone.
+//! The load on the machine while requests were sent: on a busy machine, latencies are not the webhook's alone.
 //!
-//! Owns the reading before and after, and from when on it is worth a word. It changes no verdict: generator and webhook may stand on the
-//! same machine and press it themselves.
+//! Owns the readings before and after, and the thresholds for a note. It changes no verdict: generator and webhook may
+//! run on the same machine and load it themselves.
 
 use std::time::{Duration, Instant};
 
@@ -9,21 +9,21 @@ use procfs::{Current as _, CurrentSI as _};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Share of the time in which some task waited for a processor from which on it is said, as in a soak.
+/// Threshold for a note: share of the time in which some task waited for a processor, as in a soak.
 const BUSY_PCT: f64 = 50.0;
-/// Share of the processors' time that other guests of the host took from which on it is said.
+/// Threshold for a note: share of the processors' time that other guests of the host took.
 const STOLEN_PCT: f64 = 5.0;
 
-/// A reading of the kernel's sums.
+/// A reading of the kernel's totals.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading {
     at: Instant,
-    /// Microseconds in which some task waited for a processor, since boot.
+    /// Microseconds since boot in which some task waited for a processor.
     waited_us: Option<u64>,
     steal_ms: Option<u64>,
 }
 
-/// What the machine was like between two readings. A field is none where the kernel does not say.
+/// The load on the machine between two readings. A field is null if the kernel does not provide it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Pressure {
@@ -34,7 +34,6 @@ pub(crate) struct Pressure {
 }
 
 impl Reading {
-    /// Now.
     pub(crate) fn now() -> Self {
         Self {
             at: Instant::now(),
@@ -43,7 +42,7 @@ impl Reading {
         }
     }
 
-    /// What happened since.
+    /// The difference from this reading to now.
     pub(crate) fn since(&self) -> Pressure {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self::now().after(self, cores)
@@ -64,7 +63,7 @@ impl Reading {
 }
 
 impl Pressure {
-    /// What has to be said of it, if anything.
+    /// The note about a busy machine, if it is one.
     pub(crate) fn note(&self) -> Option<String> {
         let waited = self.cpu_waited_pct.filter(|pct| *pct > BUSY_PCT);
         let stolen = self.stolen_pct.filter(|pct| *pct > STOLEN_PCT);
@@ -84,7 +83,7 @@ mod tests {
         Reading { at, waited_us: Some(waited_us), steal_ms: Some(steal_ms) }
     }
 
-    /// A busy machine is told, a quiet one is not, and where the kernel says nothing there is nothing to say.
+    /// There is a note about a busy machine. There is none about a quiet one, nor if the kernel provides no figures.
     #[test]
     fn a_busy_machine_is_told() {
         let begin = Instant::now();

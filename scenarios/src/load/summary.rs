@@ -1,4 +1,4 @@
-//! The result of a measurement for people: one screen of text, 80 columns wide but for what others have written. Pure.
+//! The result of a measurement as one screen of text, 80 columns wide except for foreign text. Pure.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use reports::words;
 
 use super::report::{Numbers, Report};
 
-/// More of them say the same again.
+/// The most slow calls shown; more of them repeat the picture.
 const SLOWEST_SHOWN: usize = 5;
 
 /// The whole summary. Ends with a line feed.
@@ -36,7 +36,7 @@ pub(crate) fn summary(report: &Report) -> String {
     text
 }
 
-/// Who was sent, and what came back.
+/// The numbers of requests and of their outcomes.
 pub(crate) fn counts(numbers: &Numbers) -> String {
     let counts = &numbers.counts;
     let mut text = String::new();
@@ -68,7 +68,7 @@ pub(crate) fn counts(numbers: &Numbers) -> String {
     text
 }
 
-/// The distributions.
+/// The table of distributions.
 fn table(numbers: &Numbers) -> String {
     let mut text = format!(
         "{:14} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
@@ -91,7 +91,7 @@ fn table(numbers: &Numbers) -> String {
             of a call; a percentile needs 100 samples beyond it\n"
 }
 
-/// Where the time of the slowest calls went.
+/// The parts of the slowest calls' time.
 fn slowest(numbers: &Numbers) -> String {
     if numbers.slowest.is_empty() {
         return String::new();
@@ -131,7 +131,7 @@ fn row(name: &str, quantiles: &Quantiles) -> String {
     )
 }
 
-/// Whether more than one outcome occurred, so that their split says something.
+/// Whether more than one outcome occurred, so that their split is informative.
 fn several(numbers: &Numbers) -> bool {
     let parts = [&numbers.response_allowed, &numbers.response_denied, &numbers.response_error];
     parts.into_iter().flatten().count() > 1
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::load::pressure::Pressure;
 
-    /// On the narrowest of usual terminals no row is broken, after an hour at a high rate.
+    /// In 80 columns no row is broken, even after an hour at a high rate.
     #[test]
     fn tables_fit_into_eighty_columns() {
         let many = 9_000_000;

@@ -1,4 +1,4 @@
-//! The user's first contact: what is wrong is said with its place and its remedy, the record is kept, nothing is left.
+//! The user's first contact: errors name their place and their remedy, the record is kept, and no process is left.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ fn file(text: &str) -> tempfile::NamedTempFile {
     file
 }
 
-/// Runs `longhaul check` and returns exit code and message.
+/// Runs `longhaul check`. Returns exit code and message.
 fn check(text: &str) -> (Option<i32>, String) {
     let file = file(text);
     let output = longhaul(&["check", file.path().to_str().unwrap()]).output().unwrap();
@@ -35,7 +35,7 @@ fn an_unknown_key_is_named_with_its_place_and_the_nearest_known_one() {
     assert!(message.starts_with("FILE:6:1: unknown key `churns`: did you mean `churn`?"), "{message}");
 }
 
-/// A subject as it was written before is refused with the section as it is written now, to be pasted.
+/// A subject in the earlier notation is refused with the section in the new notation, ready for pasting.
 #[test]
 fn a_flat_subject_is_told_as_it_is_written_now() {
     let flat = "subject:\n  kind: command\n  command: [./x]\n  env: {A: b}\n  witness: {kind: http}\n";
@@ -61,7 +61,8 @@ fn a_wrong_unit_is_named_with_the_units_that_exist() {
     assert!(message.contains("`2` has no unit: write for example `15s`"), "{message}");
 }
 
-/// A name is a folder and a word to copy: `v1.2` is both, and what is neither is told with what would be.
+/// A name is part of a folder's name and of a command: `v1.2` is valid for both. The message for an invalid one names a
+/// valid one.
 #[test]
 fn names_may_have_dots_and_others_are_told_what_to_write() {
     let named = |name: &str| {
@@ -148,7 +149,7 @@ fn restarts_certificates_and_budgets_of_the_registry_that_cannot_be_are_refused(
     assert!(hidden.contains("which `through: apiserver` hides"), "{hidden}");
 }
 
-/// Receivers, locks and shared caches are the service's, and judged by its own answers.
+/// Receivers, locks and shared caches belong to the service, and are judged by its own answers.
 #[test]
 fn alerts_locks_and_shared_caches_that_nothing_could_decide_are_refused() {
     let load = "admission: {rate: 5/s, mix: {createPod: 1}}\n";
@@ -178,7 +179,7 @@ fn alerts_locks_and_shared_caches_that_nothing_could_decide_are_refused() {
     }
 }
 
-/// Workers judge by what is right before the run: nothing in it may change that.
+/// Workers judge by the answers known before the run, so nothing may change them.
 #[test]
 fn workers_beside_what_changes_the_right_answers_are_refused() {
     let said = |more: &str| {
@@ -196,7 +197,7 @@ fn workers_beside_what_changes_the_right_answers_are_refused() {
     }
 }
 
-/// Workers in Pods are started by kubectl, which is looked for before a cluster is brought up; the plan says who they are.
+/// Workers in Pods are started by kubectl, which is searched before a cluster is started; the plan describes them.
 #[test]
 fn workers_in_pods_are_planned_and_need_kubectl() {
     let folder = tempfile::tempdir().unwrap();
@@ -220,7 +221,7 @@ fn workers_in_pods_are_planned_and_need_kubectl() {
     assert!(told.contains("`workers` in Pods") && told.contains("kubectl"), "{told}");
 }
 
-/// Pods need a node, and what cannot be done to them is said before one is brought up.
+/// Pods need a node, and impossible actions on them are reported before one is started.
 #[test]
 fn a_subject_in_pods_without_a_node_is_refused() {
     let deployed = scenarios::scenario::library::text("deployed").unwrap();
@@ -308,7 +309,7 @@ fn a_subject_that_never_asks_is_not_ready() {
     assert!(soak.stdout().contains("no request to the control plane"), "{}", soak.story());
 }
 
-/// Asks the control plane once, so that it counts as ready, and then does what `then` says.
+/// A subject that sends one request, so that it counts as ready, and then does `then`.
 fn asks_once(then: &str) -> String {
     let python = "import os,re,ssl,sys,time,urllib.request as u; t=open(os.environ['KUBECONFIG']).read(); \
         s=re.search(r'server: (\\S+)',t).group(1).strip('\\\"'); k=re.search(r'token: (\\S+)',t).group(1).strip('\\\"'); \
@@ -316,7 +317,7 @@ fn asks_once(then: &str) -> String {
     format!("[python3, -c, \"{}\"]", format!("{python}{then}").replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// A scenario for a subject that asks; a busy machine takes seconds until Python does.
+/// A scenario for a subject that sends a request; on a busy machine Python takes seconds until then.
 fn asking(then: &str) -> String {
     command(&asks_once(then), "{events: {missed: 0}}").replace("startTimeout: 2s", "startTimeout: 30s")
 }
@@ -345,7 +346,8 @@ fn a_silent_witness_leaves_the_run_undecided() {
     assert!(soak.stdout().contains("$LONGHAUL_WITNESS_URL"), "{}", soak.story());
 }
 
-/// A subject that follows something else is told after 20 s what it asked for, what is churned, and what to do: not after the whole run.
+/// A subject that follows another resource gets a message after 20 s, and not after the whole run: its requests, the
+/// churned resources, and the remedy.
 #[test]
 #[ignore = "slow"]
 fn a_subject_that_asks_for_nothing_that_is_churned_is_told_early() {
@@ -388,7 +390,7 @@ fn a_port_in_use_is_named_with_the_remedy() {
     assert!(!kubeconfig.exists(), "a kubeconfig of a server that does not run would only mislead");
 }
 
-/// A pipeline names the folder, reads the verdict from stdout, and decides itself what "not sure" is worth.
+/// A pipeline names the folder, reads the verdict from stdout, and decides itself how to treat an undecided one.
 #[test]
 #[ignore = "slow"]
 fn a_pipeline_gets_its_folder_and_its_json() {
@@ -420,7 +422,8 @@ fn the_doctor_says_what_is_there_and_what_is_not() {
     assert!(text.contains("missing   kubectl ") && text.contains("apt-get install valgrind"), "{text}");
 }
 
-/// A scenario from a pull request may name any file: none outside of its folder is read, however it is named, and nothing of one is told.
+/// A scenario from a pull request may name any file. No file outside of its folder is read, and no error shows the
+/// content of one.
 #[test]
 fn a_strangers_scenario_reads_nothing_outside_of_its_folder() {
     let folder = tempfile::tempdir().unwrap();
@@ -451,7 +454,7 @@ fn a_strangers_scenario_reads_nothing_outside_of_its_folder() {
             assert!(!said.contains("hunter2"), "{said}");
         }
     }
-    // Whatever is allowed, a pipe is not waited for, a device not read, and nothing of another folder is quoted.
+    // With any permission, no pipe is waited for, no device is read, and no content of another folder is quoted.
     for file in ["pipe", "/dev/zero", "/proc/self/environ", "link"] {
         for text in [manifests(file), template(file)] {
             let (code, said) = check(&text, &["--allow-outside"]);

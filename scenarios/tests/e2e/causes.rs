@@ -1,4 +1,5 @@
-//! Each planted client is told its own cause: in the summary, in the Markdown, on the page, and from the facts of the record.
+//! Each planted client gets its own cause: in the summary, in the Markdown, on the page, and from the facts of the
+//! record.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use crate::support::{Soak, longhaul, program, rows, soak};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
 
-/// The record of a bug, or of a file of these tests, that was played against the planted client.
+/// The record of a bug, or of a file of these tests, played against the planted client.
 fn play(bug: &str, mistakes: &[&str]) -> Option<(PathBuf, tempfile::TempDir)> {
     let client = program("planted-client")?;
     let out = tempfile::tempdir().unwrap();
@@ -26,7 +27,7 @@ fn play(bug: &str, mistakes: &[&str]) -> Option<(PathBuf, tempfile::TempDir)> {
     Some((answer["record"].as_str().unwrap().into(), out))
 }
 
-/// The cause and the begin of its sentence stand where one looks first, and each anomaly has its history.
+/// Checks that the cause and the begin of its sentence stand at the top, and that each anomaly has its history.
 pub fn told(record: &Path, cause: &str, parts: &[&str]) {
     let rows = rows(record, "anomalies.jsonl");
     assert!(!rows.is_empty(), "nothing was found");
@@ -34,7 +35,7 @@ pub fn told(record: &Path, cause: &str, parts: &[&str]) {
         assert_eq!(row["evidence"]["wire"], true, "{row}");
         let steps = row["evidence"]["steps"].as_array().unwrap();
         assert!(steps.iter().any(|step| step["kind"] == "committed"), "{row}");
-        // What was asked before the run's time began is read when it begins.
+        // Requests from before the run's time zero are read at that time.
         assert!(row["tMs"] == 0 || steps.iter().any(|step| step["kind"] == "watched"), "{row}");
     }
     let markdown = std::fs::read_to_string(record.join("report.md")).unwrap();
@@ -52,14 +53,14 @@ pub fn told(record: &Path, cause: &str, parts: &[&str]) {
     assert!(said.lines().any(|line| line.starts_with("cause ") && line.contains(cause)), "{said}");
 }
 
-/// The correct client of the same story has none of it.
+/// The correct client in the same story has no cause.
 fn clean(bug: &str) {
     let Some((record, _out)) = play(bug, &[]) else { return };
     let markdown = std::fs::read_to_string(record.join("report.md")).unwrap();
     assert!(!markdown.contains("What to do next"), "{markdown}");
 }
 
-/// A deletion that was sent and not told is lost in the client.
+/// A deletion that was sent and not reported is lost in the client.
 pub fn lost_in_the_client(soak: &Soak) {
     told(&soak.record(), "lost in the client", &["sent on watch ", "never reported"]);
     // The mock remembers a thousand lines; on a busy machine some are gone before their deletion is overdue.
@@ -125,7 +126,8 @@ fn who_asks_no_more_is_said_to_ask_no_more() {
     clean("clean-close-not-told");
 }
 
-/// Both ends of a stream open the next watch: what is then told twice is no matter of queues, and the judge says how many there were.
+/// Both ends of a stream open the next watch. Repeated reports after that are no matter of queues, and the judge states
+/// the number of watches.
 #[test]
 #[ignore = "slow"]
 fn watches_that_multiply_are_told_as_that() {

@@ -71,11 +71,11 @@ fn ignoring_410_misses_events_and_nothing_else() {
     assert!(broken.contains(&"events.missed".to_owned()), "{}", soak.story());
     assert!(broken.iter().all(|budget| budget.starts_with("events.")), "{}", soak.story());
     assert!(soak.stdout().contains("410"), "the summary names the cause: {}", soak.story());
-    // Who asks the same again asks in vain.
+    // A client that repeats a refused request makes no progress.
     causes::told(&soak.record(), "asked in vain", &["the last with 410"]);
 }
 
-/// A plant that does not exist must not look like a clean pass.
+/// An unknown bug must not look like a clean pass.
 #[test]
 #[ignore = "slow"]
 fn an_unknown_plant_is_refused() {
@@ -84,7 +84,8 @@ fn an_unknown_plant_is_refused() {
     assert!(soak.stdout().contains("no-such-bug"), "{}", soak.story());
 }
 
-/// Whoever holds whatever it is sent is over its memory, while all reviews are still answered; and one that does not is not.
+/// A service that keeps everything it receives exceeds its memory, while all reviews are still answered; one that does
+/// not keep it passes.
 #[test]
 #[ignore = "slow"]
 fn attacks_are_held_within_the_memory_or_the_ceiling_is_broken() {
@@ -103,7 +104,7 @@ fn attacks_are_held_within_the_memory_or_the_ceiling_is_broken() {
     assert!(planted.broken().contains(&"memory.ceiling".to_owned()), "{}", planted.story());
 }
 
-/// Each believes too much in its own way. All run at once, because each is mostly waiting.
+/// Each accepts too much in its own way. All run at once, because each mostly waits.
 #[test]
 #[ignore = "slow"]
 fn signatures_that_are_believed_too_much_are_wrong_verdicts_and_nothing_else() {
@@ -127,7 +128,8 @@ fn signatures_that_are_believed_too_much_are_wrong_verdicts_and_nothing_else() {
     });
 }
 
-/// Who tells too little or too much, or looks past a lock, is found by the judge of it alone; the clean twin by none.
+/// A service that sends too few or too many alerts, or ignores a lock, is found by that judge alone; the clean twin by
+/// none.
 #[test]
 #[ignore = "slow"]
 fn alerts_and_locks_that_are_wrong_are_found_by_their_own_judges_alone() {
@@ -152,7 +154,7 @@ fn alerts_and_locks_that_are_wrong_are_found_by_their_own_judges_alone() {
     });
 }
 
-/// A Redis that says of every image that somebody verified it is believed by whoever looks at no code, and by nobody else.
+/// A Redis with forged verdicts is believed only by a service that does not check their code.
 #[test]
 #[ignore = "slow"]
 fn a_shared_cache_that_forges_verdicts_is_found_where_it_is_believed() {
@@ -167,7 +169,7 @@ fn a_shared_cache_that_forges_verdicts_is_found_where_it_is_believed() {
     assert!(soak.stdout().contains("allowed what had to be denied"), "{}", soak.story());
 }
 
-/// Four actions with filters of their own share every event among them; one that lets no deletion through leaves ghosts.
+/// Four actions with different filters share every event among them; one that passes no deletion leaves ghosts.
 #[test]
 #[ignore = "slow: two runs of half a minute, side by side"]
 fn a_filter_that_drops_deletions_leaves_ghosts_and_its_clean_twin_passes() {
@@ -184,7 +186,8 @@ fn a_filter_that_drops_deletions_leaves_ghosts_and_its_clean_twin_passes() {
     });
 }
 
-/// Validators that are replaced, or late, cost no review; who asks one of them alone, or looks at no deadline, is found.
+/// Validators that are replaced, or late, cost no review. A service that asks only one of them, or ignores the
+/// deadline, is found.
 #[test]
 #[ignore = "slow"]
 fn nightly_validators_that_go_or_are_late_are_found_out_by_who_cannot_bear_it() {
@@ -203,7 +206,8 @@ fn nightly_validators_that_go_or_are_late_are_found_out_by_who_cannot_bear_it() 
     }
 }
 
-/// Two stories of k8s-digester's: without the lock another image runs, and the judge shows it; with the lock the right one.
+/// Two stories of k8s-digester's: without the lock another image runs, and the judge shows it; with the lock the right
+/// one runs.
 #[test]
 #[ignore = "slow"]
 fn nightly_without_a_lock_a_race_and_a_rollback_run_another_image_and_with_it_they_do_not() {

@@ -1,12 +1,12 @@
-//! Which faults can be played on which control plane, against which kind of subject, and why not.
+//! The faults that can be played on a control plane against a kind of subject, and the reasons for the others.
 //!
-//! Owns the answer, for whoever checks a file, moves a scenario to another control plane, or reads a plan.
+//! Owns the answer for the check of a file, the move of a scenario to another control plane, and the plan.
 
 use mock_faults::{Family, Fault, KillBy, Name, PodKillKeys};
 
 use super::{ControlPlaneKind, Scenario};
 
-/// Why a fault of a scenario cannot be played on a control plane, and what to do instead; none where it can.
+/// The reason why a fault of a scenario cannot be played on a control plane, with the remedy; `None` if it can.
 pub fn cannot(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault) -> Option<&'static str> {
     let subject = scenario.subject.kind();
     let is_in_pods = subject.needs_node();
@@ -57,7 +57,7 @@ pub fn cannot(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault) -> Opt
     }
 }
 
-/// Whether it signals or limits processes, and asks the API server for nothing.
+/// Whether it signals or limits processes without using the API server.
 fn needs_processes(fault: &Fault) -> bool {
     let by = || fault.keys::<PodKillKeys>().by.unwrap_or_default();
     fault.name == Name::NodePressure || (fault.name == Name::PodKill && by() == KillBy::Signal)

@@ -1,4 +1,4 @@
-//! `longhaul compare SCENARIO --subject NAME=FILE-or-COMMAND …`: the flags, and the file that may hold them.
+//! `longhaul compare SCENARIO --subject NAME=FILE-or-COMMAND …`: the flags, and the file that may replace them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::compare::{Choice, FILES, Subject, play};
 use crate::out::out;
 use crate::scenario::Outside;
 
-/// A longer file is none of ours.
+/// Longer files are refused.
 const BYTES_MAX: u64 = 256 << 10;
 
 /// Flags of a comparison that is played.
@@ -52,7 +52,7 @@ pub(super) struct Several {
     out: Option<PathBuf>,
 }
 
-/// What a file may say.
+/// The keys of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct File {
@@ -71,7 +71,7 @@ impl Several {
         !self.subject.is_empty() || self.subjects.is_some()
     }
 
-    /// The first flag that was given and that says how a scenario is played.
+    /// The first given flag that only concerns playing a scenario.
     pub(super) fn first(&self) -> Option<&'static str> {
         let given = [
             ("--allow-outside", !self.outside.repeated().is_empty()),
@@ -86,14 +86,14 @@ impl Several {
         given.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
     }
 
-    /// Two flags that only a scenario has a use for.
+    /// Two flags that only a scenario can use.
     #[cfg(test)]
     pub(super) fn played_at_once() -> Self {
         Self { rounds: Some(2), parallel: true, ..Self::default() }
     }
 }
 
-/// Plays the scenario with all of them. There is no verdict: exit 0 where there is a result.
+/// Plays the scenario with all subjects. There is no verdict: it exits 0 if there is a result.
 pub(super) fn compare(several: &Several, what: &[PathBuf], json: bool) -> Result<u8> {
     let choice = choice(several, what, json)?;
     let stop = tokio_util::sync::CancellationToken::new();
@@ -170,7 +170,7 @@ fn repeat(named: &str, seed: u64, (rounds, parallel): (u32, bool), flags: &[Stri
     parts.join(" ")
 }
 
-/// `NAME=WHAT`, or WHAT with a name of its own.
+/// Reads `NAME=WHAT`, or only WHAT, which then provides the name.
 fn subject(word: &str) -> Result<Subject> {
     let plain = |name: &str| {
         !name.is_empty()
@@ -219,7 +219,7 @@ mod tests {
         choice(&several, &what.iter().map(PathBuf::from).collect::<Vec<_>>(), true)
     }
 
-    /// A rate that each subject finds out for itself is another load for each.
+    /// A rate that each subject finds for itself would be a different load for each.
     #[test]
     fn a_rate_that_is_found_out_is_refused() {
         let scenario = "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {warmUp: 5s, steady: 20s, drain: 15s}\nsubject: {command: [x], \

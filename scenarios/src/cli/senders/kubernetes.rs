@@ -1,6 +1,6 @@
 //! `--on kubernetes`: the workers of a measurement as a Job in a cluster.
 //!
-//! Owns the flags, and which cluster and image are meant where nobody says.
+//! Owns the flags and the defaults for cluster and image.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use kind::cluster::{Health, NODE_NAME};
 use crate::load::workers::job::{self, Job, Place};
 use tokio::process::Command;
 
-/// What a measurement takes beside its own length, start and drain included.
+/// Time of a measurement beside its own length, start and drain included.
 const BESIDES: Duration = Duration::from_mins(10);
 
 /// Where else workers run.
@@ -46,7 +46,7 @@ impl Flags {
         self.on.is_some()
     }
 
-    /// Starts the Job; with the commands that talk to its workers.
+    /// Starts the Job. Returns the commands that connect to its workers as well.
     pub(super) async fn start(&self, workers: u32, length: Duration) -> Result<(Job, Vec<(Command, String)>)> {
         let kubectl = crate::init::kubectl().context("needs kubectl: none is on the PATH nor in KUBEBUILDER_ASSETS")?;
         let state = kind::state::default_directory()?;

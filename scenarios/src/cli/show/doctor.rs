@@ -1,31 +1,29 @@
-//! `longhaul show doctor`: what is on this machine, and what a run or a test would do without what is not.
+//! `longhaul show doctor`: the programs on this machine, and the runs and tests that a missing one affects.
 //!
-//! Owns the table of what is looked for. Nothing is started but `--version` of programs, and nothing is changed.
+//! Owns the table of requirements. It starts programs only with `--version`, and changes nothing.
 
 use std::path::{Path, PathBuf};
 
 use crate::out::out;
 
-/// Fewer descriptors than this are used up by a thousand connections on both sides.
+/// A thousand connections use up fewer descriptors than this, counting both sides.
 const DESCRIPTORS_LEAST: u64 = 4096;
 const CORES_LEAST: u32 = 2;
 const MEMORY_LEAST_BYTES: u64 = 2 << 30;
 
-/// Something that is looked for.
+/// A requirement that is looked for.
 struct Need {
     name: &'static str,
     look: Look,
-    /// What is done with it.
+    /// The use of the program.
     purpose: &'static str,
-    /// How to get it.
+    /// The way to get the program.
     remedy: &'static str,
 }
 
-/// How something is found.
+/// A way to find a program.
 enum Look {
-    /// A program in `$PATH`.
     Program(&'static str),
-    /// A program beside this one.
     Beside(&'static str),
     /// Files in the folder that a variable names.
     In(&'static str, &'static [&'static str]),
@@ -91,7 +89,7 @@ impl Look {
     }
 }
 
-/// Prints what is there. Nothing that is missing is an error: it says what is left out without it.
+/// Prints the findings. A missing requirement is no error: the text says which feature does without.
 pub(super) fn doctor() {
     let machine = crate::machine::machine();
     out!(
@@ -126,7 +124,7 @@ fn line(need: &Need, path: Option<&Path>, width: usize) -> String {
     }
 }
 
-/// What of the machine may spoil a measurement.
+/// Properties of the machine that may spoil a measurement.
 fn doubts(cores: u32, memory_bytes: u64, descriptors: Option<u64>, pressure: bool) -> Vec<String> {
     let mut doubts = Vec::new();
     if cores < CORES_LEAST {
@@ -148,7 +146,7 @@ fn doubts(cores: u32, memory_bytes: u64, descriptors: Option<u64>, pressure: boo
     doubts
 }
 
-/// How many files may be open at most, after raising the limit as a run does.
+/// The largest number of open files, after raising the limit as a run does.
 fn descriptors() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum
 }

@@ -1,4 +1,4 @@
-//! A documented bug, or all of them: the story, or a table.
+//! The output for documented bugs: the story of one, or the table of all.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::out::out;
 use crate::repro::{Outcome, play};
 use crate::run::Options;
 
-/// Plays one.
+/// Plays one bug and prints its story.
 pub(super) async fn one(options: Options, arguments: &Arguments) -> Result<Verdict> {
     let how = play_of(arguments, &options.source);
     let outcome = Box::pin(play(options, &how)).await?;
@@ -23,7 +23,7 @@ pub(super) async fn one(options: Options, arguments: &Arguments) -> Result<Verdi
     Ok(outcome.verdict)
 }
 
-/// The story, the verdict, and where to read on.
+/// Prints the story, the verdict, and where to read on.
 fn tell(outcome: &Outcome) {
     let row = outcome.row.as_ref().map(|row| format!(" (row {row})")).unwrap_or_default();
     out!("{}{row}: {}", outcome.id, outcome.question);
@@ -48,7 +48,8 @@ fn tell(outcome: &Outcome) {
     }
 }
 
-/// A line for each fault that struck nothing, in the order of their first time: one that is drawn every few seconds is one line.
+/// A line for each fault without hits, in the order of their first time. A fault that recurs every few seconds has one
+/// line.
 fn not_hit(faults: &[String]) -> Vec<String> {
     let mut times: Vec<(&str, usize)> = Vec::new();
     for fault in faults {
@@ -66,7 +67,7 @@ fn not_hit(faults: &[String]) -> Vec<String> {
     times.into_iter().map(line).collect()
 }
 
-/// Plays all, so many at once, and prints the table in the order of the catalogue. The verdict is the worst.
+/// Plays all bugs, several at once, and prints the table in the order of the catalogue. The verdict is the worst one.
 pub(super) async fn all(mut bugs: VecDeque<Options>, arguments: &Arguments) -> Result<Verdict> {
     let order: Vec<String> = bugs.iter().map(|bug| bug.source.scenario.name.clone()).collect();
     let mut running = JoinSet::new();
@@ -102,7 +103,7 @@ pub(super) async fn all(mut bugs: VecDeque<Options>, arguments: &Arguments) -> R
     } else {
         table(&outcomes);
     }
-    // A bug that is not one of this client says nothing about it.
+    // A bug that does not apply to this client says nothing about it.
     let verdicts = outcomes.iter().filter(|outcome| outcome.lacks.is_empty()).map(|outcome| outcome.verdict);
     Ok(verdicts.chain(not_started.then_some(Verdict::Inconclusive)).max().unwrap_or(Verdict::Inconclusive))
 }

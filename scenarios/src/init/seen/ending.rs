@@ -1,4 +1,4 @@
-//! What a program's last words say: what can be changed so that it runs, and what its author has to do. Pure.
+//! A program's last output before it ended: changes that let it run, and the next step for its author. Pure.
 
 use std::sync::LazyLock;
 
@@ -7,49 +7,49 @@ use regex::Regex;
 use super::Came;
 use crate::init::help::Help;
 
-/// A flag that it does not know.
+/// A message about an unknown flag.
 static UNKNOWN: LazyLock<Regex> = LazyLock::new(|| {
     crate::init::pattern(
         r"(?:flag provided but not defined: -|unknown flag: --|unexpected argument '--|unrecognized arguments: --|unknown option:? --)([\w.-]+)",
     )
 });
-/// A flag that takes no such value.
+/// A message about an invalid value of a flag.
 static INVALID: LazyLock<Regex> = LazyLock::new(|| {
     crate::init::pattern(
         r#"invalid (?:argument|value|boolean value) "(?u:[^"]*)" for (?:flag -|"?(?:-\w, )?--)([\w.-]+)"#,
     )
 });
-/// A port that somebody else has.
+/// A message about a port that another program uses.
 static IN_USE: LazyLock<Regex> =
     LazyLock::new(|| crate::init::pattern(r"listen tcp[46]? (?u:\S)*:([0-9]+): bind: address already in use"));
 
-/// An object of the core group that it reads and that is not there.
+/// A message about a missing object of the core group.
 static ABSENT: LazyLock<Regex> =
     LazyLock::new(|| crate::init::pattern(r#"(?i)\b(secret|configmap)s? \\?"([a-z0-9.-]+)\\?" not found"#));
 
 /// Words of a program that reads the API server's address and its token where a Pod finds them.
 const IN_CLUSTER: [&str; 3] = ["in-cluster config", "KUBERNETES_SERVICE_HOST", "serviceaccount/token"];
 
-/// Lines that are told.
+/// The most lines that are shown.
 const TOLD: usize = 6;
 
-/// What is to be changed before it is started again.
+/// A change before the program is started again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mend {
-    /// Its words without this flag.
+    /// Remove this flag from its arguments.
     Without(String),
-    /// One more word.
+    /// Add this argument.
     Word(String),
-    /// One more variable.
+    /// Add this variable.
     Variable(&'static str, &'static str),
     /// The service account of a Pod.
     Account,
-    /// An object without content: its kind and name. Programs that rotate their own certificates fill such a Secret.
+    /// Create an empty object with this kind and name. Programs that rotate their own certificates fill such a Secret.
     Object(&'static str, String),
 }
 
 impl Mend {
-    /// What was done, for the file.
+    /// The change in words for the scenario file.
     pub(crate) fn told(&self) -> String {
         match self {
             Self::Without(flag) => format!("--{flag} was left out: it does not know it, or not this value of it"),
@@ -61,7 +61,7 @@ impl Mend {
     }
 }
 
-/// What its last words ask for, where that can be given.
+/// The change that its last output asks for, if it is possible.
 pub(crate) fn mend(words: &str, run: &[String], help: &Help, has_account: bool) -> Option<Mend> {
     let has = |flag: &str| run.iter().any(|word| word.trim_start_matches('-').split('=').next() == Some(flag));
     for pattern in [&UNKNOWN, &INVALID] {
@@ -87,7 +87,8 @@ pub(crate) fn mend(words: &str, run: &[String], help: &Help, has_account: bool) 
     None
 }
 
-/// The lines of its last words that say what is wrong: an error and what follows it, but no usage; else the last ones.
+/// The relevant lines of its last output: an error with the lines after it, without the usage; otherwise the last
+/// lines.
 pub(crate) fn telling(words: &str) -> Vec<&str> {
     let names_error = |line: &&str| {
         let bare = line.trim_start();
@@ -109,7 +110,7 @@ pub(crate) fn telling(words: &str) -> Vec<&str> {
     std::iter::once(lines[at]).chain(after.copied()).collect()
 }
 
-/// What its author has to do, by how far it came.
+/// The next step for its author, by how far the program came.
 pub(crate) fn next_step(came: &Came) -> Option<String> {
     match came {
         Came::Ran => None,

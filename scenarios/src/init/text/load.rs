@@ -1,4 +1,4 @@
-//! What is done to the subject: the objects that are churned, and faults.
+//! The churned objects and the faults of the proposed scenario.
 
 use std::fmt::Write as _;
 
@@ -7,9 +7,9 @@ use crate::init::seen::{Reaction, Seen};
 use crate::init::yaml::{block, printable, quoted};
 use crate::init::{Crd, Found, WITH, sample};
 
-/// The warm-up finds out how much the subject sustains; the run goes on at half of that.
+/// The warm-up finds the highest rate that the subject sustains; the run uses half of it.
 const RATE: &str = "auto";
-/// Fields that are named in a comment.
+/// The most fields that a comment names.
 const FIELDS: usize = 5;
 
 pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
@@ -60,7 +60,7 @@ pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
     line!(text, "  # check: as servers of today say it; `form: both` also has the other form, in turn.");
     line!(text, "  - {{name: watch-410, at: 40s, form: stream}}");
     if let Some(crd) = found.crd().filter(|_| is_of_controller_runtime(found)) {
-        // Short: client-go doubles its back-off with each refusal.
+        // The outage is short, because client-go doubles its back-off with each refusal.
         line!(
             text,
             "  # check: writes of it that meet somebody else's: whoever takes 409 for done forgets what it had to write."
@@ -74,7 +74,7 @@ pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
     line!(text, "");
 }
 
-/// Kinds of Kubernetes that are churned where a program follows no other: as the API server calls them, as a scenario does, and what one looks like.
+/// Built-in kinds for a program that follows no custom one: resource name, scenario name, and an example object.
 const BUILT_IN: [(&str, &str, &str); 4] = [
     ("configmaps", "configmaps/v1", "{kind: ConfigMap, data: {a: '${random 1..9}'}}"),
     ("services", "services/v1", "{kind: Service, spec: {ports: [{port: 80}]}}"),
@@ -82,7 +82,7 @@ const BUILT_IN: [(&str, &str, &str); 4] = [
     ("secrets", "secrets/v1", "{kind: Secret, stringData: {a: '${random 1..9}'}}"),
 ];
 
-/// The kind that it reacts to most, with an object that it was seen to react to.
+/// The kind with the strongest reaction, with an object that the program reacted to.
 fn seen_churn(text: &mut String, found: &Found, best: &Reaction) {
     let from = best
         .from
@@ -131,7 +131,7 @@ fn template(text: &mut String, found: &Found, taken: &Reaction) {
     block(&taken.template, 4, text);
 }
 
-/// Other kinds, and what it does with them.
+/// Other kinds, with the program's reaction to each.
 fn others(text: &mut String, found: &Found, seen: &Seen) {
     let best = seen.best().filter(|_| seen.ran()).map(|best| best.kind.as_str());
     for reaction in seen.reactions.iter().filter(|reaction| Some(reaction.kind.as_str()) != best).take(OTHERS) {

@@ -1,4 +1,4 @@
-//! The subject as it was seen to run.
+//! The subject as observed while it ran.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::init::witness::Proposal;
 use crate::init::yaml::{printable, quoted};
 use crate::scenario::{METRICS_PORT_NAME, Mount, WEBHOOK_PORT};
 
-/// Where Linux begins with the ports that it gives for port 0.
+/// The first port that Linux assigns for port 0.
 const EPHEMERAL: u16 = 32_768;
 
 pub(super) fn subject(text: &mut String, found: &Found, seen: &Seen, proposal: Option<&Proposal>) {
@@ -94,7 +94,7 @@ fn mounts(text: &mut String, seen: &Seen) {
     }
 }
 
-/// What is not moved is told: two runs at a time would meet there.
+/// Reports fixed ports: two runs at once would collide there.
 fn ports(text: &mut String, seen: &Seen) {
     for open in &seen.ports {
         let Open { port, variable, is_tls, pages, .. } = open;
@@ -131,7 +131,7 @@ fn serves(text: &mut String, found: &Found, seen: &Seen) {
         None => Some(("/".to_owned(), "no configuration of its webhooks was found: name the path of one".to_owned())),
     };
     let is_told = seen.run.iter().any(|word| word.contains(WEBHOOK_PORT));
-    // A port of its own that speaks TLS, where it was not told another.
+    // A port with TLS that the harness did not choose.
     let fixed = seen.ports.iter().find(|open| open.is_tls && open.variable.is_none() && !is_told);
     let mut keys = Vec::new();
     if let Some((path, why)) = &path {
@@ -171,7 +171,7 @@ fn metrics(text: &mut String, seen: &Seen) {
     }
 }
 
-/// What it made for the object that was made.
+/// The children of the created object.
 fn children(text: &mut String, seen: &Seen) {
     let Some(best) = seen.best() else { return };
     let mut lines = Vec::new();

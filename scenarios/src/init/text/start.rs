@@ -1,4 +1,4 @@
-//! The subject as the files of a project tell of it, where nobody saw it run: everything is to be looked at.
+//! The subject as the project's files describe it, without an observation: everything has to be checked.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -44,7 +44,8 @@ pub(super) fn subject(text: &mut String, found: &Found, seen: &Seen, proposal: O
     let mut env: Vec<(&str, &str)> = proposal.iter().filter_map(|proposal| proposal.env).collect();
     let flags = flags(found);
     if !found.hooks.is_empty() && flags.is_some_and(|flags| flags.folder().is_none()) {
-        // It looks for its certificate where controller-runtime does by itself: $TMPDIR/k8s-webhook-server/serving-certs.
+        // It looks for its certificate in the default folder of controller-runtime:
+        // $TMPDIR/k8s-webhook-server/serving-certs.
         env.push(("TMPDIR", "${LONGHAUL_TLS_DIR}"));
     }
     if !env.is_empty() {
@@ -98,7 +99,7 @@ fn start(text: &mut String, found: &Found, seen: &Seen, language: &Language) {
     }
 }
 
-/// Where its webhook is; a registration of the project's own has the path.
+/// The address of its webhook; a registration of the project's own states the path.
 fn serves(text: &mut String, found: &Found, flags: Option<&Flags>) {
     let Some(hook) = found.hooks.iter().find(|hook| hook.is_mutating).or(found.hooks.first()) else { return };
     let is_own = found.own_hooks().next().is_some();
@@ -132,14 +133,14 @@ fn serves(text: &mut String, found: &Found, flags: Option<&Flags>) {
     }
 }
 
-/// Webhooks of the project's own kinds, registered as the project has them.
+/// Webhooks for the project's own kinds, registered as the project registers them.
 pub(super) fn install(text: &mut String, found: &Found) {
     let mut files: Vec<&Path> = found.own_hooks().map(|hook| hook.file.as_path()).collect();
     files.sort_unstable();
     files.dedup();
     let place = match files.as_slice() {
         [file] => file,
-        // All of them lie in one folder.
+        // All files lie in one folder.
         [file, ..] => file.parent().unwrap_or(file),
         [] => return,
     };
@@ -150,7 +151,7 @@ pub(super) fn install(text: &mut String, found: &Found) {
     line!(text, "  install: {{webhooks: {}}}", quoted(&place.display().to_string()));
 }
 
-/// What is said of a port that nobody chooses.
+/// The comment about a fixed port.
 fn fixed(text: &mut String) {
     line!(
         text,

@@ -1,4 +1,4 @@
-//! The coordinator: gives each worker its share, lets all begin at one moment, adds up what they measure.
+//! The coordinator: gives each worker its share, lets all begin at one moment, and adds up their measurements.
 
 use std::time::{Duration, Instant};
 
@@ -16,17 +16,17 @@ use super::protocol::{Assignment, BadRow, Order, PROTOCOL, Word, cut};
 use crate::load::Job;
 use crate::load::measure::{self, Ended, Measured, Run, Watch};
 
-/// Making the payloads takes a second or two; reading a large file of a replay longer.
+/// Time to make the payloads: usually a second or two, and longer for a large file of a replay.
 const READY_LIMIT: Duration = Duration::from_mins(1);
-/// From the order to start until the first request: every worker must have heard it by then.
+/// Time from the start order to the first request: every worker must have received the order by then.
 const LEAD: Duration = Duration::from_millis(1500);
-/// A worker speaks every second. One that is silent for so long hangs, or its machine does.
+/// Longest silence of a worker, which sends every second. After that it hangs, or its machine does.
 pub(super) const SILENCE_LIMIT: Duration = Duration::from_secs(30);
-/// Words that wait to be added. Each worker says one a second.
+/// The most messages that wait to be added. Each worker sends one per second.
 const WORDS_MAX: usize = 64;
 
 impl Workers {
-    /// Gives each its share and waits until all have made their payloads.
+    /// Gives each worker its share and waits until all have made their payloads.
     pub(super) async fn assign(&mut self, job: &Job, plan: &Plan) -> Result<()> {
         let workers = u32::try_from(self.0.len())?;
         for (worker, number) in self.0.iter_mut().zip(0..) {
@@ -50,7 +50,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Compares clocks and orders all to begin at one moment.
+    /// Compares clocks and orders all workers to begin at one moment.
     async fn start(&mut self, epoch: Instant) -> Result<Instant> {
         let mut offsets = Vec::new();
         for worker in &mut self.0 {
@@ -65,9 +65,8 @@ impl Workers {
     }
 }
 
-/// Workers that send: what they say, added up.
+/// Sending workers, and the sum of their messages.
 pub(super) struct Sending {
-    /// The first planned moment.
     pub(super) begin: Instant,
     words: mpsc::Receiver<Message>,
     readers: JoinSet<(usize, Reader)>,
@@ -77,7 +76,7 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    /// Lets those who have their shares begin together. Errors are of the kind that can only come before anything was sent.
+    /// Lets workers with shares begin together. An error means that nothing was sent.
     pub(super) async fn begin(workers: &mut Workers) -> Result<Self> {
         let begin = workers.start(Instant::now()).await?;
         let (merge, are_pods) = (Merge::new(workers.count()), workers.are_pods());
@@ -90,18 +89,18 @@ impl Sending {
         Ok(Self { begin, words, readers, outputs, merge, are_pods })
     }
 
-    /// What one of them says next. Nothing is lost when this is dropped.
+    /// The next message of any worker. Cancel safe.
     pub(super) async fn hear(&mut self) -> Option<Message> {
         self.words.recv().await
     }
 
-    /// Adds what was heard; the intervals that are whole by now, or how the load ended before its time.
+    /// Adds a message. Returns the intervals that are now complete, or how the load ended early.
     pub(super) fn add(&mut self, heard: Option<Message>) -> Result<Vec<Sum>, Ended> {
         let Some(Message { worker, name, word }) = heard else {
             return Err(Ended::Broken("the workers are gone".to_owned()));
         };
         if let Err(why) = word.and_then(|word| add(&mut self.merge, worker, word)) {
-            // A process of ours does not go by itself; a Pod is evicted, or its node is gone.
+            // A local process does not disappear by itself; a Pod may be evicted, or its node may fail.
             let lost = self.are_pods && matches!(why, Spoilt::Ended(_) | Spoilt::Silent);
             let why = format!("{name} {why}");
             return Err(if lost { Ended::Lost(why) } else { Ended::Broken(why) });
@@ -109,20 +108,20 @@ impl Sending {
         Ok(std::iter::from_fn(|| self.merge.pop()).collect())
     }
 
-    /// Whether all have said everything.
+    /// Whether all workers have sent everything.
     pub(super) fn is_over(&self) -> bool {
         self.merge.is_over()
     }
 
-    /// Asks them to send nothing new.
+    /// Asks them to send no new requests.
     pub(super) async fn stop(&mut self) {
         for output in &mut self.outputs {
-            // One that is gone is told by its reader.
+            // The reader of a lost worker reports the loss.
             let _ = write(output, &Order::Stop {}).await;
         }
     }
 
-    /// What is left of intervals that are not whole; and the workers, where all of them have ended and wait for another plan.
+    /// The rest of incomplete intervals, and the workers if all of them have ended and wait for another plan.
     pub(super) async fn end(mut self) -> (Vec<Sum>, Vec<Worker>) {
         let mut workers = Vec::new();
         if self.merge.is_over() {
@@ -130,7 +129,7 @@ impl Sending {
             ended.sort_by_key(|(number, _)| *number);
             workers.extend(ended.into_iter().zip(self.outputs).map(|((_, reader), output)| Worker { reader, output }));
         } else {
-            // The end of their input ends workers that still run; what was started here is killed with their readers.
+            // The end of their input ends workers that still run; local processes are killed with their readers.
             drop(self.outputs);
             self.readers.shutdown().await;
         }
@@ -138,8 +137,8 @@ impl Sending {
     }
 }
 
-/// Sends the plan with these workers. Errors are of the kind that can only come before anything was sent. Afterwards the workers
-/// wait for the next plan, unless one of them failed: then all are gone.
+/// Sends the plan with these workers. An error means that nothing was sent. Afterwards the workers wait for the next
+/// plan, unless one of them failed: then all are gone.
 pub(crate) async fn measure(job: &Job, plan: &Plan, workers: &mut Workers, watch: &mut Watch) -> Result<Measured> {
     workers.assign(job, plan).await?;
     let mut sending = Sending::begin(workers).await?;
@@ -183,7 +182,7 @@ fn tell(run: &mut Run, Sum { start_ms, end_ms, interval }: Sum, watch: &mut Watc
     run.tell_at(&interval, (start_ms, end_ms), watch);
 }
 
-/// Shares must add up to the plan; whatever else they add up to is no measurement of it.
+/// The shares must add up to the plan; otherwise the measurement is invalid.
 fn checked(mut measured: Measured, planned: u64) -> Measured {
     if measured.ended == Ended::Whole && measured.total.counts.planned != planned {
         let found = measured.total.counts.planned;
@@ -206,7 +205,7 @@ fn add(merge: &mut Merge, worker: usize, word: Word) -> Result<(), Spoilt> {
     Ok(())
 }
 
-/// Why a worker spoils a run; reads after its name.
+/// The reason why a worker spoils a run; the text follows its name.
 #[derive(Debug, thiserror::Error)]
 enum Spoilt {
     #[error(transparent)]
@@ -225,14 +224,13 @@ enum Spoilt {
     Silent,
 }
 
-/// What came from a worker.
 pub(super) struct Message {
     worker: usize,
     name: String,
     word: Result<Word, Spoilt>,
 }
 
-/// Passes on what a worker says, to its end.
+/// Forwards a worker's messages until it ends.
 async fn listen(worker: usize, mut reader: Reader, said: mpsc::Sender<Message>) -> (usize, Reader) {
     loop {
         let word = match tokio::time::timeout(SILENCE_LIMIT + LEAD, reader.input.next::<Word>()).await {
@@ -254,7 +252,7 @@ mod tests {
 
     use super::*;
 
-    /// Whatever is missing from the plan, or more than it, is no measurement of it; a run that broke off keeps its own reason.
+    /// A sum that differs from the plan is no measurement of it. A run that broke off keeps its own reason.
     #[test]
     fn shares_must_add_up_to_the_plan() {
         let ended = |planned, ended| {

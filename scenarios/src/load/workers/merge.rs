@@ -1,13 +1,14 @@
-//! Intervals of several workers become intervals of all of them. Pure.
+//! Merges the intervals of several workers. Pure.
 
 use std::collections::BTreeMap;
 
 use loadgen::admission::Interval;
 
-/// A worker may be so many intervals behind the first one. Beyond that it hangs, and the others' intervals would pile up.
+/// The most intervals that a worker may lag behind the first one. Beyond that it hangs, and the others' intervals would
+/// pile up.
 const BEHIND_MAX: u64 = 30;
 
-/// What a worker does wrong; reads after its name.
+/// A mistake of a worker; the text follows its name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Error {
     #[error("delivered interval {number} where {next} is next")]
@@ -21,14 +22,14 @@ pub(crate) enum Error {
 /// Intervals that some workers have delivered and others have not.
 #[derive(Debug)]
 pub(crate) struct Merge {
-    /// The number that each worker must deliver next.
+    /// The number of the interval that each worker must deliver next.
     next: Vec<u64>,
-    /// Workers that have ended deliver nothing more.
+    /// Whether each worker has ended and delivers nothing more.
     ended: Vec<bool>,
     open: BTreeMap<u64, Sum>,
 }
 
-/// The sum of those that were delivered.
+/// The sum of the delivered intervals.
 #[derive(Debug)]
 pub(crate) struct Sum {
     pub(crate) start_ms: u64,
@@ -63,7 +64,7 @@ impl Merge {
         }
     }
 
-    /// The worker has said that it delivered so many.
+    /// Ends a worker, which says that it delivered `intervals` intervals.
     pub(crate) fn end(&mut self, worker: usize, intervals: u64) -> Result<(), Error> {
         let delivered = self.next[worker];
         if delivered != intervals || self.ended[worker] {
@@ -73,19 +74,18 @@ impl Merge {
         Ok(())
     }
 
-    /// Whether every worker has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.ended.iter().all(|&ended| ended)
     }
 
-    /// The next interval that is whole, in order.
+    /// The next complete interval, in order.
     pub(crate) fn pop(&mut self) -> Option<Sum> {
         let slowest = self.waiting().map(|(_, next)| next).min().unwrap_or(u64::MAX);
         let (&number, _) = self.open.first_key_value()?;
         if number < slowest { self.open.remove(&number) } else { None }
     }
 
-    /// What is left when a run breaks off: the others' share is still worth telling.
+    /// The incomplete rest of a run that broke off, for the report.
     pub(crate) fn rest(self) -> impl Iterator<Item = Sum> {
         self.open.into_values()
     }
@@ -129,7 +129,7 @@ mod tests {
         assert!(merge.is_over() && merge.pop().is_none());
     }
 
-    /// An interval of all begins with the first and ends with the last of its parts; what is left is told as well.
+    /// A merged interval begins with the first and ends with the last of its parts; the rest is included.
     #[test]
     fn an_interval_lasts_from_the_first_to_the_last() {
         let part = |start_ms, end_ms| Sum { start_ms, end_ms, interval: Interval::default() };

@@ -1,5 +1,5 @@
-//! The worker protocol: what is said, as JSON lines, and how an interval travels. Pure; `docs/worker-protocol.md` is its
-//! description for others. A change that an older side would not understand gets another version.
+//! The worker protocol: its messages as JSON lines, and the encoding of intervals. Pure. `docs/worker-protocol.md`
+//! describes it for other implementations. A change that an older side would not understand needs a new version.
 
 use std::time::Duration;
 
@@ -13,27 +13,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::load::{Job, hlog};
 
-/// The version of the protocol. Both sides must name the same.
+/// The version of the protocol. Both sides must name the same one.
 pub(crate) const PROTOCOL: &str = "longhaul-worker/4";
-/// The longest line. The largest are intervals: five histograms of at most 18,000 counters of a few bytes each, in base64.
+/// Longest line. The longest are intervals: five histograms of at most 18,000 counters of a few bytes each, in base64.
 pub(crate) const LINE_BYTES_MAX: usize = 4 << 20;
-/// Example texts in one interval.
+/// The most example texts in one interval.
 const EXAMPLES_MAX: usize = 8;
-/// Characters of a text from the other side that are believed or shown.
+/// The most characters of a text from the other side that are used or shown.
 const TEXT_CHARS_MAX: usize = 600;
 
-/// What the coordinator says.
+/// A message of the coordinator.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Order {
-    /// The work: the whole job, and which share of it. Another may follow when it is done.
+    /// The work: the whole job, and the worker's share. Another one may follow when it is done.
     Assign(Box<Assignment>),
     /// Answer with your clock.
     Ping { id: u64 },
     /// Send the first request when your clock shows this.
     #[serde(rename_all = "camelCase")]
     Start { at_clock_ns: u64 },
-    /// Send nothing new, give calls a moment, and end.
+    /// Send no new requests, give calls a moment, and end.
     Stop {},
 }
 
@@ -43,12 +43,12 @@ pub(crate) enum Order {
 pub(crate) struct Assignment {
     pub(crate) protocol: String,
     pub(crate) job: Job,
-    /// From 0.
+    /// Index from 0.
     pub(crate) worker: u32,
     pub(crate) workers: u32,
 }
 
-/// What a worker says.
+/// A message of a worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Word {
@@ -59,32 +59,32 @@ pub(crate) enum Word {
     /// The answer to a ping: nanoseconds on the worker's own clock, which never goes back.
     #[serde(rename_all = "camelCase")]
     Pong { id: u64, clock_ns: u64 },
-    /// What was measured since the last interval.
+    /// The measurement since the last interval.
     Interval(Box<Row>),
-    /// Nothing follows. How many intervals there were.
+    /// The last message, with the number of intervals.
     End { intervals: u64 },
-    /// The work cannot be done, and why.
+    /// The work cannot be done, for this reason.
     Error { message: String },
 }
 
-/// An interval on its way.
+/// An encoded interval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Row {
-    /// From 0, without gaps.
+    /// Index from 0, without gaps.
     pub(crate) number: u64,
     /// Milliseconds since the start.
     pub(crate) start_ms: u64,
     pub(crate) end_ms: u64,
     pub(crate) counts: Counts,
-    /// By tag, as in `.hlog` files: `HdrHistogram` V2, base64. Those without samples are left out.
+    /// Histograms by tag, as in `.hlog` files: `HdrHistogram` V2, base64. Those without samples are left out.
     pub(crate) histograms: std::collections::BTreeMap<String, String>,
     pub(crate) examples: Vec<String>,
     /// The longest calls, longest first.
     pub(crate) slowest: Vec<SlowRow>,
 }
 
-/// A slow call on its way. All times in microseconds.
+/// An encoded slow call. All times are in microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct SlowRow {
@@ -112,7 +112,7 @@ impl SlowRow {
         }
     }
 
-    /// A phase is at most as long as a histogram's highest value: a sum of such cannot overflow.
+    /// A phase is at most as long as a histogram's highest value, so a sum of phases cannot overflow.
     fn slow(self) -> Slow {
         let time = |us: u64| Duration::from_micros(us.min(HIGHEST_US));
         let phases = Phases {
@@ -126,7 +126,7 @@ impl SlowRow {
     }
 }
 
-/// What is wrong with the row of an interval.
+/// A problem with an encoded interval.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BadRow {
     #[error("the histogram `{tag}` {why}")]
@@ -139,7 +139,7 @@ pub(crate) enum BadRow {
     Counts,
 }
 
-/// What is wrong with a histogram; reads after its name.
+/// A problem with a histogram; the text follows its name.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BadHistogram {
     #[error("is no base64: {0}")]
@@ -151,7 +151,7 @@ pub(crate) enum BadHistogram {
 }
 
 impl Row {
-    /// Packs an interval.
+    /// Encodes an interval.
     pub(crate) fn of(
         number: u64,
         (start_ms, end_ms): (u64, u64),
@@ -174,7 +174,7 @@ impl Row {
         })
     }
 
-    /// Unpacks it, and refuses what no worker of this version writes: adding it would spoil every number.
+    /// Decodes it, and refuses values that no worker of this version writes: they would spoil every number.
     pub(crate) fn interval(mut self) -> Result<Interval, BadRow> {
         let mut interval = Interval { counts: self.counts, ..Interval::default() };
         for (tag, histogram) in hlog::tagged_mut(&mut interval) {
@@ -265,7 +265,7 @@ mod tests {
         );
         assert!(refused(&|row| row.counts.sent = 11).contains("do not agree"));
         assert!(refused(&|row| row.counts.allowed = u64::MAX).contains("do not agree"));
-        // More answers than can be counted, in a histogram that says so.
+        // More answers than a counter can hold, in a valid histogram.
         let mut many = Histogram::<u64>::new_with_bounds(LOWEST_US, HIGHEST_US, SIGNIFICANT_DIGITS).unwrap();
         (1..=3).for_each(|us| many.record_n(us, i64::MAX.cast_unsigned()).unwrap());
         let mut bytes = Vec::new();
@@ -278,7 +278,7 @@ mod tests {
         assert!(refused(&all).contains("do not agree"));
     }
 
-    /// What would not fit is cut, so that neither a sum nor a screen overflows.
+    /// Too large values are cut, so that neither a sum nor a screen overflows.
     #[test]
     fn foreign_slow_calls_are_bounded() {
         let mut row = Row::of(0, (0, 1000), &sample()).unwrap();
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(slowest[0].label, " ".repeat(TEXT_CHARS_MAX));
     }
 
-    /// The messages of version 4, byte for byte: another worker may have been written from the description.
+    /// The messages of version 4, byte for byte, because other workers may be written from the description.
     #[test]
     fn lines_are_those_of_the_description() {
         let text = |word: &Word| serde_json::to_string(word).unwrap();

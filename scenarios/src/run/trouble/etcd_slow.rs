@@ -1,4 +1,4 @@
-//! `etcd-slow`: etcd stands still for a part of each second, which is what a disk does to it that does not answer. A hit is each standstill.
+//! `etcd-slow`: etcd is stopped for a part of each second, like by a disk that does not answer. Each stop is a hit.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     }
 }
 
-/// Processes that stand still. Whatever ends it, they go on.
+/// Stopped processes. Dropping this continues them in all cases.
 struct Still(Vec<Pid>);
 
 impl Still {
@@ -42,7 +42,7 @@ impl Still {
 impl Drop for Still {
     fn drop(&mut self) {
         for pid in &self.0 {
-            // One that ended meanwhile needs nothing.
+            // A process that ended meanwhile needs nothing.
             let _ = kill_process(*pid, Signal::CONT);
         }
     }

@@ -1,20 +1,20 @@
 //! The mistakes that can be switched on, one for each bug of the corpus that a client can be blamed for.
 //!
-//! Owns their names, one sentence each, and which row each one repeats. It must not say how: each mistake is made where
-//! the real client made it, behind [`Mistakes::made`].
+//! Owns their names, one sentence each, and the rows that each repeats. It must not contain their code: each mistake is
+//! made where the real client made it, behind [`Mistakes::made`].
 //!
 //! [`ROWS`] is the table "row of the corpus, matching mistakes". A mistake of a client that never listed a second time
-//! switches the periodic list off too ([`Mistake::never_relisted`]); or else that list would heal what the mistake
-//! broke. The notes say what else a row needs:
+//! switches the periodic list off too ([`Mistake::never_relisted`]); otherwise that list would repair the damage. The
+//! notes list further needs of a row:
 //!
 //! | row | note |
 //! |---|---|
-//! | 2 | the same mistake as row 1: that it came back is the row |
+//! | 2 | the same mistake as row 1: the row is that it came back |
 //! | 12 | row 4 on HTTP/2: run with `--http 2` |
 //! | 20, 25 | a client that gave up is *blind*: its process goes on |
 //! | 26 | needs `--handler status` and a refused write |
 //! | 40, 54 | a slow handler: `--handler-delay 2s`; `handlers-overtake` has 1.5 s by itself |
-//! | 45, 58 | no client can avoid it; the mistake is the one that makes it permanent |
+//! | 45, 58 | no client can avoid it; this mistake makes it permanent |
 //! | 49, 50 | `--copies 70`, `--copies 12 --http 2`: the last copy is the one that reports |
 //! | 59 to 61 | need `--streaming-lists` |
 //! | 65 | needs `--handler status` |
@@ -28,7 +28,7 @@ use clap::ValueEnum;
 /// One mistake; its name on the command line is the variant's in kebab-case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Mistake {
-    // The connection is dead and nobody says so.
+    // The connection is dead without a sign of it.
     /// A watch may stay silent for ever.
     NoReadTimeout,
     /// The silence limit runs only once a first event or a first list item was seen.
@@ -178,8 +178,8 @@ pub enum Mistake {
 
 use Mistake as M;
 
-/// Row of the corpus (`missed-events.md`, tables 2.3 and 3) to the mistakes that repeat it, the best one first. Rows 62 to 65, M15 and M16
-/// are not of the corpus but of the library of bugs alone.
+/// Rows of the corpus (`missed-events.md`, tables 2.3 and 3) with the mistakes that repeat them, the best one first.
+/// Rows 62 to 65, M15 and M16 are only in the library of bugs and not in the corpus.
 pub const ROWS: &[(&str, &[Mistake])] = &[
     ("1", &[M::NoReadTimeout]),
     ("2", &[M::NoReadTimeout]),
@@ -257,12 +257,12 @@ pub const ROWS: &[(&str, &[Mistake])] = &[
     ("M16", &[M::WatchPerObject]),
 ];
 
-/// The mistakes that are switched on; none for the correct client.
+/// The mistakes that are switched on; empty for the correct client.
 #[derive(Debug, Clone, Default)]
 pub struct Mistakes(Arc<BTreeSet<Mistake>>);
 
 impl Mistakes {
-    /// The chosen mistakes and what belongs to them.
+    /// The chosen mistakes and those that they imply.
     pub fn new(chosen: &[Mistake]) -> Self {
         let mut all: BTreeSet<Mistake> = chosen.iter().copied().collect();
         if chosen.iter().any(|mistake| mistake.never_relisted()) {
@@ -271,21 +271,19 @@ impl Mistakes {
         Self(Arc::new(all))
     }
 
-    /// Whether this mistake is to be made.
     pub fn made(&self, mistake: Mistake) -> bool {
         self.0.contains(&mistake)
     }
 
-    /// Whether any of these is to be made.
     pub fn any(&self, mistakes: &[Mistake]) -> bool {
         mistakes.iter().any(|mistake| self.made(*mistake))
     }
 }
 
 impl Mistake {
-    /// Whether the client that made it listed at the start and after a 410 only.
+    /// Whether the real client with this mistake listed only at the start and after a 410.
     pub fn never_relisted(self) -> bool {
-        // Those whose mistake is about lists, or about growth with each list, keep listing.
+        // Mistakes about lists, or about growth with each list, keep listing.
         !matches!(
             self,
             M::ListFailureKillsWatch
@@ -310,7 +308,7 @@ impl Mistake {
         )
     }
 
-    /// Its name on the command line.
+    /// The name on the command line.
     pub fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
@@ -321,7 +319,7 @@ impl Mistake {
         value.as_ref().and_then(|value| value.get_help()).map(ToString::to_string).unwrap_or_default()
     }
 
-    /// The rows it repeats.
+    /// The rows that it repeats.
     fn rows(self) -> Vec<&'static str> {
         ROWS.iter().filter(|(_, mistakes)| mistakes.contains(&self)).map(|(row, _)| *row).collect()
     }

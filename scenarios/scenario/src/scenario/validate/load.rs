@@ -1,4 +1,4 @@
-//! Does what a scenario sends fit: reviews, calls, alerts, the shared cache, and the steps of a script?
+//! Checks the load of a scenario: reviews, calls, alerts, the shared cache, and the steps of a script.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use mock_faults::{Family, Name};
 use super::super::{ControlPlaneKind, Scenario};
 use super::{Item, Part, Problem, meant, problem, problem_in};
 
-/// In less time a subject that serves one object a second has shown nothing.
+/// Least warm-up for finding the rate. In less time, a subject that handles one object per second has shown nothing.
 const FIND_OUT_MIN: Duration = Duration::from_secs(5);
 
 pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
@@ -111,7 +111,7 @@ pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
     sickness(scenario)
 }
 
-/// Load that goes to webhooks of the project's own is about what they are registered for.
+/// Load for a project's own webhooks must have objects that they are registered for.
 fn about_nothing(scenario: &Scenario) -> Result<(), Problem> {
     let Some(file) = scenario.subject.own_webhooks_file() else { return Ok(()) };
     if !scenario.admission.as_ref().is_some_and(loadgen::admission::Config::is_left_to_webhooks) {
@@ -135,7 +135,7 @@ fn about_nothing(scenario: &Scenario) -> Result<(), Problem> {
     )
 }
 
-/// Calls need somebody who offers what is called.
+/// Calls need a subject with that API.
 fn calls(scenario: &Scenario) -> Result<(), Problem> {
     let Some(config) = &scenario.api else {
         if scenario.budgets.api.is_some() {
@@ -177,7 +177,7 @@ fn shared_cache(scenario: &Scenario) -> Result<(), Problem> {
     }
 }
 
-/// Alerts and locks are those of the service, and judged by its own answers.
+/// Alerts and locks exist only in the service, and are judged by its own answers.
 fn alerts(scenario: &Scenario) -> Result<(), Problem> {
     let (alerts, lock) = (scenario.alerts.is_some(), scenario.registry.lock.is_some());
     let budgets = &scenario.budgets;
@@ -212,7 +212,7 @@ fn alerts(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What a sick registry excuses is known where the answers of the webhook itself are seen.
+/// The excuse of a sick registry is known only if the answers of the webhook itself are seen.
 fn sickness(scenario: &Scenario) -> Result<(), Problem> {
     let judged = scenario.budgets.registry.as_ref();
     if judged.is_none_or(|budget| budget.unavailable.is_none() && budget.staleness.is_none()) {
@@ -232,7 +232,7 @@ fn sickness(scenario: &Scenario) -> Result<(), Problem> {
     }
 }
 
-/// Load through the API server needs a registration, and what is stored can only be judged with such load.
+/// Load through the API server needs a registration, and stored objects can only be judged with such load.
 fn through(scenario: &Scenario) -> Result<(), Problem> {
     let through = scenario.admission.as_ref().is_some_and(|config| config.through == Through::Apiserver);
     if through && scenario.subject.install.is_none() {
@@ -254,7 +254,7 @@ fn through(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Workers know what is right before the run, and hear of nothing that changes it.
+/// Workers know the right answers before the run, and receive no changes.
 fn workers(scenario: &Scenario) -> Result<(), Problem> {
     let Some(config) = scenario.admission.as_ref().filter(|config| config.workers.is_some()) else { return Ok(()) };
     let upkeep = scenario.subject.upkeep();
@@ -327,7 +327,7 @@ fn admission_key(error: &loadgen::admission::Error) -> Option<&'static str> {
     }
 }
 
-/// The step that an error is about, from 0.
+/// Index of the step that an error is about, from 0.
 fn step_of(error: &loadgen::script::Error) -> Option<usize> {
     let loadgen::script::Error::Config { key, .. } = error else { return None };
     let number: usize = key.strip_prefix("steps[")?.split(']').next()?.parse().ok()?;
