@@ -316,7 +316,8 @@ impl Found {
             if seen.ran() {
                 self.forget_webhooks(seen);
                 // It reacted to no kind, so kinds that it does not follow come last: it can miss nothing of them.
-                self.crds.sort_by_key(|crd| !seen.follows(&crd.name()));
+                let is_taken = |crd: &Crd| seen.reactions.iter().any(|one| one.kind == crd.kind && one.refused.is_none());
+                self.crds.sort_by_key(|crd| (!seen.follows(&crd.name()), !is_taken(crd)));
             }
             return self.keep(OBJECTS, &seen.around());
         };

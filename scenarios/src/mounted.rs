@@ -1,4 +1,4 @@
-//! The folders that a program finds in the place of a kubelet's mounts: a service account, Secrets and ConfigMaps.
+//! The folders that a program finds in the place of a kubelet's mounts: a service account, `Secret`s and `ConfigMap`s.
 //!
 //! Owns their content and that it follows the objects. How a program comes to find them is in `subject::Mounts`.
 
