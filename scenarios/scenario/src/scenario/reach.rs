@@ -24,7 +24,7 @@ pub enum Reach {
 /// `--allow-outside`, on every command that reads a scenario.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct Outside {
-    /// Let the scenario name files outside of its own folder. Without it a file that somebody sent cannot have others read.
+    /// Let the scenario name files outside its own folder. By default a scenario from another person cannot read your other files.
     #[arg(long)]
     allow_outside: bool,
 }

@@ -52,7 +52,7 @@ pub enum Need {
     PeriodicRelist,
     /// Asks for the initial state as a stream (`sendInitialEvents`).
     StreamingLists,
-    /// Can be told to handle slowly.
+    /// Has a setting that makes its handler slow.
     SlowHandler,
 }
 
