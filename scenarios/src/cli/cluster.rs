@@ -27,7 +27,7 @@ pub(super) enum Command {
         /// The folder with etcd and kube-apiserver; a node needs all programs of a Kubernetes release. Default: `KUBEBUILDER_ASSETS`.
         #[arg(long)]
         assets: Option<PathBuf>,
-        #[command(flatten, next_help_heading = "One of kind")]
+        #[command(flatten, next_help_heading = "A kind cluster")]
         containers: Containers,
     },
     /// Download the official etcd, kube-apiserver and kubectl and check their digests.

@@ -14,30 +14,30 @@ use crate::{observe, placed, shown};
 
 mod tried;
 
-/// What can be said on the command line.
+/// Arguments of `longhaul init`.
 #[derive(Args)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the flags of a command line")]
 pub(super) struct Arguments {
     /// The project's folder.
     #[arg(default_value = ".")]
     folder: PathBuf,
-    /// The file to write, in the folder.
+    /// The file to write, in that folder.
     #[arg(long, default_value = "longhaul.yaml")]
     output: PathBuf,
-    /// Replace the file when it exists.
+    /// Replace the file if it exists.
     #[arg(long)]
     force: bool,
-    /// Build the program and run it for half a minute without asking. A project's build is the project's code.
+    /// Build the program and run it for half a minute without asking. This executes the project's code on your machine.
     #[arg(long)]
     yes: bool,
-    /// Build and run nothing, and do not ask: the file says `check` for all that nobody saw.
+    /// Build and run nothing, and do not ask. The file then marks every unconfirmed value with `check`.
     #[arg(long, conflicts_with = "yes")]
     no_run: bool,
-    /// Play the file once when it is written (a minute and a half), and say what came of it in one screen. The exit code is that of the run, and 2 where
-    /// there was none.
+    /// Run the written file once (a minute and a half) and print a summary of one screen. The exit code is that of the run, or 2 if there
+    /// was no run.
     #[arg(long = "try", conflicts_with = "no_run")]
     tried: bool,
-    /// The main package of the program, such as `./cmd/manager`, where there are several.
+    /// The main package of the program, such as `./cmd/manager`, if there are several.
     #[arg(long, value_name = "PACKAGE")]
     main: Option<PathBuf>,
 }

@@ -39,34 +39,34 @@ pub(super) struct Kube {
     /// The port on 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 6443)]
     port: u16,
-    /// Where the kubeconfig is written, for this user's eyes alone. A file that another program wrote is not overwritten.
+    /// The file for the kubeconfig, readable by this user only. A file that another program wrote is not overwritten.
     #[arg(long, default_value = "kubeconfig.yaml")]
     kubeconfig: PathBuf,
-    /// Overwrite the file of --kubeconfig whoever wrote it.
+    /// Overwrite the file of --kubeconfig even if another program wrote it.
     #[arg(long)]
     force: bool,
-    /// The token of the kubeconfig's user. Default: one made at random.
+    /// The token of the kubeconfig's user. Default: a random one.
     #[arg(long)]
     token: Option<String>,
-    /// A YAML list of faults, as under `faults:` in a scenario. Times count from the start; they hit every client.
+    /// A YAML list of faults, as under `faults:` in a scenario. Times count from the start; faults hit every client.
     #[arg(long)]
     faults: Option<PathBuf>,
-    /// How often a watch that asked for bookmarks gets one.
+    /// Time between two bookmarks of a watch that asks for them.
     #[arg(long, default_value = "60s")]
     bookmarks_every: units::Span,
-    /// Versions older than this are forgotten: resuming a watch from before answers 410.
+    /// Forget versions older than this. A watch that resumes from an older version gets 410.
     #[arg(long, default_value = "5m")]
     compact_after: units::Span,
-    /// Who may come in: a CSV file `token,user,uid,"group1,group2"`, as kube-apiserver's --token-auth-file.
+    /// The users that may call: a CSV file `token,user,uid,"group1,group2"`, as for kube-apiserver's --token-auth-file.
     #[arg(long)]
     tokens: Option<PathBuf>,
-    /// Whether RBAC rules decide, or everything is allowed (and recorded either way, for the minimal Role).
+    /// Allow every request, or let RBAC rules decide. Requests are recorded either way, for the minimal Role.
     #[arg(long, value_enum, default_value_t = Authorization::Allow)]
     authorization: Authorization,
-    /// Let workloads become ready, each after so long, as with a scheduler, kubelets and controllers. Default: they stay as they are made.
+    /// Make each workload ready after this time, as a scheduler, kubelets and controllers do. Default: workloads stay as they are created.
     #[arg(long, value_name = "DURATION")]
     workloads: Option<units::Span>,
-    /// Endpoints of the same cluster, as in a highly available control plane. The further ones take the next ports.
+    /// Number of endpoints of the cluster, as in a highly available control plane. Further endpoints take the next ports.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=9))]
     endpoints: u16,
 }
@@ -84,31 +84,30 @@ pub(super) struct Registry {
     /// The port on 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 5000)]
     port: u16,
-    /// Where it listens instead, `ADDRESS` (with --port) or `ADDRESS:PORT`: one that nodes reach, such as that of a bridge. Whoever
-    /// reaches it may pull, and push, unless --auth says otherwise.
+    /// Listen on `ADDRESS` (with --port) or `ADDRESS:PORT` instead, such as the address of a bridge that nodes reach. Any client that
+    /// reaches it may pull and push, unless --auth is given.
     #[arg(long, value_name = "ADDR", value_parser = place)]
     listen: Option<Place>,
-    /// How many images it is seeded with.
+    /// Number of images to create at the start.
     #[arg(long, default_value_t = 0)]
     images: usize,
-    /// Images are signed by fresh keys, in every right and wrong way. This folder is made, with the public keys, a `trusted_root.json`
-    /// and a configuration of the service that verifies the images by them.
+    /// Sign the images with fresh keys, in every right and wrong way. The folder is created; it gets the public keys, a
+    /// `trusted_root.json`, and a configuration of the service that verifies the images.
     #[arg(long, value_name = "FOLDER", requires = "images")]
     signed: Option<PathBuf>,
-    /// The seed of these images, and of what faults do by chance.
+    /// The seed of these images, and of random choices of faults.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// A YAML list of faults (`registry-…`), as under `faults:` in a scenario. Times count from the start; they hit every
-    /// client.
+    /// A YAML list of faults (`registry-…`), as under `faults:` in a scenario. Times count from the start; faults hit every client.
     #[arg(long)]
     faults: Option<PathBuf>,
-    /// Who may pull and push; name and password are printed.
+    /// The way in which clients authenticate to pull and push. Name and password are printed.
     #[arg(long, value_enum, default_value_t = Auth::None)]
     auth: Auth,
-    /// How many requests it takes, such as 50/s; those beyond are answered 429.
+    /// The rate of requests that it accepts, such as 50/s. Further requests get 429.
     #[arg(long)]
     rate_limit: Option<units::Rate>,
-    /// How many of them at once.
+    /// Requests of --rate-limit that may come at once.
     #[arg(long, default_value_t = 20, requires = "rate_limit")]
     burst: u32,
 }

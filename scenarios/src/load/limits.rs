@@ -16,19 +16,19 @@ pub(crate) const SENT_LEAST: f64 = 0.99;
 /// A share of errors from fewer calls is chance.
 const ERROR_CALLS_LEAST: u64 = 100;
 
-/// Limits of response time and errors. Each that is not given is not judged.
+/// Limits of response time and errors. A limit that is not given is not judged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, clap::Args)]
 pub(crate) struct Limits {
-    /// Exit 1 when half of the answers take longer, from the planned time on.
+    /// Exit 1 if half of the answers take longer. Times count from the planned time.
     #[arg(long, value_name = "TIME")]
     pub(crate) p50: Option<Span>,
-    /// Exit 1 when more than one answer in a hundred takes longer.
+    /// Exit 1 if more than one answer in a hundred takes longer.
     #[arg(long, value_name = "TIME")]
     pub(crate) p99: Option<Span>,
-    /// Exit 1 when more than one answer in a thousand takes longer.
+    /// Exit 1 if more than one answer in a thousand takes longer.
     #[arg(long, value_name = "TIME")]
     pub(crate) p999: Option<Span>,
-    /// Exit 1 when more than this share of the calls ends without a valid answer, such as `0.1%`.
+    /// Exit 1 if more than this share of the calls ends without a valid answer, such as `0.1%`.
     #[arg(long, value_name = "SHARE")]
     pub(crate) errors: Option<Percent>,
 }

@@ -55,10 +55,10 @@ pub struct Owner {
     pub uid: String,
 }
 
-/// How the seed is reached.
+/// The way to reach the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Reach {
-    /// At a port of every node, as container runtimes need it.
+    /// Through a port of every node, as container runtimes need.
     NodePort,
     /// Inside the cluster only.
     ClusterIp,
