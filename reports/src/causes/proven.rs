@@ -61,7 +61,7 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, conduct: &Conduct
     // A witness that tells each event waits for nothing.
     if let Some(workload) = awaited(&wrote).filter(|_| came && conduct.nothing_readies && !conduct.tells_each) {
         let sentence = format!(
-            "it {} {} {} at {} and wrote nothing for the object after that; nothing in this control plane makes it ready",
+            "the subject {} {} {} at {} and wrote nothing for the object after that; nothing in this control plane makes it ready",
             if workload.verb == Verb::Create { "made" } else { "wrote" },
             workload.resource,
             workload.object,
@@ -69,13 +69,13 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, conduct: &Conduct
         );
         return Some(Explained { cause: Cause::AwaitsWorkload, sentence });
     }
-    let silent = || Explained { cause: Cause::Silent, sentence: "it asked for nothing at all".to_owned() };
+    let silent = || Explained { cause: Cause::Silent, sentence: "the subject sent no request at all".to_owned() };
     conduct.is_silent.then(silent)
 }
 
 /// What the proofs above have ruled out, for a sentence that says no cause.
 pub(super) fn ruled_out(conduct: &Conduct) -> String {
-    let mut out = vec!["a refused write", "a Lease that it did not get", "a queue"];
+    let mut out = vec!["a refused write", "a Lease that it never got", "a queue"];
     if conduct.nothing_readies {
         out.push("a workload that it waits for");
     }

@@ -72,7 +72,7 @@ fn ignoring_410_misses_events_and_nothing_else() {
     assert!(broken.iter().all(|budget| budget.starts_with("events.")), "{}", soak.story());
     assert!(soak.stdout().contains("410"), "the summary names the cause: {}", soak.story());
     // Who asks the same again asks in vain.
-    causes::told(&soak.record(), "asked in vain", &["the last with 410"]);
+    causes::told(&soak.record(), "because requests were refused", &["the last with 410"]);
 }
 
 /// A plant that does not exist must not look like a clean pass.
