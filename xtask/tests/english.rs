@@ -349,7 +349,8 @@ fn prose_of_a_text() {
 
 #[test]
 fn clean_doc_lines_have_no_finding() {
-    let text = "//! Owns the limits.\n\n/// Items of `told.rs`, which says so.\n/// ```\n/// It(told);\n/// ```\nfn told() {}\n// It said so.\n//// What?\n";
+    let text = "//! Owns the limits.\n\n/// Items of `told.rs`, which says so.\n/// ```\n/// It(told);\n/// ```\nfn told() {}\n// It said \
+        so.\n//// What?\n";
     assert_eq!(source(text), []);
 }
 

@@ -269,7 +269,8 @@ fn why_stands_on_the_first_screen() {
     let (_dir, record, judgement) = texts(&Example::failing());
     let html = html(&record, &judgement).unwrap();
     let place = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text}"));
-    let line = "2 anomalies lost in the client, first default/package-0 (missed): sent on watch 3 at 1 min 1 s, never reported, while 7 later versions were reported, the first at 1 min 1 s";
+    let line = "2 anomalies lost in the client, first default/package-0 (missed): sent on watch 3 at 1 min 1 s, never reported, while 7 \
+        later versions were reported, the first at 1 min 1 s";
     assert!(place(line) < place("id=\"crossed-h\"") && place("id=\"requests-h\"") < place("id=\"anomalies-h\""));
     for shown in ["MODIFIED 10412", "10412 sent on watch 3", "watch 3 from 9000: 200", "2 steps in between left out"] {
         place(shown);

@@ -48,7 +48,7 @@ fn nightly_webhooks_of_operators_are_judged_by_what_init_writes() {
     let text = written(project.path());
     let plays = vec![
         ("", "PASS"),
-        ("allows-on-error", "of them allowed what had to be denied"),
+        ("allows-on-error", "of them allowed a request that had to be denied"),
         ("response-shared", "answers were wrong"),
     ];
     let played = play_so_many(plays.len(), plays, |(planted, words)| {

@@ -122,7 +122,7 @@ fn signatures_that_are_believed_too_much_are_wrong_verdicts_and_nothing_else() {
         for played in names.map(|name| scope.spawn(move || run(name))) {
             let (name, soak) = played.join().unwrap();
             assert_eq!(soak.broken(), ["admission.wrongVerdicts"], "{name}: {}", soak.story());
-            assert!(soak.stdout().contains("allowed what had to be denied"), "{name}: {}", soak.story());
+            assert!(soak.stdout().contains("allowed a request that had to be denied"), "{name}: {}", soak.story());
         }
     });
 }
@@ -164,7 +164,7 @@ fn a_shared_cache_that_forges_verdicts_is_found_where_it_is_believed() {
     let service = planted.to_str().unwrap();
     let soak = soak(&["calibrate-shared-cache", "--plant", "believes-redis", "--service", service]);
     assert_eq!(soak.broken(), ["admission.wrongVerdicts"], "{}", soak.story());
-    assert!(soak.stdout().contains("allowed what had to be denied"), "{}", soak.story());
+    assert!(soak.stdout().contains("allowed a request that had to be denied"), "{}", soak.story());
 }
 
 /// Four actions with filters of their own share every event among them; one that lets no deletion through leaves ghosts.
@@ -233,7 +233,7 @@ fn nightly_without_a_lock_a_race_and_a_rollback_run_another_image_and_with_it_th
             let (name, with, without) = story.join().unwrap();
             assert_eq!((with.code(), with.broken()), (Some(0), Vec::new()), "{name}: {}", with.story());
             assert_eq!(without.broken(), ["admission.unlocked"], "{name}: {}", without.story());
-            assert!(without.stdout().contains("named another digest than the locked one"), "{}", without.story());
+            assert!(without.stdout().contains("named a digest that is not the locked one"), "{}", without.story());
         }
     });
 }

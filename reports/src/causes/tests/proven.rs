@@ -68,7 +68,8 @@ fn queue() -> Queue {
 #[test]
 fn what_waits_in_a_queue_is_not_lost() {
     let conduct = |is_constant| Conduct { queue: Some(Queue { is_constant, ..queue() }), ..Conduct::default() };
-    let text = "written at 4 s, never reported: from 20 s on the subject sent a constant 7.4 requests a second, and 37 objects still waited after the drain: it limits itself, and needs 41 s more at its 7.4 requests a second; `rate: 0.4/s` fits";
+    let text = "written at 4 s, never reported: from 20 s on the subject sent a constant 7.4 requests a second, and 37 objects still \
+        waited after the drain: it limits itself, and needs 41 s more at its 7.4 requests a second; `rate: 0.4/s` fits";
     assert_eq!(under(&missed(&[]), &by_writes(conduct(true))), says(Cause::Queued, text));
     let text = "written at 4 s, never reported: the subject worked in order until the end of the drain, and 37 objects still waited: it needs 41 s more \
                 at its 7.4 requests a second; `rate: 0.4/s` fits";
@@ -82,7 +83,8 @@ fn what_waits_in_a_queue_is_not_lost() {
 fn what_waits_for_a_workload_says_for_which() {
     let made = wrote(4100, Verb::Create, "statefulsets.apps", "a-db", 201, 1);
     let conduct = |nothing_readies| Conduct { nothing_readies, ..Conduct::default() };
-    let text = "the subject made statefulsets.apps default/a-db at 4.1 s and wrote nothing for the object after that; nothing in this control plane makes it ready";
+    let text = "the subject made statefulsets.apps default/a-db at 4.1 s and wrote nothing for the object after that; nothing in this \
+        control plane makes it ready";
     let waits = under(&missed(std::slice::from_ref(&made)), &by_writes(conduct(true)));
     assert_eq!(waits, says(Cause::AwaitsWorkload, text));
     // It went on, or the workload becomes ready, or what it made needs nobody.
@@ -133,7 +135,8 @@ fn lease(t_ms: u64, verb: Verb, status: u16) -> RequestRow {
 fn who_never_led_says_why() {
     let pairs = (1..4).flat_map(|at| [lease(at * 2000, Verb::Get, 404), lease(at * 2000 + 1, Verb::Create, 404)]);
     let refused = asked(pairs.collect()).never_led.unwrap();
-    let text = "the subject never became the leader: its Lease in the namespace `system` was refused 3 times with 404 (namespaces \"system\" not found)";
+    let text = "the subject never became the leader: its Lease in the namespace `system` was refused 3 times with 404 (namespaces \
+        \"system\" not found)";
     assert_eq!(refused, text);
     let held = asked((1..9).map(|at| lease(at * 2000, Verb::Get, 200)).collect()).never_led.unwrap();
     assert_eq!(

@@ -28,7 +28,7 @@ impl Rule for Retained {
     fn judge(record: &Record, (): &(), limit: &Bytes, findings: &mut Findings) {
         let name = Name::of::<Self>();
         if let Some(t_ms) = anew(record) {
-            let text = format!("what is retained is not judged: the subject was started anew at {}.", millis(t_ms));
+            let text = format!("retained memory is not judged: the subject was restarted at {}.", millis(t_ms));
             findings.push(name, Verdict::Inconclusive, "restarted", bytes(limit.0), text);
             return;
         }
@@ -58,7 +58,7 @@ impl Burst {
     fn of(record: &Record) -> Result<Self, String> {
         let rows = &record.intervals;
         let none = || {
-            "the number of objects never fell by half, so nothing had to come back: make many objects and delete them."
+            "the number of objects never fell by half, so no memory had to be freed: create many objects and delete them."
                 .to_owned()
         };
         let at = (0..rows.len()).max_by_key(|&at| (rows[at].live_objects, std::cmp::Reverse(at))).ok_or_else(none)?;
@@ -70,7 +70,7 @@ impl Burst {
         let few = |row: &record::Interval| row.live_objects as f64 <= left as f64 + CALM * (peak - left) as f64;
         let Some(rise) = rows.iter().position(|row| !few(row)).filter(|rise| *rise > 0) else {
             return Err(format!(
-                "there were {} objects from the start, so nobody knows what memory was before: make them once the subject runs.",
+                "there were {} objects from the start, so the memory before them is not known: create them after the subject has started.",
                 count(peak)
             ));
         };
@@ -111,7 +111,7 @@ impl Burst {
             (
                 Verdict::Inconclusive,
                 format!(
-                    "{told}, which does not tell whether that is within {limit_text}: give it a longer calm before and after."
+                    "{told}, which does not decide the limit of {limit_text}: make the calm time before and after longer."
                 ),
             )
         } else if let Some(more_s) = still_falling(&after, highest(&before) as f64 + limit_f) {

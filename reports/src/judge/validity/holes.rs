@@ -29,14 +29,14 @@ fn judge_requests(record: &Record, findings: &mut Findings) {
     let lost = record.requests.lost();
     let because = if let Some((from_ms, to_ms, number)) = lost {
         format!(
-            "the harness fell behind the subject's requests, and {} of them between {} and {} are not known",
+            "the harness fell behind the subject's requests, and missed {} of them between {} and {}",
             count(number),
             millis(from_ms),
             millis(to_ms)
         )
     } else {
         let number: u64 = record.requests.summaries.iter().map(|summary| summary.requests).sum();
-        format!("only the number is known of {} of the subject from {} on", counted(number, "request"), millis(from_ms))
+        format!("{} of the subject from {} on are only counted", counted(number, "request"), millis(from_ms))
     };
     let open = |name: Name, finding: &Finding| is_open(record, name, finding);
     let text = format!("{because}.");
@@ -79,8 +79,8 @@ fn judge_holes(record: &Record, holes: &[Hole], of: Audited, findings: &mut Find
     let Some(first) = holes.next() else { return };
     let more = holes.count() as u64;
     let (name, what) = match of {
-        Audited::Commits => (COMMITS, "what was written to the control plane"),
-        Audited::Requests => (AUDIT_LOG, "what the subject asked, in the audit log of the API server"),
+        Audited::Commits => (COMMITS, "the writes to the control plane"),
+        Audited::Requests => (AUDIT_LOG, "the subject's requests in the audit log of the API server"),
     };
     let when = if first.from_ms == first.to_ms {
         format!("at {}", millis(first.from_ms))
