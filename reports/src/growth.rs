@@ -113,7 +113,7 @@ pub enum Why {
         gap_s: f64,
     },
     /// What growth is to be judged against did not happen.
-    #[error("what it is judged against did not happen")]
+    #[error("the events that it is judged against did not happen")]
     AxisStill,
     /// The samples cannot be computed with.
     #[error("the samples are not usable: {0}")]

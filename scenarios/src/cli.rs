@@ -198,7 +198,7 @@ fn refused(error: &clap::Error) -> u8 {
         _ => None,
     });
     match renamed {
-        Some((old, new)) => crate::out::err!("longhaul: there is no `{old}` any more: write {new}"),
+        Some((old, new)) => crate::out::err!("longhaul: `{old}` no longer exists: write {new}"),
         None => {
             let _ = error.print();
         }

@@ -125,7 +125,7 @@ pub enum Error {
     #[error("{FILE} does not begin with its header; name the folder that `longhaul gate --out` wrote")]
     Headless,
     /// Too many lines.
-    #[error("{FILE} has more than {LINES_MAX} lines, which no gate writes")]
+    #[error("{FILE} has more than {LINES_MAX} lines, the most that a gate writes")]
     TooLong,
 }
 

@@ -404,7 +404,7 @@ fn a_subject_that_never_asked_is_not_judged() {
     let mut example = Example::clean();
     example.miss(2, 61_000);
     example.requests.as_mut().unwrap().truncate(1);
-    let detail = "within 20 s it asked for nothing that is churned (widgets.example.com).".to_owned();
+    let detail = "within 20 s it requested no churned objects (widgets.example.com).".to_owned();
     example.end = Some(End {
         ended_ms: 20_000,
         reason: EndReason::NeverAsked { detail: detail.clone() },

@@ -137,27 +137,27 @@ pub const PLANTS: &[Plant] = &[
         },
         ..caught("ignore-410", "resumes from a refused version for ever", QUICK, "")
     },
-    caught("duplicate-events", "every tenth event is told twice", QUICK, "events.duplicate"),
+    caught("duplicate-events", "every tenth event is reported twice", QUICK, "events.duplicate"),
     caught("descriptor-leak", "a file stays open for every 50th review", QUICK, "descriptors.growth"),
     caught("thread-leak", "a thread stays for every 500th review", QUICK, "threads.growth"),
-    caught("stale-child", "eight objects stay as they were in what it says of its store", QUICK, "events.converged"),
-    caught("no-child-watch", "children that somebody deletes or edits are left so", CHILDREN, "events.restored"),
+    caught("stale-child", "eight objects stay outdated in the page about its store", QUICK, "events.converged"),
+    caught("no-child-watch", "deleted or edited children are not restored", CHILDREN, "events.restored"),
     Plant {
         // They are stripped of their owner, or the garbage collector would take them.
         expected: Expected::Caught { judge: "events.restored", also: &["children.orphaned"] },
-        ..caught("orphaned-child", "children of what goes stay", CHILDREN, "")
+        ..caught("orphaned-child", "children of deleted parents stay", CHILDREN, "")
     },
-    caught("old-child", "children are never brought up to date", CHILDREN, "events.restored"),
+    caught("old-child", "children are never updated", CHILDREN, "events.restored"),
     caught(
         "serves-stale-after-relist",
-        "after a relist the API tells what was so before it",
+        "after a relist the API answers with the state before it",
         REPLICAS,
         "api.staleness",
     ),
-    caught("accepts-revoked", "the list of revoked certificates is not looked at", REPLICAS, "api.letIn"),
-    caught("lost-update", "every fifth count is said to be set and is not", REPLICAS, "api.lost"),
+    caught("accepts-revoked", "the list of revoked certificates is ignored", REPLICAS, "api.letIn"),
+    caught("lost-update", "every fifth count is confirmed but not set", REPLICAS, "api.lost"),
     caught("slow-after-250-objects", "20 ms slower after 250 objects", LATENCY, "admission.p50"),
-    gated("slower-by-5-percent", "the process needs a twentieth more processor time", CPU, SLOWER),
+    gated("slower-by-5-percent", "the process needs 5 % more processor time", CPU, SLOWER),
     Plant { long: true, ..gated("slower-by-10-percent", "a tenth more", CPU, SLOWER) },
     Plant { long: true, ..gated(GATE_CANARY, "three tenths more", CPU, SLOWER) },
     Plant { long: true, ..gated("answer-1k-longer", "every answer is 1 KiB longer", "gate.answerBytes", MORE) },
@@ -172,7 +172,7 @@ pub const PLANTS: &[Plant] = &[
     alike("large-cache", "4 KiB kept for each review, up to 32 MiB", REVIEWS),
     caught(
         "outside-the-heap",
-        "4 KiB of a stack for each review: resident, and no heap",
+        "4 KiB of a stack for each review: resident memory outside the heap",
         REVIEWS,
         "memory.growthPerRequest",
     ),
@@ -184,22 +184,22 @@ pub const PLANTS: &[Plant] = &[
     alike("step", "32 MiB more from the 5,000th review on", HOURS),
     small("leak-64-per-request", "64 B kept for each review", SMALL_REVIEWS, "memory.growthPerRequest"),
     small("leak-64-per-object", "64 B kept for each object", SMALL_OBJECTS, "memory.growthPerObject"),
-    caught("holds-everything", "whatever is sent is held", HOSTILE, "memory.ceiling"),
+    caught("holds-everything", "every sent byte is kept", HOSTILE, "memory.ceiling"),
     caught("alert-lost", "every tenth alert is not sent", ALERTS, "alerts.lost"),
     caught("alert-twice", "every tenth alert is sent twice", ALERTS, "alerts.twice"),
-    caught("alert-on-dry-run", "dry runs are told as well", ALERTS, "alerts.onDryRun"),
-    caught("lock-ignored", "the digest lock is not looked at", ALERTS, "admission.unlocked"),
-    caught("believes-redis", "whatever the shared cache says is so", SHARED_CACHE, "admission.wrongVerdicts"),
+    caught("alert-on-dry-run", "dry runs cause alerts as well", ALERTS, "alerts.onDryRun"),
+    caught("lock-ignored", "the digest lock is ignored", ALERTS, "admission.unlocked"),
+    caught("believes-redis", "every entry of the shared cache is trusted", SHARED_CACHE, "admission.wrongVerdicts"),
     Plant {
         // As for the canary; the page of the watch itself knows that they are gone.
         expected: Expected::Caught { judge: "events.ghost", also: &["events.missed"] },
-        ..caught("watcher-drops-delete", "deletions pass no filter of an action", WATCHER, "")
+        ..caught("watcher-drops-delete", "deletions skip the filters of an action", WATCHER, "")
     },
-    caught("asks-one-validator", "of several validators one alone is asked", VALIDATORS, "admission.wrongVerdicts"),
-    caught("ignores-deadline", "what time a review has left is not looked at", LATE, "admission.errors"),
+    caught("asks-one-validator", "only one of several validators is asked", VALIDATORS, "admission.wrongVerdicts"),
+    caught("ignores-deadline", "the remaining time of a review is ignored", LATE, "admission.errors"),
     of_signatures("accepts-any-signature", "an image with any signature is verified"),
     of_signatures("ignores-digest-binding", "a signature of another image counts"),
-    of_signatures("caches-cannot-tell", "what could not be told is remembered as verified"),
+    of_signatures("caches-cannot-tell", "undecided images are remembered as verified"),
     of_signatures("threshold-counts-twice", "two signatures of one signer count as two signers"),
 ];
 

@@ -101,7 +101,7 @@ fn gates(calibration: &Calibration) -> impl Iterator<Item = [String; 6]> {
             let promised = match found.promised {
                 Some(promised) if found.is_broken() => format!("BROKEN: ≥ {}", percent(promised)),
                 Some(promised) => format!("≥ {}", percent(promised)),
-                None => "nothing: smaller than what could be seen".to_owned(),
+                None => "no alarm: smaller than the smallest visible change".to_owned(),
             };
             let smallest = found.smallest.map_or_else(|| NOTHING.to_owned(), |smallest| rule.told(smallest));
             return Some([
@@ -130,11 +130,10 @@ fn introduction(calibration: &Calibration) -> String {
     let canary = match calibration.canary() {
         Some(true) => "The canary was caught",
         Some(false) => "The canary lived",
-        None => "The canary was not played",
+        None => "The canary was not run",
     };
     format!(
-        "Measured on {} with Longhaul {} on {} processors. {canary}. Shares are with Wilson's 95 % interval; runs that called themselves \
-         invalid are not counted.",
+        "Measured on {} with Longhaul {} on {} processors. {canary}. Shares have Wilson's 95 % interval; invalid runs are not counted.",
         calibration.date, calibration.longhaul, calibration.processors
     )
 }

@@ -92,7 +92,7 @@ async fn run(arguments: &Arguments) -> anyhow::Result<u8> {
     let runs = rows.iter().map(|row| u64::from(choice.times(row))).sum();
     let takes = reports::words::millis(u64::try_from(takes.as_millis()).unwrap_or(u64::MAX));
     crate::out::err!(
-        "{} one after the other take about {takes}; Ctrl-C keeps what is done",
+        "{} one after the other take about {takes}; Ctrl-C keeps the finished ones",
         reports::words::counted(runs, "run")
     );
     let mut calibration = calibrate::begin(arguments.runs, rows);

@@ -140,7 +140,7 @@ pub(super) async fn cluster(command: Command) -> Result<u8> {
                         out!("{}", service.deploy(&directory, &up.name).await?);
                     }
                 }
-                _ = tokio::signal::ctrl_c() => bail!("interrupted: nothing was left running"),
+                _ = tokio::signal::ctrl_c() => bail!("interrupted: no process was left running"),
             }
             Ok(exit::PASS)
         }

@@ -118,7 +118,9 @@ fn init(folder: &Path, project: &Project) -> Result<u8> {
     for path in gate::init::write(folder, project)? {
         out!("written: {}", path.display());
     }
-    out!("set the variable LONGHAUL_RELEASES to where your pipeline finds what `cargo xtask dist` makes");
+    out!(
+        "set the variable LONGHAUL_RELEASES to the address at which your pipeline finds the files of `cargo xtask dist`"
+    );
     Ok(reports::exit::PASS)
 }
 

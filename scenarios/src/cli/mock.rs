@@ -127,7 +127,10 @@ async fn kube(arguments: Kube) -> Result<()> {
     })?;
     let of_workloads = |fault: &&mock_faults::Fault| fault.name.row().family == mock_faults::Family::Workloads;
     if let Some(fault) = faults.iter().find(of_workloads).filter(|_| arguments.workloads.is_none()) {
-        anyhow::bail!("`{}` is done to workloads, which are not played: add --workloads 200ms", fault.name.as_str());
+        anyhow::bail!(
+            "`{}` needs workloads, which this mock does not run by default: add --workloads 200ms",
+            fault.name.as_str()
+        );
     }
     let authority = mock_pki::Authority::generate("longhaul")?;
     let mut config = mock_kube::Config::new();
@@ -172,8 +175,8 @@ async fn kube(arguments: Kube) -> Result<()> {
     let text = server.kubeconfig(USER).context("the server does not know its own user")?;
     kubeconfig::write(&arguments.kubeconfig, &endpoint.direct(&text)?)?;
     if let Some(address) = endpoint.address() {
-        out!("mock Kubernetes API server at https://{address}, through a network with faults");
-        out!("the same without them at      {}", server.url());
+        out!("mock Kubernetes API server at https://{address}, behind a network with faults");
+        out!("without network faults at     {}", server.url());
     } else {
         out!("mock Kubernetes API server at {}", server.url());
     }
@@ -205,13 +208,13 @@ async fn kube(arguments: Kube) -> Result<()> {
 fn introduce(arguments: &Kube, server: &mock_kube::Server, users: &[String]) {
     let kubectl = format!("kubectl --kubeconfig {}", arguments.kubeconfig.display());
     out!(
-        "  it answers as Kubernetes {}: {} kinds, and what CustomResourceDefinitions add",
+        "  it answers as Kubernetes {}: {} kinds, plus those of CustomResourceDefinitions",
         mock_kube::VERSION,
         server.kinds()
     );
     let rights = match arguments.authorization {
         Authorization::Allow => "everything is allowed and recorded",
-        Authorization::Rbac => "RBAC rules decide, and what was asked is recorded",
+        Authorization::Rbac => "RBAC rules decide, and requests are recorded",
     };
     out!("  users: {}; {rights}", users.join(", "));
     out!(
@@ -224,11 +227,11 @@ fn introduce(arguments: &Kube, server: &mock_kube::Server, users: &[String]) {
     }
     out!("");
     out!("try: {kubectl} get namespaces");
-    out!("     {kubectl} get --raw /longhaul/history      what was written, commit by commit");
-    out!("     {kubectl} get --raw /longhaul/requests     what was asked, by whom and on which connection");
-    out!("     {kubectl} get --raw /longhaul/rbac         the least Role of each program that came");
+    out!("     {kubectl} get --raw /longhaul/history      writes, commit by commit");
+    out!("     {kubectl} get --raw /longhaul/requests     requests, with client and connection");
+    out!("     {kubectl} get --raw /longhaul/rbac         the minimal Role of each client");
     out!("     {kubectl} get --raw /longhaul/faults       faults and their hits (also /longhaul/stats, /metrics)");
-    out!("Ctrl-C ends it; nothing is kept.");
+    out!("Ctrl-C ends it; no state is kept.");
 }
 
 fn read_faults(path: &std::path::Path) -> Result<Vec<mock_faults::Fault>> {
@@ -246,8 +249,8 @@ fn faults_of(
         anyhow::anyhow!("fault {} (`{}`): {error}", index + 1, faults[index].name.as_str())
     };
     if let Some(index) = faults.iter().position(|fault| !plays(fault.name.row().family)) {
-        let other = "it is played by the other mock: `longhaul mock registry` plays those that begin with `registry-`, `longhaul \
-                     mock kube` all others but those of clocks (`clock-`), for which `longhaul soak` starts the program";
+        let other = "the other mock plays it: `longhaul mock registry` plays `registry-…`, `longhaul mock kube` all others, except \
+                     `clock-…`, which need `longhaul soak`";
         return Err(wrong(index, &other));
     }
     let schedule = mock_faults::Schedule::new(&faults).map_err(|(index, error)| wrong(index, &error))?;

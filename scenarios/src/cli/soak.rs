@@ -194,7 +194,7 @@ pub(super) fn soak(mut arguments: Arguments) -> Result<u8> {
     }
     let arguments = &arguments;
     if let Some(flag) = arguments.own.first().filter(|_| arguments.play.command.is_empty()) {
-        bail!("{flag} is for a client of your own: name it with --subject, or its command behind `--`");
+        bail!("{flag} needs your own client: name it with --subject, or write its command after `--`");
     }
     let verdict = if arguments.is_all() {
         let bugs = Source::bugs()?;
@@ -322,7 +322,7 @@ fn turn(own: &OwnKind, source: &mut Source, is_quiet: bool) -> Result<()> {
     if !unseen.is_empty() && !is_quiet {
         let witness = source.scenario.subject.witness.name();
         let unseen = unseen.join(", ");
-        crate::out::err!("longhaul: not judged, because the witness `{witness}` does not tell it: {unseen}");
+        crate::out::err!("longhaul: not judged, because the witness `{witness}` does not report it: {unseen}");
     }
     Ok(())
 }

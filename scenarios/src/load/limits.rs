@@ -100,8 +100,8 @@ pub(crate) fn sending(total: &Interval) -> Finding {
         format!("{:.2} % of the planned requests were sent", share * 100.0)
     } else {
         format!(
-            "only {:.2} % of the planned requests were sent, {} found every call that may be in flight under way: lower the \
-             rate, or raise --max-in-flight when the webhook should take more calls at once",
+            "only {:.2} % of the planned requests were sent, {} came while --max-in-flight calls were open: lower the rate, or raise \
+             --max-in-flight if the webhook should take more calls at once",
             share * 100.0,
             words::count(total.counts.overflow)
         )
@@ -131,7 +131,7 @@ pub(crate) fn answered(total: &Interval) -> Option<Finding> {
         observed: "0".to_owned(),
         limit: "at least 1".to_owned(),
         text: format!(
-            "none of {} ended in a valid answer: these are the times of failures, not of a webhook",
+            "none of {} got a valid answer, so the times are those of failures",
             words::counted(ended, "call")
         ),
         used_pct: None,

@@ -361,7 +361,7 @@ fn a_subject_that_asks_for_nothing_that_is_churned_is_told_early() {
     let began = std::time::Instant::now();
     let soak = soak(&[file.path().to_str().unwrap()]);
     assert!(matches!(soak.code(), Some(2 | 3)), "{}", soak.story());
-    let said = "it asked for nothing that is churned (packages.longhaul.dev). It asked for configmaps (list). Churn what it follows";
+    let said = "it requested no churned objects (packages.longhaul.dev). It requested configmaps (list). Churn the kinds that it follows";
     assert!(soak.stdout().contains(said), "{}", soak.story());
     assert!(began.elapsed() < std::time::Duration::from_secs(90), "{}", soak.story());
 }

@@ -65,7 +65,7 @@ fn children_that_are_not_as_they_should_be_are_found_and_nothing_else() {
         let plants = [
             ("no-child-watch", "too few children", &["events.restored"][..]),
             ("orphaned-child", "no parent", &["children.orphaned", "events.restored"]),
-            ("old-child", "of an older version", &["events.restored"]),
+            ("old-child", "an old version", &["events.restored"]),
         ];
         let plays = plants.map(|(plant, words, broken)| scope.spawn(move || (words, broken, planted(CHILDREN, plant))));
         for played in plays {

@@ -17,7 +17,7 @@ fn written(project: &Path) -> String {
     assert!(init.status.success(), "{}", String::from_utf8_lossy(&init.stderr));
     let text = std::fs::read_to_string(project.join("longhaul.yaml")).unwrap();
     let (before, rest) = text.split_once("  template:\n").unwrap();
-    let (template, behind) = rest.split_once("  # check: what your webhook has to refuse").unwrap();
+    let (template, behind) = rest.split_once("  # check: for objects that your webhook must refuse").unwrap();
     let object: Vec<String> = template.lines().map(|line| format!("    {line}\n")).collect();
     let templates = format!(
         "  templates:\n    - object:\n{}    - {{file: bad.yaml, expect: denied}}\n  # check: that is",

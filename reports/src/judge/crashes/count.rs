@@ -106,7 +106,7 @@ mod tests {
         let text = |judgement: &Judgement| {
             judgement.findings.iter().find(|one| one.budget == "memory.growth").unwrap().text.clone()
         };
-        assert!(text(&allowed).contains("started anew") && !text(&early).contains("started anew"));
+        assert!(text(&allowed).contains("restarted at") && !text(&early).contains("restarted at"));
     }
 
     /// While it waits to be started again there is nothing to sample.

@@ -100,6 +100,6 @@ mod tests {
             e.samples[90].cgroup = Some(Cgroup { version: 2, oom_kills: 2, ..Cgroup::default() });
         });
         assert!(text.contains("could not be read 1 of 160 times; the first time: it answers 500."), "{text}");
-        assert!(text.contains("for want of memory: 2 times."), "{text}");
+        assert!(text.contains("out of memory: 2 times."), "{text}");
     }
 }

@@ -241,14 +241,14 @@ mod tests {
         let from_start = |e: &mut Example| {
             e.intervals.iter_mut().filter(|row| row.start_ms < 80_000).for_each(|row| row.live_objects = 5000);
         };
-        undecided(&burst, &from_start, "from the start, so nobody knows");
+        undecided(&burst, &from_start, "from the start, so the memory before");
         undecided(
             &burst,
             &|e| e.samples.retain(|sample| sample.t_ms < 85_000),
             "10 s before the objects come and 10 s after",
         );
         let noisy = |second: u64| if second < 40 { second % 7 * 2 * MIB } else { second / 5 % 4 * 8 * MIB };
-        undecided(&noisy, &|_| {}, "does not tell whether");
+        undecided(&noisy, &|_| {}, "does not decide the limit of");
         let slowly = |second: u64| if second < 40 { 0 } else { 30 * MIB - second.saturating_sub(80) * MIB / 5 };
         undecided(&slowly, &|_| {}, "was still falling: about");
         let restarted =

@@ -119,7 +119,8 @@ fn choice(several: &Several, what: &[PathBuf], json: bool) -> Result<Choice> {
     let mut source = crate::cli::soak::named(&named, several.outside)?;
     ensure!(
         source.scenario.churn.iter().all(|churn| churn.rate.at().is_some()),
-        "{}: all subjects of a comparison do the same, so `churn.rate` cannot be `auto`: write the rate that a soak of the slowest one found",
+        "{}: `churn.rate` cannot be `auto`, because all subjects get the same load: write the rate that a soak of the slowest subject \
+         found",
         source.origin
     );
     if let Some(seed) = several.seed.or(file.seed) {
@@ -232,7 +233,10 @@ mod tests {
         };
         assert_eq!(refused("5/s"), None);
         let why = refused("auto").unwrap();
-        assert!(why.contains("so `churn.rate` cannot be `auto`: write the rate"), "{why}");
+        assert!(
+            why.contains("`churn.rate` cannot be `auto`, because all subjects get the same load: write the rate"),
+            "{why}"
+        );
     }
 
     #[test]

@@ -65,7 +65,9 @@ impl Flags {
         let image = match &self.image {
             Some(image) => image.clone(),
             None if ours()?.is_some_and(|own| own == kubeconfig) => job::load_own_image(&state, NODE_NAME).await?,
-            None => bail!("--image is missing: an image can only be loaded into a node of ours, others pull it"),
+            None => bail!(
+                "--image is missing: Longhaul can load an image only into a node that it started; other nodes pull it"
+            ),
         };
         let deadline = length + BESIDES;
         let namespace = self.namespace.clone();

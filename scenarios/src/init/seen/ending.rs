@@ -47,10 +47,12 @@ impl Mend {
     /// What was done, for the file.
     pub(crate) fn told(&self) -> String {
         match self {
-            Self::Without(flag) => format!("--{flag} was left out: it does not know it, or not this value of it"),
-            Self::Word(word) => format!("{word} was added: without it it ends"),
-            Self::Variable(name, _) => format!("{name} was added: without it it ends"),
-            Self::Object(kind, name) => format!("{kind} {name} was made, empty: without it it ends"),
+            Self::Without(flag) => {
+                format!("--{flag} was left out: the program does not accept the flag, or not this value")
+            }
+            Self::Word(word) => format!("{word} was added: without it the program ends"),
+            Self::Variable(name, _) => format!("{name} was added: without it the program ends"),
+            Self::Object(kind, name) => format!("{kind} {name} was created empty: without it the program ends"),
         }
     }
 }
@@ -116,13 +118,14 @@ fn not_built(command: &str, words: &str) -> String {
     if words.contains("No such file or directory") && words.contains("start") {
         return format!("`{program}` is not on the PATH: install it, or build the program by hand, then init again");
     }
-    format!("mend `{command}`, or build the program by hand and name it in `run`, then init again")
+    format!("correct `{command}`, or build the program by hand and name it in `run`, then init again")
 }
 
 fn ended(words: &str) -> String {
     let says = |texts: &[&str]| texts.iter().any(|text| words.contains(text));
     if says(&["in-cluster", "KUBERNETES_SERVICE_HOST", "serviceaccount/token"]) {
-        return "it wants a cluster around it and reads no $KUBECONFIG: look for a flag that names one, or run it in a Pod (`subject: {deployment: …}`, docs/deploy.md)"
+        return "the program expects to run in a cluster and does not read $KUBECONFIG: look for a flag that names a kubeconfig, or run it \
+                in a Pod (`subject: {deployment: …}`, docs/deploy.md)"
             .to_owned();
     }
     if let Some(found) = IN_USE.captures(words) {
@@ -132,25 +135,30 @@ fn ended(words: &str) -> String {
         );
     }
     if says(&["no matches for kind", "failed to wait for", "could not find the requested resource"]) {
-        return "it wants kinds that nothing serves: put the definitions of the other project into `controlPlane.manifests`".to_owned();
+        return "the program needs kinds that the API server does not have: put the definitions of the other project into \
+                `controlPlane.manifests`".to_owned();
     }
     if says(&["required flag", "must be set", "must be specified", "is required", "environment variable", "not set"]) {
-        return "it wants a flag or a variable: put it into `run` or `env`".to_owned();
+        return "the program needs a flag or a variable: put it into `run` or `env`".to_owned();
     }
     if says(&["no such file or directory", "cannot find"]) {
-        return "it wants a file: lay it there, or name another by a flag in `run`".to_owned();
+        return "the program needs a file: create it, or name another file by a flag in `run`".to_owned();
     }
     if says(&["DISPLAY", "cannot open display"]) {
-        return "it opens a window: start it in a way that needs none".to_owned();
+        return "the program opens a window: start it without one".to_owned();
     }
-    "its last words say why it ended: put into `run` and `env` what it misses, then init again".to_owned()
+    "its last output shows why it ended: put the missing flags or variables into `run` and `env`, then init again"
+        .to_owned()
 }
 
 fn silent(words: &str) -> String {
     if words.trim().is_empty() {
-        return "it runs and says nothing: does it read $KUBECONFIG? A flag for it goes into `run`, as `--kubeconfig=${KUBECONFIG}`".to_owned();
+        return "the program runs and prints nothing: does it read $KUBECONFIG? A flag for it goes into `run`, as \
+                `--kubeconfig=${KUBECONFIG}`"
+            .to_owned();
     }
-    "it runs and asks the API server for nothing: does it read $KUBECONFIG, and does it wait for something first? See its last words".to_owned()
+    "the program runs and sends no request to the API server: does it read $KUBECONFIG, or wait for something first? See its last \
+     output".to_owned()
 }
 
 #[cfg(test)]
@@ -195,11 +203,11 @@ mod tests {
     #[test]
     fn the_next_step_follows_from_the_last_words() {
         let of = |words: &str| next_step(&Came::Ended(words.to_owned())).unwrap();
-        assert!(of("unable to load in-cluster configuration").contains("wants a cluster around it"));
+        assert!(of("unable to load in-cluster configuration").contains("expects to run in a cluster"));
         assert!(of("listen tcp :8080: bind: address already in use").contains("port 8080 is taken"));
         assert!(of("no matches for kind \"Certificate\" in version").contains("definitions of the other project"));
         assert!(of("FOO environment variable must be set").contains("`env`"));
-        assert!(of("boom").contains("last words"));
+        assert!(of("boom").contains("last output"));
         assert!(next_step(&Came::Silent(String::new())).unwrap().contains("--kubeconfig=${KUBECONFIG}"));
         assert_eq!(next_step(&Came::Ran), None);
     }
