@@ -63,16 +63,16 @@ pub struct Containers {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The machine lacks something. Nothing was started.
-    #[error("a cluster of kind needs what this machine lacks; nothing was started\n  {0}")]
+    #[error("this machine lacks programs that a kind cluster needs; nothing was started\n  {0}")]
     Missing(String),
     /// A step failed.
     #[error(transparent)]
     Step(#[from] Failed),
     /// The configuration makes no sense.
-    #[error("failed to use `--control-planes {0}`: write 1, or 3, which outlive the loss of one")]
+    #[error("failed to use `--control-planes {0}`: write 1, or 3, which survive the loss of one")]
     ControlPlanes(u8),
     /// It has no nodes.
-    #[error("there is no cluster `{name}` of kind: make it with `longhaul cluster up --kind kind{}`", if name == "kind" { String::new() } else { format!(" --name {name}") })]
+    #[error("there is no kind cluster `{name}`: create it with `longhaul cluster up --kind kind{}`", if name == "kind" { String::new() } else { format!(" --name {name}") })]
     Unknown {
         /// Its name.
         name: String,

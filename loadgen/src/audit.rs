@@ -181,7 +181,7 @@ pub enum Error {
         lost: u64,
     },
     /// There is a hole before what comes next. Reading goes on after it.
-    #[error("read the audit without a hole: {hole}")]
+    #[error("read the audit without a gap: {hole}")]
     Hole {
         /// What is known of it.
         hole: Box<Hole>,
@@ -383,7 +383,7 @@ impl fmt::Display for Report {
         const SHOWN: usize = 5;
         write!(
             f,
-            "{} commits, {} objects at version {} in the last list, {} disagreements, {} holes",
+            "{} commits, {} objects at version {} in the last list, {} disagreements, {} gaps",
             self.commits, self.objects, self.resource_version, self.disagreements_total, self.holes_total
         )?;
         self.disagreements.iter().take(SHOWN).try_for_each(|each| write!(f, "\n  {each}"))?;

@@ -65,7 +65,7 @@ pub enum Error {
         url: String,
     },
     /// The file is not what it should be.
-    #[error("{url} is not what it should be: its SHA-256 is {found}, expected {expected}; it was thrown away")]
+    #[error("{url} has the wrong content: its SHA-256 is {found}, expected {expected}; the file was deleted")]
     Digest {
         /// The address.
         url: String,

@@ -294,7 +294,7 @@ impl Caller {
             }
             Verb::Intruder => match self.intruder_of(operation) {
                 Some((_, intruder)) => self.send(intruder, Method::GET, &path, String::new()).await,
-                None => Err(Failure::invalid("the target names nobody who must be refused".to_owned())),
+                None => Err(Failure::invalid("the target has no client that must be refused".to_owned())),
             },
             Verb::Other => {
                 let path = format!("{}/scale", deployment_path(operation.deployment));
@@ -359,7 +359,7 @@ pub(super) async fn fill(plan: &Plan, api: &Api) -> Result<(), String> {
     // In a cluster of others it would stay when the run takes away what it made.
     if mark.is_some() && reply.status == http::StatusCode::CONFLICT {
         return Err(format!(
-            "the namespace {NAMESPACE} is there already, of another run or of somebody else: wait for that run, or delete it"
+            "the namespace {NAMESPACE} already exists, from another run or another user: wait for that run, or delete it"
         ));
     }
     made(Ok(reply))?;

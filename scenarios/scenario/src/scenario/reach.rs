@@ -171,7 +171,7 @@ impl Text {
         let place = error.without_snippet().location();
         let place = place.map(|at| format!(" at line {} column {}", at.line(), at.column())).unwrap_or_default();
         format!(
-            "is not what is expected{place}; nothing of it is shown, because it is not in the folder of the scenario"
+            "has unexpected content{place}, which is not shown, because the file is outside the folder of the scenario"
         )
     }
 }
@@ -254,6 +254,6 @@ mod tests {
         let text = ground.text(Path::new("link"), 100).unwrap();
         let error = serde_saphyr::from_str::<serde_json::Value>(&text.text).unwrap_err();
         let told = text.problem(&error);
-        assert!(told.starts_with("is not what is expected at line ") && !told.contains("password"), "{told}");
+        assert!(told.starts_with("has unexpected content at line ") && !told.contains("password"), "{told}");
     }
 }

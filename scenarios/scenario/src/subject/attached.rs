@@ -41,7 +41,7 @@ impl Attached {
 
 fn known(pid: u32) -> Result<Known, String> {
     let started = started(pid)
-        .ok_or_else(|| format!("`pid: {pid}`: there is no such process; `pgrep -f NAME` tells its number"))?;
+        .ok_or_else(|| format!("`pid: {pid}`: there is no such process; `pgrep -f NAME` prints the number"))?;
     // Otherwise it would look as if it had none.
     let may_read = std::fs::read_dir(format!("/proc/{pid}/fd"));
     may_read.map_err(|error| {

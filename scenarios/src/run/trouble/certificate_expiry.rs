@@ -47,7 +47,7 @@ async fn expire(subject: &Subject, serving: &Serving, valid: Duration) -> Result
         Some(service) => believed(*service, serving).await?,
         None => return Ok("it has ended".to_owned()),
     };
-    Ok(format!("it has ended; {believed} of {CONNECTIONS} connections to its Service are given one that is valid"))
+    Ok(format!("it has expired; {believed} of {CONNECTIONS} connections to its Service get a valid one"))
 }
 
 /// Into the Secret, and from there into the Pods.
