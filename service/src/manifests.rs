@@ -112,9 +112,8 @@ impl Arguments {
 
     fn choice(&self) -> anyhow::Result<Choice> {
         let failure_policy = self.failure_policy.context(
-            "--failure-policy has to be chosen, what happens while no replica answers:\n  \
-             --failure-policy fail     Pods cannot be created in labelled namespaces\n  \
-             --failure-policy ignore   they are let in unpinned and unverified",
+            "--failure-policy is missing. It decides on Pods while no replica answers:\n  --failure-policy fail     Pods cannot be \
+             created in labelled namespaces\n  --failure-policy ignore   they are accepted unpinned and unverified",
         )?;
         let plain =
             |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');

@@ -143,7 +143,7 @@ fn the_page_shows_what_was_found() {
     for chart in ["admission", "lag", "events", "memory", "descriptors"] {
         assert!(html.contains(&format!("data-chart=\"{chart}\"")), "{chart}");
     }
-    for asked in ["What the subject asked", "<td>410</td><td>ended after 2 ms</td>", "requests.staleResume"] {
+    for asked in ["The subject's requests", "<td>410</td><td>ended after 2 ms</td>", "requests.staleResume"] {
         assert!(html.contains(asked), "{asked}");
     }
     assert!(html.contains("class=\"mark lost\"") && html.contains("class=\"band\""));

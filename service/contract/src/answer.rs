@@ -55,7 +55,7 @@ pub enum Breach {
         theirs: u32,
     },
     /// About something else.
-    #[error("its answer is about another image ({}): nothing of it counts", shown(theirs))]
+    #[error("its answer is about another image ({}), so it is ignored", shown(theirs))]
     OtherImage {
         /// The digest that it names.
         theirs: String,
@@ -73,13 +73,13 @@ pub enum Breach {
     #[error("{0}")]
     Other(String),
     /// Verified, and nobody has signed it.
-    #[error("it answers `verified` and names no signer: who approves says for whom")]
+    #[error("it answers `verified` without a signer: an approval needs one")]
     NoSigner,
     /// Verified, and nobody was asked.
-    #[error("it answers `verified` and that nobody was asked (unasked): one of them is wrong")]
+    #[error("it answers `verified` and `unasked`: one of them is wrong")]
     Unasked,
     /// Without a generation nobody knows how long it may be remembered.
-    #[error("it names no generation of its trust: nobody could tell when its answers are out of date")]
+    #[error("it names no generation of its trust, so outdated answers cannot be recognised")]
     NoGeneration,
 }
 
@@ -210,10 +210,10 @@ mod tests {
                 "it answers `perhaps`, which is no class of this program: verified, not-found, auth, unavailable, misconfigured, \
                  internal, unsigned, invalid, mismatch, denied, too-much-evidence, busy",
                 "it speaks version 2 of the contract, and this program version 1: bring both to one release",
-                "it names no generation of its trust: nobody could tell when its answers are out of date",
+                "it names no generation of its trust, so outdated answers cannot be recognised",
                 "it names more than 64 signers",
-                "it answers `verified` and names no signer: who approves says for whom",
-                "it answers `verified` and that nobody was asked (unasked): one of them is wrong",
+                "it answers `verified` without a signer: an approval needs one",
+                "it answers `verified` and `unasked`: one of them is wrong",
                 "its answer is not the fields of the contract at line 1, column 63: the contract is in docs/contract.md",
                 "its answer is no JSON at line 1, column 1: the contract is in docs/contract.md",
                 "it answered 502 Bad Gateway: no?upstream",

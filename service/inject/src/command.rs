@@ -279,7 +279,7 @@ async fn plan(arguments: &PlanArgs, program: Program) -> Result<()> {
     let census = send::census(&cluster, index).await?;
     println!("there already: {} of {} chunks", census.claimed.len(), index.chunks.len());
     for (run, count) in &census.others {
-        println!("in the way: run {run} with {count} objects (`inject clean`, or `apply --replace`)");
+        println!("conflict: run {run} with {count} objects (`inject clean`, or `apply --replace`)");
     }
     if let Some(image) = &arguments.placing.node_image {
         println!("runs in: {image}");
@@ -364,11 +364,10 @@ fn shown(status: &Status, at: &Where) -> String {
     };
     let mut text = format!("run: {}\nchunks: {} of {}\n", index.run, status.chunks, index.chunks.len());
     if let Some(first) = status.missing.first() {
-        let _ =
-            writeln!(text, "missing: from {first:05} on; `inject apply` with the same images sends what is missing");
+        let _ = writeln!(text, "missing: from {first:05} on; `inject apply` with the same images sends the rest");
     }
     if status.others > 0 {
-        let _ = writeln!(text, "in the way: {} objects of other runs; `inject clean` removes all", status.others);
+        let _ = writeln!(text, "conflict: {} objects of other runs; `inject clean` removes them all", status.others);
     }
     if let Some(port) = status.node_port {
         let _ = writeln!(text, "port of every node: {port}");

@@ -46,7 +46,7 @@ pub enum PayloadError {
         found: Digest,
     },
     /// Chunks larger or smaller than they may be.
-    #[error("chunks have {CHUNK_BYTES_LEAST} to {CHUNK_BYTES_MAX} bytes, not {0}: that is what a ConfigMap holds")]
+    #[error("chunks have {CHUNK_BYTES_LEAST} to {CHUNK_BYTES_MAX} bytes, not {0}, because of the limit of a ConfigMap")]
     ChunkBytes(u32),
     /// More chunks than can be described and mounted.
     #[error(

@@ -263,7 +263,7 @@ fn no_link(path: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     let target = std::fs::canonicalize(path).unwrap_or_default();
-    anyhow::bail!("{} is a symbolic link: name what it leads to ({})", path.display(), target.display())
+    anyhow::bail!("{} is a symbolic link: name its target ({})", path.display(), target.display())
 }
 
 /// Writes beside the file and puts it in its place, with its rights.

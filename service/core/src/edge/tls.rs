@@ -61,7 +61,7 @@ pub enum CertificateError {
         key: PathBuf,
     },
     /// Others may read the key.
-    #[error("{}: mode {mode:04o} lets everybody use the key: take the rights of others away (chmod 0400)", path.display())]
+    #[error("{}: mode {mode:04o} lets other users read the key: remove their rights (chmod 0400)", path.display())]
     Exposed {
         /// The key file.
         path: PathBuf,
