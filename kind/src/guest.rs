@@ -99,7 +99,7 @@ pub enum Error {
     Programs(#[from] programs::Error),
     /// kubectl is not there.
     #[error(
-        "kubectl has to be on the PATH, and is not; nothing was started\n  mend it: https://kubernetes.io/docs/tasks/tools, or `longhaul cluster fetch`"
+        "kubectl has to be on the PATH, and is not; nothing was started\n  to fix it: https://kubernetes.io/docs/tasks/tools, or `longhaul cluster fetch`"
     )]
     NoKubectl,
     /// The kubeconfig.
@@ -112,7 +112,7 @@ pub enum Error {
     },
     /// There is another guest, or what is left of one.
     #[error(
-        "the cluster has another guest: {who}\n  mend it: wait for it, or take away what it left: kubectl delete namespaces,clusterroles,clusterrolebindings,customresourcedefinitions,mutatingwebhookconfigurations,validatingwebhookconfigurations -l {LABEL}={mark}"
+        "the cluster has another guest: {who}\n  to fix it: wait for it, or take away what it left: kubectl delete namespaces,clusterroles,clusterrolebindings,customresourcedefinitions,mutatingwebhookconfigurations,validatingwebhookconfigurations -l {LABEL}={mark}"
     )]
     Occupied {
         /// Who.

@@ -226,7 +226,7 @@ impl Worker {
                 Ok(batch) if batch.is_empty() => return,
                 Ok(batch) => batch.iter().for_each(|entry| self.committed(entry)),
                 Err(error) => {
-                    tracing::error!(%error, "what is committed is not known any more");
+                    tracing::error!(%error, "the committed counts are no longer known");
                     self.is_audited = false;
                 }
             }

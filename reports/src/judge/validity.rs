@@ -188,8 +188,8 @@ fn judge_intervals(record: &Record, findings: &mut Findings) {
         let when = format!("nothing was recorded from {} to {}", millis(before.end_ms), millis(after.start_ms));
         let unmet = Unmet {
             name: INTERVALS,
-            observed: format!("hole of {}", millis(after.start_ms - before.end_ms)),
-            limit: "no hole".to_owned(),
+            observed: format!("gap of {}", millis(after.start_ms - before.end_ms)),
+            limit: "no gap".to_owned(),
             text: format!("{when}."),
             because: when,
         };

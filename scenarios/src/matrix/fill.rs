@@ -59,7 +59,7 @@ pub enum Error {
     #[error(transparent)]
     Folder(#[from] clients::FolderError),
     /// The table of an earlier run cannot be used.
-    #[error("failed to go on from {path}: {why}; leave out --resume to begin anew")]
+    #[error("failed to resume from {path}: {why}; leave out --resume to start over")]
     Resume {
         /// The file.
         path: PathBuf,

@@ -215,7 +215,7 @@ fn registered(scenario: &Scenario) -> Option<String> {
     let policy = webhook.failure_policy.map_or("as in the manifest".to_owned(), |policy| format!("{policy:?}"));
     let timeout = webhook.timeout.map_or("as in the manifest".to_owned(), |timeout| timeout.to_string());
     let through = scenario.admission.as_ref().is_some_and(|config| config.through == Through::Apiserver);
-    let load = if through { "; the load goes through the API server, and what is stored is watched" } else { "" };
+    let load = if through { "; the load goes through the API server, and stored objects are watched" } else { "" };
     Some(format!("registered in the control plane: failure policy {policy}, timeout {timeout}{load}"))
 }
 

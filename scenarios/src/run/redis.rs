@@ -29,7 +29,7 @@ const CONNECTIONS_MAX: usize = 64;
 /// Values that are kept; the oldest go.
 const VALUES_MAX: usize = 10_000;
 /// The key that the subject authenticates its values with. It is that of one run.
-pub(super) const KEY: &str = "a key of this run, which nobody else has";
+pub(super) const KEY: &str = "a key that only this run has";
 /// `1 | end | code | value`, as the service lays it out, with an end in a hundred years and a code that nobody made.
 const FORGED_END_MS: u64 = 4_900_000_000_000;
 

@@ -212,7 +212,7 @@ impl<'a> Testbed<'a> {
             return Ok(None);
         }
         let plans = churns(self.scenario, how)?;
-        let usage = || Usage::read(self.pid()).context("the subject has no process any more");
+        let usage = || Usage::read(self.pid()).context("the subject no longer has a process");
         self.account.lock().begin();
         let (before, bytes) = (usage()?, self.world.bytes());
         let mut all = Vec::new();

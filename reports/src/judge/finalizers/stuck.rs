@@ -86,7 +86,8 @@ fn judge(hanging: &Hanging, deadline_ms: u64, limit: u64) -> (Verdict, u64, Stri
         let hang = if stuck == 1 { "hangs" } else { "hang" };
         let at_least = if hanging.more > 0 { "at least " } else { "" };
         let text = format!(
-            "{at_least}{} {hang} in deletion with a finalizer of the subject: {} {} is held by `{}`{} since {} (what is younger than {} is not charged).",
+            "{at_least}{} {hang} in deletion with a finalizer of the subject: {} {} is held by `{}`{} since {} (younger deletions than {} \
+             do not count).",
             counted(stuck, "object"),
             first.resource,
             first.object,

@@ -40,7 +40,7 @@ fn said(judgement: &Judgement) -> (Verdict, &str) {
 fn a_finalizer_that_never_goes_is_named_with_object_and_time() {
     let judgement = judged(vec![held("n/a", PutOn::Subject, 42_000), held("n/b", PutOn::Subject, 30_000)], None);
     let text = "2 objects hang in deletion with a finalizer of the subject: packages.longhaul.dev n/a is held by `example.com/cleanup` (put on by \
-        `manager`) since 42 s (what is younger than 5 s is not charged).";
+        `manager`) since 42 s (younger deletions than 5 s do not count).";
     assert_eq!(said(&judgement), (Verdict::Fail, text));
     assert_eq!((judgement.verdict, &judgement.words[..]), (Verdict::Fail, &[Word::Stuck][..]));
     let allowed = judged(vec![held("n/a", PutOn::Subject, 42_000)], Some(r#"{"finalizers": {"stuck": 1}}"#));

@@ -87,11 +87,11 @@ fn judge_holes(record: &Record, holes: &[Hole], of: Audited, findings: &mut Find
     } else {
         format!("from {} to {}", millis(first.from_ms), millis(first.to_ms))
     };
-    let besides = if more == 0 { String::new() } else { format!(", and {} more", counted(more, "hole")) };
+    let besides = if more == 0 { String::new() } else { format!(", and {} more", counted(more, "gap")) };
     let because = format!("the harness did not see {what} {when}{besides} ({})", first.detail);
     let text = format!("{because}.");
     findings.note(text.clone());
-    let unmet = Unmet { name, observed: counted(more + 1, "hole"), limit: "no hole".to_owned(), text, because };
+    let unmet = Unmet { name, observed: counted(more + 1, "gap"), limit: "no gap".to_owned(), text, because };
     let from_ms = first.from_ms;
     findings.unmet(unmet, Doubts::Either, |name, finding| match of {
         Audited::Commits => {

@@ -146,7 +146,7 @@ fn churn(text: &mut String, found: &Found, crd: &Crd) {
     };
     line!(text, "# check: objects that come, change and go. They look like the sample in {}.", template.file.display());
     if let Some(pointer) = &template.varies {
-        line!(text, "# Each write changes {pointer}; `longhaul show schema` tells of other placeholders.");
+        line!(text, "# Each write changes {pointer}; `longhaul show schema` lists other placeholders.");
     } else {
         line!(
             text,
