@@ -24,7 +24,7 @@ const RATED_MB: usize = 200;
 /// Allowed peak of the seed, in megabytes.
 const PEAK_MB: f64 = 6.0;
 
-/// Measures injector and seed. Exit 0 when every requirement is met, 1 when not, 2 when it could not be measured.
+/// Measures injector and seed. Exit 0 if every requirement is met, 1 if one is not, 2 if one could not be measured.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {}
 

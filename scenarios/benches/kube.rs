@@ -43,17 +43,17 @@ const QUICK: Effort = Effort {
     ..FULL
 };
 
-/// Measures the mock API server and, when `KUBEBUILDER_ASSETS` names a folder with its programs, a real one beside it.
-/// Exit 0 when every requirement is met, 1 when not, 2 when it could not be measured.
+/// Measures the mock API server. If `KUBEBUILDER_ASSETS` names a folder with the programs of a real one, that is measured as well. Exit 0
+/// if every requirement is met, 1 if one is not, 2 if one could not be measured.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// One part alone. Without it all but the `scale-…`, each of which takes minutes and says how much memory.
+    /// Measure one part only. Default: all parts except `scale-…`, each of which takes minutes and prints the memory it needs.
     #[arg(long, value_name = "PART")]
     only: Option<Part>,
-    /// Leave the real server out.
+    /// Skip the real server.
     #[arg(long)]
     mock_only: bool,
-    /// Another build of `longhaul`.
+    /// Use another build of `longhaul`.
     #[arg(long, value_name = "PATH", hide = true)]
     program: Option<PathBuf>,
 }

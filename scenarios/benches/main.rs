@@ -25,10 +25,10 @@ use reports::exit;
 #[derive(Parser)]
 #[command(name = "cargo xtask bench")]
 struct Cli {
-    /// Fewer and shorter rounds, and smaller sizes.
+    /// Measure fewer and shorter rounds, and smaller sizes.
     #[arg(long, global = true)]
     quick: bool,
-    /// Where all figures are written.
+    /// Write all figures to this file.
     #[arg(long, value_name = "FILE", global = true)]
     json: Option<PathBuf>,
     /// What `cargo bench` says to every benchmark.

@@ -27,10 +27,10 @@ const SIZES: [(u32, f64); 2] = [(10_000, 20.0), (100_000, 120.0)];
 /// Writes per second by other clients while counts are read.
 const UPDATES_PER_SECOND: u32 = 1000;
 
-/// Measures the service's API over Deployments. Exit 0 when every requirement is met, 1 when not, 2 when it could not be measured.
+/// Measures the service's API over Deployments. Exit 0 if every requirement is met, 1 if one is not, 2 if one could not be measured.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Leave the Go server out.
+    /// Skip the Go server.
     #[arg(long)]
     no_go: bool,
 }

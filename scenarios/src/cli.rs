@@ -51,7 +51,7 @@ const RENAMED: [(&str, &str); 9] = [
 #[derive(Parser)]
 #[command(name = "longhaul", version, max_term_width = 110)]
 struct Cli {
-    /// Whether output has colours; `auto`: on a terminal, unless `NO_COLOR` is set.
+    /// Colour the output. `auto`: on a terminal, unless `NO_COLOR` is set.
     #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
     color: Color,
     #[command(subcommand)]
@@ -69,73 +69,74 @@ enum Color {
 #[derive(Subcommand)]
 enum Command {
     /// Run a scenario and judge it, or play a documented bug against the service or any command. Exit 0 pass, 1 fail, 2 inconclusive, 3
-    /// invalid, 64 wrong usage or file, 69 a program is missing, 70 the tool itself failed; so do all commands.
+    /// invalid. For all commands: 64 wrong usage or file, 69 a program is missing, 70 an error in Longhaul itself.
     Soak(Box<soak::Arguments>),
     /// Check scenario files without running them.
     Check {
-        /// Files, or names from the library.
+        /// Scenario files, or names from the library.
         #[arg(required = true)]
         scenarios: Vec<String>,
         #[command(flatten)]
         outside: Outside,
-        /// Say what each will do, how long it takes, and which budgets that length can decide.
+        /// Print the plan of each scenario: its steps, its length, and the budgets that this length can decide.
         #[arg(long)]
         plan: bool,
     },
-    /// Judge a run record again and write its reports anew.
+    /// Judge a run record again and rewrite its reports.
     #[command(after_help = reports::render::files())]
     Report {
         /// The run's directory.
         directory: PathBuf,
-        /// Print a series (`samples.subject.rssBytes`) or a whole table (`samples`) as CSV instead, and judge nothing; `list`, or no name, names
-        /// those that there are.
+        /// Print a series (`samples.subject.rssBytes`) or a whole table (`samples`) as CSV, and judge nothing. Without a name, or with
+        /// `list`, print the names of all series.
         #[arg(long, value_name = "SERIES", num_args = 0..=1, default_missing_value = "list")]
         csv: Option<String>,
     },
-    /// Play one scenario with several subjects and put them into one table and one page; or put run records side by side (budgets, figures, and
-    /// what of scenario, machine and program differs), or keep a file with one line a run and show where figures changed their level. No
-    /// verdict: exit 0.
+    /// Compare subjects, runs or a history. Plays one scenario with several subjects, into one table and one page. Or shows run records
+    /// side by side: budgets, figures, and differences of scenario, machine and program. Or keeps a history file with one line per run, and
+    /// shows the runs at which a figure shifted. Gives no verdict: exit 0.
     Compare(Box<compare::Arguments>),
-    /// Say whether build B is worse than build A, both measured side by side on this machine. Exit 0 same or better, 1 worse, 2 not decided.
+    /// Decide whether build B is worse than build A. Both are measured side by side on this machine. Exit 0 same or better, 1 worse, 2 not
+    /// decided.
     Gate(Box<gate::Arguments>),
-    /// Send admission reviews to any webhook at a planned rate and measure its answers, or find the highest rate at which it meets its limits.
-    /// Exit 0 pass or found, 1 a limit is broken or no rate meets them, 2 not decided.
+    /// Send admission reviews to any webhook at a planned rate and measure its answers, or find the highest rate within the limits. Exit 0
+    /// pass or rate found, 1 a limit is broken or no rate meets the limits, 2 not decided.
     Load(Box<load::Arguments>),
-    /// Run a project's own test-suite, unchanged, against an API server with faults that is there in milliseconds. Exit is the suite's own, and
-    /// with --judge 1 or 2 for what the ledger shows.
+    /// Run a project's own test suite, unchanged, against an API server with faults that starts in milliseconds. The exit code is the
+    /// suite's own. With --judge the ledger can make it 1 or 2.
     Envtest(Box<envtest::Arguments>),
-    /// Run one part of the pretend outside world alone.
+    /// Run the mock API server or the mock registry alone.
     #[command(subcommand)]
     Mock(mock::Command),
-    /// A real control plane that outlives the command.
+    /// Start, list or stop a real control plane that keeps running after the command.
     #[command(subcommand)]
     Cluster(cluster::Command),
-    /// Look at a project's folder (custom resources, webhooks, language, image) and write a scenario with comments for it.
+    /// Read a project's folder (custom resources, webhooks, language, image) and write a commented scenario for it.
     Init(init::Arguments),
-    /// Show the library of scenarios and bugs, the schema of scenario files, or what is on this machine.
+    /// Show the library of scenarios and bugs, the schema of scenario files, or the programs found on this machine.
     #[command(subcommand)]
     Show(show::What),
     /// Run real clients against documented bugs and write one table; `cargo xtask matrix`.
     #[command(hide = true)]
     Matrix(matrix::Arguments),
-    /// Play planted bugs and clean twins, and tell how often each judge is right; `cargo xtask calibrate`. Exit 0 every plant is caught by its
-    /// own judge alone and every twin passes, 1 one is not, 2 not decided, 3 the canary lived.
+    /// Play planted bugs and clean twins, and count how often each judge is right; `cargo xtask calibrate`. Exit 0 each plant is caught by
+    /// its own judge alone and each twin passes, 1 one of them is not, 2 not decided, 3 the canary was not caught.
     #[command(hide = true)]
     Calibrate(Box<calibrate::Arguments>),
     /// Play the library and planted bugs on every control plane, and write one table; `cargo xtask worlds`.
     #[command(hide = true)]
     Worlds(worlds::Arguments),
-    /// One of several processes that send one plan; `load --workers` starts it, or `load --worker` elsewhere.
+    /// Send one share of a plan. `load --workers` starts this process, or `load --worker` on another machine.
     #[command(hide = true)]
     Worker {
-        /// Say nothing before an empty line came: for a Pod, to which its coordinator attaches later.
+        /// Print nothing until an empty line arrives on stdin. For a Pod, to which the coordinator attaches later.
         #[arg(long)]
         attached: bool,
     },
-    /// Tidy up after a run that is killed; `longhaul` starts it by itself.
+    /// Clean up after a run that is killed. `longhaul` starts this process itself.
     #[command(hide = true)]
     Keeper,
-    /// Become the first process of a node; `longhaul` starts it by itself.
+    /// Become the first process of a node. `longhaul` starts this process itself.
     #[command(hide = true)]
     Node {
         /// The node's folder.
@@ -198,7 +199,7 @@ fn refused(error: &clap::Error) -> u8 {
         _ => None,
     });
     match renamed {
-        Some((old, new)) => crate::out::err!("longhaul: there is no `{old}` any more: write {new}"),
+        Some((old, new)) => crate::out::err!("longhaul: `{old}` no longer exists: write {new}"),
         None => {
             let _ = error.print();
         }

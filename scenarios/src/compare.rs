@@ -106,7 +106,7 @@ pub(crate) async fn play(choice: &Choice, stop: &CancellationToken) -> Result<Co
         }
     }
     if stop.is_cancelled() {
-        notes.push("it was interrupted: what was not played yet is missing".to_owned());
+        notes.push("it was interrupted: runs that had not started are missing".to_owned());
     }
     notes.extend(unlike_load(
         choice,
@@ -236,7 +236,7 @@ fn entrants(choice: &Choice, mut runs: Vec<Run>) -> Vec<Entrant> {
 fn unlike_load(choice: &Choice, are_service: &[bool]) -> Option<String> {
     let mixed = are_service.contains(&true) && are_service.contains(&false);
     (mixed && choice.source.scenario.admission.is_some()).then(|| {
-        "Longhaul's own service was sent admission reviews besides, which no command is: its processor time and memory have those in them"
+        "Longhaul's own service also got admission reviews, unlike the commands: its processor time and memory include them"
             .to_owned()
     })
 }

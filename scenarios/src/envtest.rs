@@ -251,7 +251,7 @@ impl Suite {
         let (took, ledger) = (played.took.as_secs_f64(), &played.ledger);
         let what = match (played.suites == exit::PASS, played.is_disturbed) {
             (true, true) => "passed",
-            (true, false) => "passed, and nothing was disturbed: no fault hit anything,",
+            (true, false) => "passed, but no fault hit anything,",
             (false, _) => "failed",
         };
         err!("longhaul: the suite {what} in {took:.1} s; {}", ledger.line());
@@ -269,7 +269,8 @@ impl Suite {
         match (&self.manager.agent, &self.manager.user) {
             (Some(agent), _) => format!("requests with `{agent}` in their user agent"),
             (None, Some(user)) => format!("requests of the user `{user}`"),
-            (None, None) => "the watches of caches and the lists before them, of everybody; `--manager-agent` or `--manager-user` names the manager, and its writes are touched too".to_owned(),
+            (None, None) => "all caches: watches and the lists before them; `--manager-agent` or `--manager-user` names the manager, and \
+                             then faults also hit its writes".to_owned(),
         }
     }
 

@@ -106,7 +106,7 @@ pub(crate) async fn play(choice: &Choice) -> Result<Judgement> {
     Box::pin(down(stands)).await;
     let mut judgement = judge(book.record());
     if played? && wants_confirmation(&judgement) {
-        choice.say("something looks worse: a second session with fresh processes has to confirm it");
+        choice.say("B looks worse: a second session with fresh processes must confirm it");
         let mut stands = self::stands(&second, gate.signals).await?;
         let played = gate.again(&second, &mut stands, &mut book).await;
         Box::pin(down(stands)).await;
@@ -129,7 +129,7 @@ async fn stands<'a>(options: &'a [Options; 2], signals: &mut Signals) -> Result<
     };
     tokio::select! {
         stands = start => stands,
-        signal = signals.next() => bail!("{signal} before anything was compared"),
+        signal = signals.next() => bail!("{signal} before the first comparison"),
     }
 }
 
@@ -148,7 +148,7 @@ async fn begin<'a>(
 ) -> Result<(Gate<'a>, Book)> {
     let saturation = tokio::select! {
         found = warm(stands, &work) => found?,
-        signal = signals.next() => bail!("{signal} before anything was compared"),
+        signal = signals.next() => bail!("{signal} before the first comparison"),
     };
     let wanted = work.reviews.as_ref().map_or(0.0, |config| config.rate.as_per_second());
     let slower = saturation.map_or(0.0, |[a, b]| a.min(b));
@@ -179,7 +179,7 @@ async fn begin<'a>(
     let mut book = Book::create(&choice.out, header)?;
     if rate < wanted {
         let note = format!(
-            "the rate is {rate}/s and not the {wanted}/s of the scenario: that is half of what the slower build can take here"
+            "the rate is {rate}/s instead of the scenario's {wanted}/s: half of the slower build's maximum on this machine"
         );
         choice.say(&note);
         book.write(&Line::Note(note))?;
@@ -243,7 +243,7 @@ async fn is_work(
         let share = counts.wrong_verdicts as f64 / answered.max(1) as f64;
         ensure!(
             share <= WRONG_MOST,
-            "A answers {} of {} reviews wrong, so this is not the work that it is for: {}; mend `admission`, or `expect` of the templates",
+            "A answers {} of {} reviews wrong, so this load does not suit it: {}; correct `admission`, or `expect` of the templates",
             reports::words::count(counts.wrong_verdicts),
             reports::words::count(answered),
             interval.examples.first().map_or("nobody knows which", String::as_str)
@@ -251,7 +251,7 @@ async fn is_work(
     } else if counts.allowed == 0 {
         let said = plan.first_said(stand.target()?).await.context("failed to ask A")?;
         bail!(
-            "A denied each of {} reviews, so a gate would compare how fast both say no: {} was denied with \"{}\". Send what it is for: \
+            "A denied each of {} reviews, so a gate would compare only denials: {} was denied with \"{}\". Send objects that it accepts: \
              `install: {{webhooks: config/webhook/manifests.yaml}}` in `subject` with the definitions of its kinds under \
              `controlPlane.manifests`, or `admission: {{objects: […]}}`",
             reports::words::count(counts.denied),
@@ -331,7 +331,7 @@ impl Gate<'_> {
                 .say(&format!("{} under pressure: played again", reports::words::counted(halves.len() as u64, "pair")));
             for (block, first) in halves {
                 if played + 2 > most || !self.plan.has_room_for_pair(played, began.elapsed()) {
-                    self.choice.say("no more pairs are played again: the session is as long as it may be");
+                    self.choice.say("no more pairs are repeated: the session has its maximum length");
                     return Ok(true);
                 }
                 let mut pair = Vec::with_capacity(2);

@@ -55,7 +55,7 @@ pub(crate) fn announced(found: &Found) -> Vec<String> {
 pub(crate) async fn observe(found: &Found, folder: &Path, say: &dyn Fn(String)) -> Result<Seen> {
     let ways = found.ways();
     let Some(way) = ways.first() else {
-        return Ok(Seen::nothing(Came::NotRun("nothing in the folder tells how its program is started".to_owned())));
+        return Ok(Seen::nothing(Came::NotRun("no file in the folder shows how its program is started".to_owned())));
     };
     let way = match build::first_that_builds(&ways, folder, say).await {
         Ok(way) => way,

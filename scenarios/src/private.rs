@@ -27,8 +27,8 @@ pub(crate) fn folder(path: &Path, option: &str) -> Result<()> {
     );
     ensure!(
         about.uid() == rustix::process::geteuid().as_raw(),
-        "{option} {}: it belongs to another user, who could read what is logged; name a folder that does not exist yet, and it is made for \
-         your eyes alone",
+        "{option} {}: it belongs to another user, who could read the logs; name a folder that does not exist yet, and Longhaul creates it \
+         readable by you only",
         path.display()
     );
     if about.mode() & 0o777 != MODE {

@@ -39,24 +39,24 @@ const CLOCKS: [&str; 3] = ["serverTimeout", "silenceLimit", "relistInterval"];
 /// The client with switches for mistakes.
 const PLANTED: &str = "planted-client";
 
-/// Against whom a scenario is played, and how; the scenario's own subject as it is where nothing is said.
+/// The client of a scenario, and its settings. Default: the scenario's own subject.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Play {
-    /// Offer the client only this version of HTTP: 1, 2 or both. Otherwise what the scenario says.
+    /// Offer the client only this version of HTTP: 1, 2 or both. Default: the scenario's.
     #[arg(long)]
     pub(crate) http: Option<Http>,
-    /// How long the client gets after the last write, when that is more than the scenario gives: for clients whose own limits are longer. With
-    /// `--clock-rate` it is of that clock.
+    /// Time for the client after the last write, if that is more than the scenario gives. For clients with longer limits of their own. With
+    /// `--clock-rate` this is time on the client's clock.
     #[arg(long)]
     pub(crate) drain: Option<Span>,
-    /// Leave the client its own limits for silence and between lists, where the scenario wants them short.
+    /// Keep the client's own limits for silent watches and its own time between lists, instead of the scenario's short ones.
     #[arg(long)]
     pub(crate) own_clocks: bool,
-    /// What the client cannot do, so that bugs of clients that do it are passed over as not applicable.
+    /// Features that the client lacks. Bugs that need such a feature are skipped as not applicable.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ABILITY")]
     pub(crate) cannot: Vec<Need>,
-    /// The client: a command that reads `$KUBECONFIG`, watches `$LONGHAUL_WATCH` and posts what it sees to `$LONGHAUL_WITNESS_URL`; see
-    /// `--resource` and `--witness` for one that does neither. Without it the scenario's own subject.
+    /// The client: a command that reads `$KUBECONFIG`, watches `$LONGHAUL_WATCH` and posts its observations to `$LONGHAUL_WITNESS_URL`. For
+    /// a client that does not watch or post so, see `--resource` and `--witness`. Default: the scenario's own subject.
     #[arg(last = true)]
     pub(crate) command: Vec<String>,
 }

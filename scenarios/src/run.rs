@@ -119,7 +119,7 @@ pub(crate) async fn run(options: Options, format: Format) -> Result<Judgement> {
 
 /// A run that was interrupted before anything of the subject was started.
 #[derive(Debug, thiserror::Error)]
-#[error("interrupted by {signal} before the subject was started: there is no record, and nothing was left running")]
+#[error("interrupted by {signal} before the subject was started: there is no record, and no process was left running")]
 pub(crate) struct Interrupted {
     signal: &'static str,
 }

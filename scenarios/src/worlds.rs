@@ -75,7 +75,7 @@ pub struct Wanted {
 pub fn play(wanted: &Wanted, results: &Path) -> Result<()> {
     ensure!(
         !wanted.on.contains(&ControlPlaneKind::Kubeconfig),
-        "--on kubeconfig: somebody else's cluster has to be named: `longhaul soak SCENARIO --control-plane kubeconfig --i-know-this-cluster NAME`"
+        "--on kubeconfig: name the cluster: `longhaul soak SCENARIO --control-plane kubeconfig --i-know-this-cluster NAME`"
     );
     let mut known = read(results)?;
     let mut all = Vec::new();

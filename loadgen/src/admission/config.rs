@@ -209,7 +209,7 @@ impl Config {
 
     /// Refuses settings that only direct load supports.
     pub(super) fn check_through(&self) -> Result<(), Error> {
-        let alone = "goes with load that is sent to the webhook itself: leave it out, or leave `through` out";
+        let alone = "needs load that is sent to the webhook itself: leave it out, or leave `through` out";
         if self.replay.is_some() {
             return refuse("replay", alone.to_owned());
         }
@@ -234,10 +234,7 @@ impl Config {
         let unknown = self.mix.weights().into_iter().find(|&(action, weight)| weight > 0 && action.kind().is_none());
         if let Some((action, _)) = unknown {
             let key = action.key();
-            return refuse(
-                "mix",
-                format!("`{key}` is nothing that a user does through the API server alone: leave it out"),
-            );
+            return refuse("mix", format!("`{key}` is not an action through the API server: leave it out"));
         }
         Ok(())
     }
@@ -246,16 +243,22 @@ impl Config {
     pub fn check(&self) -> Result<(), Error> {
         let per_second = self.rate.as_per_second();
         if self.replay.is_some() && per_second > 0.0 {
-            return refuse("rate", "stands beside `replay`, which says when requests are due: leave one of them out");
+            return refuse(
+                "rate",
+                "cannot be used with `replay`, which has its own times of requests: leave one of them out",
+            );
         }
         if self.replay.is_some() && self.shape.is_some() {
-            return refuse("shape", "stands beside `replay`, which says when requests are due: leave one of them out");
+            return refuse(
+                "shape",
+                "cannot be used with `replay`, which has its own times of requests: leave one of them out",
+            );
         }
         let alone = self.shape.as_ref().is_some_and(Shape::stands_alone);
         if alone && per_second > 0.0 {
             return refuse(
                 "rate",
-                "stands beside `shape: {steps: …}`, which has rates of its own: leave one of them out",
+                "cannot be used with `shape: {steps: …}`, which has its own rates: leave one of them out",
             );
         }
         // A ramp may begin at zero.
@@ -304,7 +307,7 @@ impl Config {
         }
         match self.connections {
             Some(_) if self.client != Client::Http2 => {
-                return refuse("connections", "goes with `client: http2` only: leave it out");
+                return refuse("connections", "needs `client: http2`: leave it out");
             }
             Some(count) if count == 0 || count > HIGHEST_CONNECTIONS => {
                 return refuse("connections", format!("is {count}: write 1 to {HIGHEST_CONNECTIONS}, or leave it out"));

@@ -36,22 +36,22 @@ pub(crate) const MANY: usize = 1000;
 
 const CROWD_WRITES: usize = 100;
 
-/// What can be measured alone.
+/// A part that can be measured alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Part {
-    /// Memory of watchers, and events to the largest number of them.
+    /// Memory of watchers, and events to the largest number of watchers.
     Watchers,
     /// Creates, lists and the memory of objects.
     Lists,
     /// Updates, and events to 100 and to 1,000 watchers.
     Events,
-    /// As many updates of one kind as are reached, and one watcher. This part and those below are measured only when they are asked for.
+    /// The highest rate of updates of one kind, with one watcher. This part and those below run only if `--only` names them.
     ScaleUpdates,
     /// 18,000 open watches.
     ScaleWatches,
-    /// 100,000 objects of 10 KiB, and a first list of them.
+    /// 100,000 objects of 10 KiB, and the first list of all objects.
     ScaleObjects,
-    /// Watchers beside one that does not read.
+    /// Watchers beside one watcher that does not read.
     ScaleReader,
 }
 

@@ -188,10 +188,10 @@ impl Kept {
             match take_down(&state, owner) {
                 Ok(0) => {}
                 Ok(number) => {
-                    err!("longhaul: the harness was killed; what it left of {number} control plane(s) was removed");
+                    err!("longhaul: the harness was killed; the leftovers of {number} control plane(s) were removed");
                 }
                 Err(error) => {
-                    err!("longhaul: `longhaul cluster down` removes what is left of a control plane: {error}");
+                    err!("longhaul: `longhaul cluster down` removes the leftovers of a control plane: {error}");
                 }
             }
         }

@@ -280,12 +280,12 @@ pub enum ControlPlaneKind {
     Mock,
     /// Real etcd and kube-apiserver from `KUBEBUILDER_ASSETS`, as child processes of the run.
     Local,
-    /// One whole real node in namespaces of its own on this machine, with the programs of `KUBEBUILDER_ASSETS`, containerd and runc. Needs
-    /// root.
+    /// A whole real node in its own namespaces on this machine, from the programs in `KUBEBUILDER_ASSETS`, containerd and runc. Needs root.
     Node,
-    /// A cluster of kind (kind.sigs.k8s.io): the one of `longhaul cluster up --kind kind` if it is up, otherwise one that goes with the run.
+    /// A kind cluster (kind.sigs.k8s.io): the one that `longhaul cluster up --kind kind` started, otherwise one that is removed after the
+    /// run.
     Kind,
-    /// A cluster that is there, by its kubeconfig. The command line has to name it: `--i-know-this-cluster NAME`.
+    /// An existing cluster, through its kubeconfig. The command line must name it: `--i-know-this-cluster NAME`.
     Kubeconfig,
 }
 

@@ -156,7 +156,7 @@ pub const PLANTS: &[Plant] = &[
     caught("accepts-revoked", "the list of revoked certificates is ignored", REPLICAS, "api.letIn"),
     caught("lost-update", "every fifth write of a count is confirmed and not made", REPLICAS, "api.lost"),
     caught("slow-after-250-objects", "20 ms slower after 250 objects", LATENCY, "admission.p50"),
-    gated("slower-by-5-percent", "the process needs a twentieth more processor time", CPU, SLOWER),
+    gated("slower-by-5-percent", "the process needs 5 % more processor time", CPU, SLOWER),
     Plant { long: true, ..gated("slower-by-10-percent", "the process needs a tenth more processor time", CPU, SLOWER) },
     Plant { long: true, ..gated(GATE_CANARY, "the process needs three tenths more processor time", CPU, SLOWER) },
     Plant { long: true, ..gated("answer-1k-longer", "every answer is 1 KiB longer", "gate.answerBytes", MORE) },

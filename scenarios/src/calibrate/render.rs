@@ -132,7 +132,7 @@ fn introduction(calibration: &Calibration) -> String {
     let canary = match calibration.canary() {
         Some(true) => "The canary was caught",
         Some(false) => "The canary lived",
-        None => "The canary was not played",
+        None => "The canary was not run",
     };
     format!(
         "Measured on {} with Longhaul {} on {} processors. {canary}. Shares have Wilson's 95 % interval; invalid runs are \

@@ -229,7 +229,7 @@ impl Row {
         match (self.state(), &self.expected) {
             (State::FalseAlarm, _) => format!("false alarm of {alarms}"),
             (State::Missed, Expectation::Caught { judge, .. }) => format!("not caught by {judge}"),
-            (State::Undecided, Expectation::Caught { judge, .. }) => format!("{judge} did not decide"),
+            (State::Undecided, Expectation::Caught { judge, .. }) => format!("{judge} was undecided"),
             (State::Undecided, _) => "not decided".to_owned(),
             (State::Waiting, Expectation::Waits { judge }) => format!("waits for {judge}; nothing fired"),
             (State::Right, Expectation::Caught { judge, .. }) => format!("caught by {judge}"),
@@ -319,7 +319,7 @@ impl Calibration {
     /// The reason for the verdict, in one sentence.
     pub fn reason(&self) -> String {
         if self.canary() == Some(false) {
-            return "the canary lived: a bug that cannot be missed was not caught, so no figure here is believed."
+            return "the canary was not caught: it is a bug that no judge can miss, so no figure here is valid."
                 .to_owned();
         }
         let name = |row: &Row| match row.plant {

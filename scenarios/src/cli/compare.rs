@@ -24,25 +24,25 @@ const BYTES_MAX: u64 = 256 << 20;
 /// Arguments of `longhaul compare`.
 #[derive(Clone, Args)]
 pub(super) struct Arguments {
-    /// With --subject a scenario: a file, a name from the library or `bugs/NAME`. Else the directories of two or more runs; with --into of any
-    /// number; or one history, a file that --into has written.
+    /// With --subject: a scenario file, a name from the library, or `bugs/NAME`. Otherwise: the directories of two or more runs (with
+    /// --into, of one or more), or one history file that --into wrote.
     #[arg(required_unless_present = "subjects")]
     what: Vec<PathBuf>,
     #[command(flatten, next_help_heading = "Several subjects under one scenario")]
     several: several::Several,
-    /// Add a line for each run to this history, which is made when it does not exist. A run that is in it already is left as it is.
+    /// Append a line for each run to this history file, and create the file if needed. A run that the history already has stays unchanged.
     #[arg(long, value_name = "HISTORY")]
     into: Option<PathBuf>,
-    /// With --into: what the build is called, such as a tag or a commit.
+    /// With --into: the name of the build, such as a tag or a commit.
     #[arg(long, value_name = "NAME", requires = "into")]
     build: Option<String>,
-    /// Of a history with runs of several scenarios only this one's.
+    /// Show only runs of this scenario from a history.
     #[arg(long, conflicts_with = "into")]
     scenario: Option<String>,
-    /// Of a history only this figure, such as `lag p99`.
+    /// Show only this figure of a history, such as `lag p99`.
     #[arg(long, conflicts_with = "into")]
     figure: Option<String>,
-    /// Draw it into this file as well: two runs as a page, with each series of both in one chart; the --figure of a history as SVG.
+    /// Also draw the comparison into this file. Two runs give a page with both in each chart; the --figure of a history gives an SVG.
     #[arg(long, value_name = "FILE", conflicts_with = "into")]
     draw: Option<PathBuf>,
     /// Print JSON instead of text.

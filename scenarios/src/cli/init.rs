@@ -14,30 +14,30 @@ use crate::{observe, placed, shown};
 
 mod tried;
 
-/// What can be said on the command line.
+/// Arguments of `longhaul init`.
 #[derive(Args)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the flags of a command line")]
 pub(super) struct Arguments {
     /// The project's folder.
     #[arg(default_value = ".")]
     folder: PathBuf,
-    /// The file to write, in the folder.
+    /// The file to write, in that folder.
     #[arg(long, default_value = "longhaul.yaml")]
     output: PathBuf,
-    /// Replace the file when it exists.
+    /// Replace the file if it exists.
     #[arg(long)]
     force: bool,
-    /// Build the program and run it for half a minute without asking. A project's build is the project's code.
+    /// Build the program and run it for half a minute without asking. This executes the project's code on your machine.
     #[arg(long)]
     yes: bool,
-    /// Build and run nothing, and do not ask: the file says `check` for all that nobody saw.
+    /// Build and run nothing, and do not ask. The file then marks every unconfirmed value with `check`.
     #[arg(long, conflicts_with = "yes")]
     no_run: bool,
-    /// Play the file once when it is written (a minute and a half), and say what came of it in one screen. The exit code is that of the run, and 2 where
-    /// there was none.
+    /// Run the written file once (a minute and a half) and print a summary of one screen. The exit code is that of the run, or 2 if there
+    /// was no run.
     #[arg(long = "try", conflicts_with = "no_run")]
     tried: bool,
-    /// The main package of the program, such as `./cmd/manager`, where there are several.
+    /// The main package of the program, such as `./cmd/manager`, if there are several.
     #[arg(long, value_name = "PACKAGE")]
     main: Option<PathBuf>,
 }
@@ -47,7 +47,7 @@ pub(super) fn init(arguments: &Arguments) -> anyhow::Result<u8> {
     let Arguments { folder, output, force, .. } = arguments;
     if !force && folder.join(output).symlink_metadata().is_ok() {
         // Checked before anything is built and run.
-        anyhow::bail!("{}: there is such a file; --force replaces it", folder.join(output).display());
+        anyhow::bail!("{}: the file exists; --force replaces it", folder.join(output).display());
     }
     let mut found = read(folder, arguments.main.as_deref()).with_context(|| folder.display().to_string())?;
     print(&found);
@@ -78,10 +78,10 @@ pub(super) fn init(arguments: &Arguments) -> anyhow::Result<u8> {
             out!("next      look at the lines with `check:`, then: longhaul check --plan {file}; longhaul soak {file}");
         }
         // If the folder contains values that the file cannot express, the message names the line.
-        Err(error) => out!("next      mend what `longhaul check {file}` finds:\n{error}"),
+        Err(error) => out!("next      correct the errors of `longhaul check {file}`:\n{error}"),
     }
     if arguments.tried {
-        out!("left out  `--try` played nothing, so there is no verdict");
+        out!("left out  `--try` ran nothing, so there is no verdict");
         return Ok(reports::exit::INCONCLUSIVE);
     }
     Ok(reports::exit::PASS)
@@ -103,7 +103,7 @@ fn seen(arguments: &Arguments, found: &Found) -> anyhow::Result<Seen> {
     let say = |line: String| out!("{}", shown::line(&line));
     let lines = observe::announced(found);
     if lines.is_empty() {
-        let why = "nothing in the folder tells how its program is started";
+        let why = "no file in the folder shows how its program is started";
         say(format!("left out  {why}, so it was not run"));
         return Ok(Seen::nothing(Came::NotRun(why.to_owned())));
     }
@@ -143,7 +143,7 @@ fn may_run(arguments: &Arguments) -> std::io::Result<Result<(), &'static str>> {
     if !input.is_terminal() || !output.is_terminal() {
         return Ok(Err("there is no terminal to ask; `--yes` answers"));
     }
-    write!(output, "Run it? It is the project's own code, with your rights. [y/N] ")?;
+    write!(output, "Run it? This executes the project's own code with your rights. [y/N] ")?;
     output.flush()?;
     let mut answer = String::new();
     input.read_line(&mut answer)?;
@@ -178,6 +178,6 @@ fn print(found: &Found) {
         say(format!("left out  {doubt}"));
     }
     if found.languages.is_empty() && found.crds.is_empty() && found.hooks.is_empty() {
-        say("found     nothing that is known: the file is a frame to fill in".to_owned());
+        say("found     no known project: the file is a template to fill in".to_owned());
     }
 }

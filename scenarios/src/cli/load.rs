@@ -25,22 +25,22 @@ mod capacity;
 /// Arguments of `longhaul load`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    #[command(flatten, next_help_heading = "Where to")]
+    #[command(flatten, next_help_heading = "Target")]
     to: To,
-    #[command(flatten, next_help_heading = "How much, over time")]
+    #[command(flatten, next_help_heading = "Rate over time")]
     curve: Curve,
-    #[command(flatten, next_help_heading = "What and how")]
+    #[command(flatten, next_help_heading = "Traffic")]
     traffic: Traffic,
     #[command(flatten, next_help_heading = "Limits")]
     limits: Limits,
-    #[command(flatten, next_help_heading = "Processes that send")]
+    #[command(flatten, next_help_heading = "Sending processes")]
     senders: Senders,
     #[command(flatten, next_help_heading = "Results")]
     output: Output,
-    /// Only print the plan: totals, the curve of the rate, the first requests, the fingerprint.
+    /// Only print the plan: totals, curve of the rate, first requests, fingerprint.
     #[arg(long)]
     plan: bool,
-    /// Write the plan to a file first, so that --replay can send the same again.
+    /// Write the plan to a file first, so that --replay can send the same load again.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }

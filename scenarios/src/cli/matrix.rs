@@ -17,33 +17,34 @@ const OWN_CLOCK_DRAIN: units::Span = units::Span::from_secs(660);
 /// Arguments of `cargo xtask matrix`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Only these clients, such as `kfc-3.11.11,python-37`, or folders with a `subject.yaml` of your own.
+    /// Run only these clients, such as `kfc-3.11.11,python-37`, or your own folders with a `subject.yaml`.
     #[arg(long, value_delimiter = ',')]
     clients: Vec<String>,
-    /// Only these documented bugs, by name or by their row in the catalogue.
+    /// Run only these documented bugs, by name or by row in the catalogue.
     #[arg(long, value_delimiter = ',')]
     rows: Vec<String>,
-    /// How long a client gets after the last write, where the row gives less: for clients whose own limits are longer. With `--own-clocks` 11m.
+    /// Time for a client after the last write, if the row gives less. For clients with longer limits of their own. With `--own-clocks`:
+    /// 11m.
     #[arg(long)]
     drain: Option<units::Span>,
-    /// Leave every client its own limits for silence and between lists, instead of those that the row wants short. Its clock runs faster
-    /// meanwhile: see `--clock-rate`.
+    /// Keep each client's own limits for silent watches and its own time between lists, instead of the row's short ones. The client's clock
+    /// runs faster then: see `--clock-rate`.
     #[arg(long)]
     own_clocks: bool,
-    /// How many times faster the clients' own clocks run: with `--own-clocks` 30 times, otherwise as they are. 1 leaves them alone.
-    /// All times of the table are then those of the client.
+    /// Run the clocks of the clients N times faster. Default: 1, with `--own-clocks` 30. At 1 clocks are unchanged. All times of the table
+    /// are on the client's clock.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     clock_rate: Option<u32>,
-    /// How many runs at once. Runs that disturb each other make verdicts of the machine, not of the client.
+    /// Runs at once. Runs that disturb each other measure the machine, not the client.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=32))]
     jobs: u8,
     /// The folder for the table (matrix.html, matrix.md, matrix.json) and the run records.
     #[arg(long, default_value = "matrix")]
     out: PathBuf,
-    /// Keep the cells that an earlier run into the same folder has decided.
+    /// Keep the cells that an earlier run into the same folder decided.
     #[arg(long)]
     resume: bool,
-    /// Only name clients and rows, and write the command of each client that is installed.
+    /// Only list clients and rows, and print the command of each installed client.
     #[arg(long)]
     list: bool,
 }

@@ -39,34 +39,34 @@ pub(super) struct Kube {
     /// The port on 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 6443)]
     port: u16,
-    /// Where the kubeconfig is written, for this user's eyes alone. A file that another program wrote is not overwritten.
+    /// The file for the kubeconfig, readable by this user only. A file that another program wrote is not overwritten.
     #[arg(long, default_value = "kubeconfig.yaml")]
     kubeconfig: PathBuf,
-    /// Overwrite the file of --kubeconfig whoever wrote it.
+    /// Overwrite the file of --kubeconfig even if another program wrote it.
     #[arg(long)]
     force: bool,
-    /// The token of the kubeconfig's user. Default: one made at random.
+    /// The token of the kubeconfig's user. Default: a random one.
     #[arg(long)]
     token: Option<String>,
-    /// A YAML list of faults, as under `faults:` in a scenario. Times count from the start; they hit every client.
+    /// A YAML list of faults, as under `faults:` in a scenario. Times count from the start; faults hit every client.
     #[arg(long)]
     faults: Option<PathBuf>,
-    /// How often a watch that asked for bookmarks gets one.
+    /// Time between two bookmarks of a watch that asks for them.
     #[arg(long, default_value = "60s")]
     bookmarks_every: units::Span,
-    /// Versions older than this are forgotten: resuming a watch from before answers 410.
+    /// Forget versions older than this. A watch that resumes from an older version gets 410.
     #[arg(long, default_value = "5m")]
     compact_after: units::Span,
-    /// Who may come in: a CSV file `token,user,uid,"group1,group2"`, as kube-apiserver's --token-auth-file.
+    /// The users that may call: a CSV file `token,user,uid,"group1,group2"`, as for kube-apiserver's --token-auth-file.
     #[arg(long)]
     tokens: Option<PathBuf>,
-    /// Whether RBAC rules decide, or everything is allowed (and recorded either way, for the minimal Role).
+    /// Allow every request, or let RBAC rules decide. Requests are recorded either way, for the minimal Role.
     #[arg(long, value_enum, default_value_t = Authorization::Allow)]
     authorization: Authorization,
-    /// Let workloads become ready, each after so long, as with a scheduler, kubelets and controllers. Default: they stay as they are made.
+    /// Make each workload ready after this time, as a scheduler, kubelets and controllers do. Default: workloads stay as they are created.
     #[arg(long, value_name = "DURATION")]
     workloads: Option<units::Span>,
-    /// Endpoints of the same cluster, as in a highly available control plane. The further ones take the next ports.
+    /// Number of endpoints of the cluster, as in a highly available control plane. Further endpoints take the next ports.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=9))]
     endpoints: u16,
 }
@@ -84,31 +84,30 @@ pub(super) struct Registry {
     /// The port on 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 5000)]
     port: u16,
-    /// Where it listens instead, `ADDRESS` (with --port) or `ADDRESS:PORT`: one that nodes reach, such as that of a bridge. Whoever
-    /// reaches it may pull, and push, unless --auth says otherwise.
+    /// Listen on `ADDRESS` (with --port) or `ADDRESS:PORT` instead, such as the address of a bridge that nodes reach. Any client that
+    /// reaches it may pull and push, unless --auth is given.
     #[arg(long, value_name = "ADDR", value_parser = place)]
     listen: Option<Place>,
-    /// How many images it is seeded with.
+    /// Number of images to create at the start.
     #[arg(long, default_value_t = 0)]
     images: usize,
-    /// Images are signed by fresh keys, in every right and wrong way. This folder is made, with the public keys, a `trusted_root.json`
-    /// and a configuration of the service that verifies the images by them.
+    /// Sign the images with fresh keys, in every right and wrong way. The folder is created; it gets the public keys, a
+    /// `trusted_root.json`, and a configuration of the service that verifies the images.
     #[arg(long, value_name = "FOLDER", requires = "images")]
     signed: Option<PathBuf>,
-    /// The seed of these images, and of what faults do by chance.
+    /// The seed of these images, and of random choices of faults.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// A YAML list of faults (`registry-…`), as under `faults:` in a scenario. Times count from the start; they hit every
-    /// client.
+    /// A YAML list of faults (`registry-…`), as under `faults:` in a scenario. Times count from the start; faults hit every client.
     #[arg(long)]
     faults: Option<PathBuf>,
-    /// Who may pull and push; name and password are printed.
+    /// The way in which clients authenticate to pull and push. Name and password are printed.
     #[arg(long, value_enum, default_value_t = Auth::None)]
     auth: Auth,
-    /// How many requests it takes, such as 50/s; those beyond are answered 429.
+    /// The rate of requests that it accepts, such as 50/s. Further requests get 429.
     #[arg(long)]
     rate_limit: Option<units::Rate>,
-    /// How many of them at once.
+    /// Requests of --rate-limit that may come at once.
     #[arg(long, default_value_t = 20, requires = "rate_limit")]
     burst: u32,
 }
@@ -128,7 +127,10 @@ async fn kube(arguments: Kube) -> Result<()> {
     })?;
     let of_workloads = |fault: &&mock_faults::Fault| fault.name.row().family == mock_faults::Family::Workloads;
     if let Some(fault) = faults.iter().find(of_workloads).filter(|_| arguments.workloads.is_none()) {
-        anyhow::bail!("`{}` is done to workloads, which are not played: add --workloads 200ms", fault.name.as_str());
+        anyhow::bail!(
+            "`{}` needs workloads, which this mock does not run by default: add --workloads 200ms",
+            fault.name.as_str()
+        );
     }
     let authority = mock_pki::Authority::generate("longhaul")?;
     let mut config = mock_kube::Config::new();
@@ -173,8 +175,8 @@ async fn kube(arguments: Kube) -> Result<()> {
     let text = server.kubeconfig(USER).context("the server does not know its own user")?;
     kubeconfig::write(&arguments.kubeconfig, &endpoint.direct(&text)?)?;
     if let Some(address) = endpoint.address() {
-        out!("mock Kubernetes API server at https://{address}, through a network with faults");
-        out!("the same without them at      {}", server.url());
+        out!("mock Kubernetes API server at https://{address}, behind a network with faults");
+        out!("without network faults at     {}", server.url());
     } else {
         out!("mock Kubernetes API server at {}", server.url());
     }
@@ -206,13 +208,13 @@ async fn kube(arguments: Kube) -> Result<()> {
 fn introduce(arguments: &Kube, server: &mock_kube::Server, users: &[String]) {
     let kubectl = format!("kubectl --kubeconfig {}", arguments.kubeconfig.display());
     out!(
-        "  it answers as Kubernetes {}: {} kinds, and what CustomResourceDefinitions add",
+        "  it answers as Kubernetes {}: {} kinds, plus those of CustomResourceDefinitions",
         mock_kube::VERSION,
         server.kinds()
     );
     let rights = match arguments.authorization {
         Authorization::Allow => "everything is allowed and recorded",
-        Authorization::Rbac => "RBAC rules decide, and what was asked is recorded",
+        Authorization::Rbac => "RBAC rules decide, and requests are recorded",
     };
     out!("  users: {}; {rights}", users.join(", "));
     out!(
@@ -225,11 +227,11 @@ fn introduce(arguments: &Kube, server: &mock_kube::Server, users: &[String]) {
     }
     out!("");
     out!("try: {kubectl} get namespaces");
-    out!("     {kubectl} get --raw /longhaul/history      what was written, commit by commit");
-    out!("     {kubectl} get --raw /longhaul/requests     what was asked, by whom and on which connection");
-    out!("     {kubectl} get --raw /longhaul/rbac         the least Role of each program that came");
+    out!("     {kubectl} get --raw /longhaul/history      writes, commit by commit");
+    out!("     {kubectl} get --raw /longhaul/requests     requests, with client and connection");
+    out!("     {kubectl} get --raw /longhaul/rbac         the minimal Role of each client");
     out!("     {kubectl} get --raw /longhaul/faults       faults and their hits (also /longhaul/stats, /metrics)");
-    out!("Ctrl-C ends it; nothing is kept.");
+    out!("Ctrl-C ends it; no state is kept.");
 }
 
 fn read_faults(path: &std::path::Path) -> Result<Vec<mock_faults::Fault>> {
@@ -247,8 +249,8 @@ fn faults_of(
         anyhow::anyhow!("fault {} (`{}`): {error}", index + 1, faults[index].name.as_str())
     };
     if let Some(index) = faults.iter().position(|fault| !plays(fault.name.row().family)) {
-        let other = "it is played by the other mock: `longhaul mock registry` plays those that begin with `registry-`, `longhaul \
-                     mock kube` all others but those of clocks (`clock-`), for which `longhaul soak` starts the program";
+        let other = "the other mock plays it: `longhaul mock registry` plays `registry-…`, `longhaul mock kube` all others, except \
+                     `clock-…`, which need `longhaul soak`";
         return Err(wrong(index, &other));
     }
     let schedule = mock_faults::Schedule::new(&faults).map_err(|(index, error)| wrong(index, &error))?;

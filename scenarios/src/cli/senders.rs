@@ -14,11 +14,11 @@ mod kubernetes;
 /// Which processes send.
 #[derive(clap::Args)]
 pub(super) struct Senders {
-    /// Send with so many processes on this machine, each with its share of the plan.
+    /// Send with N processes on this machine, each with its share of the plan.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(WORKERS_MAX)))]
     workers: Option<u32>,
-    /// Send with a worker that this command starts and whose stdin and stdout it passes on, such as `ssh HOST longhaul worker`. May be given
-    /// more than once, and together with --workers.
+    /// Send with a worker that this command starts, such as `ssh HOST longhaul worker`. The command must pass on stdin and stdout. May be
+    /// given several times, and together with --workers.
     #[arg(long, value_name = "COMMAND")]
     worker: Vec<String>,
     #[command(flatten)]

@@ -10,10 +10,10 @@ use crate::scenario::{Scenario, Source, library};
 
 mod doctor;
 
-/// What can be shown.
+/// Things to show.
 #[derive(clap::Subcommand)]
 pub(super) enum What {
-    /// The scenarios of the library with the question that each answers, and the documented bugs with their rows in the catalogue.
+    /// The scenarios of the library, each with the question it answers, and the documented bugs with their rows in the catalogue.
     Library {
         /// Print JSON instead of text.
         #[arg(long)]
@@ -21,7 +21,7 @@ pub(super) enum What {
     },
     /// The JSON Schema of scenario files.
     Schema,
-    /// What is on this machine, and what is left out without what is not.
+    /// The programs that this machine has, and the features that need missing ones.
     Doctor,
 }
 

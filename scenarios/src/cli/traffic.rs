@@ -18,15 +18,15 @@ const DEFAULT_SEED: u64 = 1;
 /// Largest file of certificates. A file is a few KiB; bundles of whole operating systems are below 1 MiB.
 const PEM_BYTES_MAX: u64 = 4 << 20;
 
-/// Where to.
+/// The target of the load.
 #[derive(clap::Args)]
 pub(super) struct To {
     /// Address and path of the webhook, such as `https://127.0.0.1:8443/mutate`.
     url: String,
-    /// The CA that signed its certificate, as PEM; a self-signed certificate is its own CA.
+    /// The CA that signed the webhook's certificate, as PEM. A self-signed certificate is its own CA.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// The name that its certificate must be for, such as `webhook.shop.svc`. Default: the host of the URL.
+    /// The name that the webhook's certificate must have, such as `webhook.shop.svc`. Default: the host of the URL.
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     server_name: String,
     /// A client certificate with its chain, as PEM, for webhooks that ask for one.
@@ -35,101 +35,100 @@ pub(super) struct To {
     /// The private key of --cert, as PEM.
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// Do not send one request first to see whether a webhook is there.
+    /// Skip the first request, which checks that a webhook answers.
     #[arg(long)]
     no_probe: bool,
 }
 
-/// How, and how much at once.
+/// The kind of load, and its concurrency.
 #[derive(clap::Args)]
 pub(super) struct Traffic {
-    /// How requests are spread over time, round the rate.
+    /// The distribution of requests over time, around the rate.
     #[arg(long, default_value = "poisson", value_parser = named::<Arrivals>)]
     arrivals: Arrivals,
-    /// What kind of client sends them: `apiserver` as kube-apiserver does, `http2`, or `no-reuse` with a new connection for
-    /// each call.
+    /// The kind of client: `apiserver` (as kube-apiserver sends), `http2`, or `no-reuse` (a new connection for each call).
     #[arg(long, default_value = "apiserver", value_parser = named::<Client>)]
     client: Client,
-    /// What users do, in relative weights: `createPod=5,rollImage=1`. Default: a usual mix.
+    /// The mix of user actions, as relative weights: `createPod=5,rollImage=1`. Default: a typical mix.
     #[arg(long, value_name = "ACTION=WEIGHT,…", value_parser = mix)]
     mix: Option<Value>,
-    /// Send this object instead of --mix, created and changed: a YAML file with the placeholders of `churn.template`; several times for
-    /// several. `FILE=denied` has to be refused.
+    /// Send creates and changes of this object, instead of --mix: a YAML file with the placeholders of `churn.template`. May be given
+    /// several times. With `FILE=denied` the webhook must refuse the object.
     #[arg(long = "object", value_name = "FILE", conflicts_with_all = ["mix", "size"])]
     objects: Vec<String>,
-    /// The definition of its kind, which tells how it is called and its defaults; without --object one is made from its schema.
+    /// The CustomResourceDefinition of the object, for its names and defaults. Without --object an object is generated from its schema.
     #[arg(long = "crd", value_name = "FILE", conflicts_with_all = ["mix", "size"])]
     definitions: Vec<PathBuf>,
-    /// How large reviews are: `4KiB`, or `2KiB..64KiB` for a median and a maximum. Default: their natural size.
+    /// The size of reviews: `4KiB`, or `2KiB..64KiB` for a median and a maximum. Default: their natural size.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: Option<Value>,
-    /// Calls that may be under way at once; a request that finds them all taken counts as not sent.
+    /// The most calls in flight. A request that is due at this limit counts as not sent.
     #[arg(long, value_name = "N", default_value_t = loadgen::admission::DEFAULT_MAX_IN_FLIGHT)]
     max_in_flight: u32,
-    /// Threads that send, each with connections of its own.
+    /// Threads that send, each with its own connections.
     #[arg(long, value_name = "N", default_value_t = loadgen::admission::DEFAULT_THREADS)]
     threads: u32,
-    /// Close each connection after so many calls, for a steady churn of connections.
+    /// Close each connection after N calls, for a steady churn of connections.
     #[arg(long, value_name = "N")]
     calls_per_connection: Option<u32>,
-    /// With `--client http2`: connections of each thread, 1 to 100; a call goes over the one with the fewest. Default: one.
+    /// With `--client http2`: connections of each thread, 1 to 100. A call takes the connection with the fewest calls. Default: 1.
     #[arg(long, value_name = "N")]
     connections: Option<u32>,
-    /// Resume TLS sessions, which kube-apiserver does not.
+    /// Resume TLS sessions, unlike kube-apiserver.
     #[arg(long)]
     tls_resumption: bool,
-    /// How long a call may take, whole seconds from 1s to 30s.
+    /// The timeout of a call, in whole seconds from 1s to 30s.
     #[arg(long, value_name = "TIME", default_value_t = loadgen::admission::DEFAULT_TIMEOUT)]
     timeout: Span,
-    /// Equal seeds are equal loads, byte for byte.
+    /// The seed. Equal seeds give equal loads, byte for byte.
     #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED)]
     seed: u64,
 }
 
-/// How much, over time.
+/// The rate over time.
 #[derive(clap::Args)]
 pub(super) struct Curve {
-    /// Requests, such as `1000/s` or `90/m`. With --capacity the first rate that is tried, by default 500/s; from there it is doubled until a
-    /// limit breaks, or halved until none does.
+    /// The rate of requests, such as `1000/s` or `90/m`. With --capacity: the first rate to try, by default 500/s. The rate is doubled
+    /// until a limit breaks, or halved until none does.
     #[arg(long, value_name = "RATE", required_unless_present_any = ["steps", "capacity", "replay"])]
     pub(super) rate: Option<Rate>,
-    /// For how long. Default: 60s, or with --steps as long as they take. With --capacity how long each rate is tried, by default 10s; low rates
-    /// up to six times longer, until their percentiles are known, and the result three times longer.
+    /// The length. Default: 60s, or with --steps their sum. With --capacity: the time for each rate, by default 10s. Low rates take up to
+    /// six times longer, until their percentiles are known; the confirmation takes three times longer.
     #[arg(long = "for", value_name = "TIME")]
     pub(super) length: Option<Span>,
-    /// Go evenly from --rate to this rate.
+    /// Change the rate evenly from --rate to this rate.
     #[arg(long, value_name = "RATE", group = "shape")]
     ramp_to: Option<Rate>,
-    /// One rate after the other, instead of --rate: `100/s:10s,500/s:30s`.
+    /// Send these rates one after the other, instead of --rate: `100/s:10s,500/s:30s`.
     #[arg(long, value_name = "RATE:TIME,…", value_delimiter = ',', value_parser = step, group = "shape", conflicts_with = "rate")]
     steps: Vec<Step>,
-    /// From --rate upwards, by so much every so often: `100/s:10s`.
+    /// Raise the rate from --rate in steps. `100/s:10s` adds 100/s every 10 s.
     #[arg(long, value_name = "RATE:TIME", value_parser = step, group = "shape")]
     stairs: Option<Step>,
-    /// Up and down round --rate, by so much with this period: `300/s:60s`.
+    /// Vary the rate around --rate as a sine wave. `300/s:60s` has an amplitude of 300/s and a period of 60 s.
     #[arg(long, value_name = "RATE:TIME", value_parser = step, group = "shape")]
     sine: Option<Step>,
-    /// Find and confirm the highest rate at which the limits are met.
+    /// Find and confirm the highest rate within the limits.
     #[arg(long, conflicts_with_all = ["shape", "replay", "plan", "record"])]
     pub(super) capacity: bool,
     /// The highest rate that --capacity tries. Default: 50000/s for each thread.
     #[arg(long, value_name = "RATE", requires = "capacity")]
     pub(super) highest: Option<Rate>,
-    /// Send what this file says, when it says so: JSON lines as --record writes them (docs/load.md).
+    /// Send the requests of this file at their recorded times: JSON lines, as --record writes them (docs/load.md).
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "length", "shape", "record"])]
     pub(super) replay: Option<PathBuf>,
 }
 
-/// What to write, and where.
+/// The results to write.
 #[derive(clap::Args)]
 pub(super) struct Output {
-    /// Write the result as JSON to a file, or with `-` to stdout instead of the summary.
+    /// Write the result as JSON to a file. `-` prints it to stdout instead of the summary.
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
     /// Write the histograms of every second in the standard interval log format of HdrHistogram.
     #[arg(long, value_name = "FILE")]
     pub(super) hlog: Option<PathBuf>,
-    /// No live line.
+    /// Print no live line.
     #[arg(long, short)]
     pub(super) quiet: bool,
 }

@@ -21,9 +21,10 @@ pub(super) fn worker(attached: bool) -> u8 {
 async fn run(attached: bool) -> Result<()> {
     ensure!(
         !std::io::stdin().is_terminal(),
-        "a worker talks to the process that started it: use `longhaul load --workers N`, or `--worker COMMAND` for one elsewhere"
+        "a worker needs the process that started it: use `longhaul load --workers N`, or `--worker COMMAND` for another machine"
     );
-    let heard = async { tokio::time::timeout(HEARD_LIMIT, is_heard()).await.context("nobody attached to this Pod")? };
+    let heard =
+        async { tokio::time::timeout(HEARD_LIMIT, is_heard()).await.context("no coordinator attached to this Pod")? };
     if attached && !heard.await? {
         return Ok(());
     }
@@ -42,6 +43,6 @@ async fn is_heard() -> Result<bool> {
         std::io::Result::Ok(if stdin.read(&mut byte)? == 0 { None } else { Some(byte[0]) })
     });
     let byte = byte.await?.context("failed to read stdin")?;
-    ensure!(byte.is_none_or(|byte| byte == b'\n'), "the first line of whoever attaches must be empty");
+    ensure!(byte.is_none_or(|byte| byte == b'\n'), "the first line on stdin must be empty");
     Ok(byte.is_some())
 }

@@ -31,9 +31,8 @@ impl Shares {
                 (Some(shares), vec![note])
             }
             Err(error) => {
-                let why = format!(
-                    "they ran side by side without cgroups ({error}): the shares are those that the scheduler gave them"
-                );
+                let why =
+                    format!("they ran side by side without cgroups ({error}): the scheduler decided their shares");
                 (None, vec![why])
             }
         }

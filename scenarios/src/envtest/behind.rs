@@ -127,7 +127,7 @@ impl Behind {
         let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
         let Some((most, _)) = self.late_by.last_key_value() else {
             return format!(
-                "whether the suite is safe with a stale cache is not decided: none of its {} writes in {runs} came while a cache was behind",
+                "safety with a stale cache is not decided: none of the suite's {} writes in {runs} came while a cache was behind",
                 self.writes
             );
         };
@@ -209,7 +209,8 @@ impl Suspect {
         let versions = if self.versions == 1 { "1 version".to_owned() } else { format!("{} versions", self.versions) };
         let by = if self.was_own { ", by itself" } else { "" };
         format!(
-            "the write `{}` by `{}` was based on a read {versions} behind: its cache of {} had not been shown `{}` ({} at revision {}, {} ms before{by})",
+            "the write `{}` by `{}` was based on a read {versions} behind: its cache of {} did not have `{}` yet ({} at revision {}, {} \
+             ms before{by})",
             self.write,
             self.client,
             self.cache,

@@ -51,7 +51,7 @@ pub(crate) fn install(version: &str, bin_dir: Option<&Path>, force: bool) -> Res
         let real = PROGRAMS.iter().map(|name| folder.join(name)).find(|file| file.exists() && !file.is_symlink());
         if let Some(real) = real.filter(|_| !force) {
             bail!(
-                "{} is a program of somebody else: write `--force` to replace it, or another `--version`",
+                "{} was not installed by Longhaul: write `--force` to replace it, or another `--version`",
                 real.display()
             );
         }

@@ -217,7 +217,7 @@ impl Ledger {
     pub(super) fn line(&self) -> String {
         let conflicts: u64 = self.conflicts.values().sum();
         format!(
-            "{} control planes, {} requests, {} commits, {conflicts} conflicts, {} hot loops, {} refused by roles, {} faults hit",
+            "{} control planes, {} requests, {} commits, {conflicts} conflicts, {} hot loops, {} refused by RBAC, {} faults hit",
             self.planes,
             self.requests,
             self.commits,
@@ -237,11 +237,15 @@ impl Ledger {
     pub(super) fn notable(&self) -> Vec<String> {
         let mut notable: Vec<String> = Vec::new();
         if self.planes == 0 {
-            notable.push("no control plane was started: does the suite set paths of its own, or download programs (`DownloadBinaryAssets`)?".to_owned());
+            notable.push(
+                "no control plane was started: does the suite set its own paths, or download programs \
+                          (`DownloadBinaryAssets`)?"
+                    .to_owned(),
+            );
         }
         notable.extend(self.hot.iter().take(3).map(|(what, most)| format!("hot loop: {what}, {most} within a second")));
         notable
-            .extend(self.denied.iter().take(3).map(|(what, times)| format!("refused by roles {times} times: {what}")));
+            .extend(self.denied.iter().take(3).map(|(what, times)| format!("refused by RBAC {times} times: {what}")));
         if !self.without_effect.is_empty() {
             notable.push(format!("faults that hit nothing: {}", self.without_effect.join(", ")));
         }

@@ -71,7 +71,7 @@ fn sentence(played: &Played) -> String {
     let met = ledger.tests.iter().filter(|test| !test.hits.is_empty()).count();
     let hits = counted(ledger.hits as u64, "fault hit").replace("fault hits", "hits of faults");
     if ledger.planes == 0 {
-        return "the suite started no control plane of ours".to_owned();
+        return "the suite started no control plane of Longhaul".to_owned();
     }
     let what = match (ledger.tests.len(), failed) {
         (0, _) if played.suites == exit::PASS => "the suite passed".to_owned(),
@@ -87,7 +87,7 @@ fn sentence(played: &Played) -> String {
         (all, some) => format!("{} of {} tests failed", count(some as u64), count(all as u64)),
     };
     match (played.is_disturbed, ledger.hits) {
-        (false, _) => format!("{what}, but nothing was disturbed: no fault hit anything"),
+        (false, _) => format!("{what}, but no fault hit anything"),
         (true, 0) => what,
         (true, _) if ledger.tests.is_empty() => format!("{what}, with {hits}"),
         (true, _) => format!("{what}; {hits} came while {} ran", counted(met as u64, "test")),
@@ -156,9 +156,9 @@ fn tables(ledger: &Ledger) -> Vec<Table> {
 fn files(played: &Played) -> Vec<(String, &'static str)> {
     let named = [
         ("ledger.json", "everything on this page, for programs"),
-        ("least-roles.yaml", "the least roles of everybody"),
-        (SESSION_FILE, "what the control planes were told"),
-        (OUTPUT, "what the suite said"),
+        ("least-roles.yaml", "the minimal roles of all clients"),
+        (SESSION_FILE, "the requests to the control planes"),
+        (OUTPUT, "the output of the suite"),
     ];
     let there = named.into_iter().filter(|(name, _)| played.record.join(name).exists());
     there.map(|(name, what)| (name.to_owned(), what)).collect()

@@ -149,10 +149,10 @@ impl Played {
         let name = if times == 0 {
             ""
         } else {
-            "; `--manager-agent` or `--manager-user` tells the manager's writes from the test's"
+            "; `--manager-agent` or `--manager-user` separates the manager's writes from the test's"
         };
         format!(
-            "not safe with a stale cache; which write it was is not known: {times} of {} writes came while a cache was behind{name}",
+            "not safe with a stale cache, but the write is not known: {times} of {} writes came while a cache was behind{name}",
             reads.writes
         )
     }
@@ -194,11 +194,11 @@ impl Runs {
             lines.push(if undisturbed == self.ran {
                 let runs = if self.ran == 1 { "the run".to_owned() } else { format!("any of {} runs", self.ran) };
                 format!(
-                    "nothing was disturbed in {runs}: that is no verdict (the suite has no caches, or is too short)"
+                    "no fault hit anything in {runs}, so there is no verdict (the suite has no caches, or is too short)"
                 )
             } else {
                 format!(
-                    "nothing was disturbed in {undisturbed} of {} runs, which say nothing: seeds {}",
+                    "no fault hit anything in {undisturbed} of {} runs, which do not count: seeds {}",
                     self.ran,
                     seeds(&self.undisturbed)
                 )
@@ -218,7 +218,7 @@ impl Odds {
             lines.push(format!("failed again in {} of {} plays of seed {seed}", self.again, self.plays));
         }
         match self.without {
-            Some(true) => lines.push("failed without faults as well: no fault made it fail".to_owned()),
+            Some(true) => lines.push("failed without faults as well, so no fault is the reason".to_owned()),
             Some(false) => lines.push("passed without faults".to_owned()),
             None => {}
         }
@@ -248,7 +248,7 @@ mod tests {
         let all = runs(3, &[4, 5, 6], &[]);
         assert_eq!((all.code(), all.lines(4, true).len()), (exit::INCONCLUSIVE, 1));
         assert!(
-            all.lines(4, true)[0].starts_with("nothing was disturbed in any of 3 runs"),
+            all.lines(4, true)[0].starts_with("no fault hit anything in any of 3 runs"),
             "{:?}",
             all.lines(4, true)
         );
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(some.code(), exit::PASS);
         assert_eq!(
             some.lines(4, true),
-            ["2 of 3 runs passed, seeds 4 to 6", "nothing was disturbed in 1 of 3 runs, which say nothing: seeds 5"]
+            ["2 of 3 runs passed, seeds 4 to 6", "no fault hit anything in 1 of 3 runs, which do not count: seeds 5"]
         );
         assert_eq!(runs(1, &[], &[]).lines(4, true), [""; 0]);
         assert_eq!(runs(2, &[], &[(5, 1)]).lines(4, true), ["1 of 2 runs failed: seeds 5"]);

@@ -135,7 +135,7 @@ impl Counting<'_> {
     async fn churn(&self, stand: &Testbed<'_>, seed: u64) -> Result<u64> {
         let how = While { seed, settle: Duration::ZERO, length: CHURN, patience: self.left() };
         let events = tokio::time::timeout(self.left(), stand.events(how));
-        let events = events.await.context("the time was up while it watched under callgrind")??;
+        let events = events.await.context("the time was up during the watch under callgrind")??;
         Ok(events.map_or(0, |events| events.changes))
     }
 }

@@ -53,7 +53,7 @@ impl Pass<'_> {
             return self.skipped(
                 book,
                 open,
-                "callgrind was not wanted (--no-callgrind), and the processor does not tell",
+                "callgrind was switched off (--no-callgrind), and the processor does not count them",
             );
         };
         if let Err(why) = self.by_callgrind(options, has_instructions, patience, book).await {
@@ -129,8 +129,7 @@ impl Pass<'_> {
         let allocates =
             |counted: &[(Metric, f64)]| has(counted, Metric::Allocations) || has(counted, Metric::AllocationsPerEvent);
         if !allocates(a) || !allocates(b) {
-            let why =
-                "callgrind saw no call of an allocator that is known; needs a program whose `malloc` has a symbol";
+            let why = "callgrind saw no call of a known allocator; the program needs a symbol for `malloc`";
             self.skipped(book, "allocations", why)?;
         }
         Ok(())

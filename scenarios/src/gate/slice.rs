@@ -65,7 +65,7 @@ pub(super) async fn play(stand: &Testbed<'_>, work: &Work, place: Place) -> Resu
 }
 
 fn usage(stand: &Testbed<'_>, place: Place) -> Result<Usage> {
-    Usage::read(stand.pid()).with_context(|| format!("{} has no process any more", place.side.letter()))
+    Usage::read(stand.pid()).with_context(|| format!("{} no longer has a process", place.side.letter()))
 }
 
 fn each(total: f64, of: u64) -> Option<f64> {

@@ -186,11 +186,11 @@ fn judge(pairs: Vec<Pair>, was_ended: bool) -> Judgement {
         (Verdict::Invalid, "it was interrupted".to_owned())
     } else if without > 0 {
         let why = format!(
-            "{without} of {all} seeds asked no control plane of ours for anything: does the suite compile, and start envtest?"
+            "{without} of {all} seeds sent no request to Longhaul's control plane: does the suite compile, and start envtest?"
         );
         (Verdict::Invalid, why)
     } else if only_a == 0 && both == all {
-        (Verdict::Invalid, "the suite fails in both with every seed: make it pass in A first".to_owned())
+        (Verdict::Invalid, "the suite fails in A and in B with every seed: make it pass in A first".to_owned())
     } else {
         let by_chance = |one: usize, other: usize| at_least(one, one + other);
         let said = format!("{only_b} of {all} seeds fail in B alone, {only_a} in A alone, {both} in both");
@@ -200,7 +200,7 @@ fn judge(pairs: Vec<Pair>, was_ended: bool) -> Judgement {
             let why = format!("{said}: by chance in {:.0} % of such gates", 100.0 * by_chance(only_b, only_a));
             (Verdict::CannotSay, why + "; more `--seeds` decide")
         } else if let Some(side) = untouched {
-            let why = "its suite has no caches, is too short, or calls its manager otherwise than `--manager-agent` or `--manager-user` say";
+            let why = "its suite has no caches, is too short, or its manager does not match `--manager-agent` or `--manager-user`";
             (Verdict::CannotSay, format!("{said}, and no fault hit anything in {side}: {why}"))
         } else if only_a > only_b && by_chance(only_a, only_b) <= CHANCE {
             (Verdict::Better, said)

@@ -51,13 +51,14 @@ impl Work {
         let population = scenario.churn.iter().map(|churn| u64::from(churn.population)).sum();
         ensure!(
             scenario.churn.iter().all(|churn| churn.rate.at().is_some()),
-            "{origin}: both builds of a gate do the same, so `churn.rate` cannot be `auto`: write the rate that a soak of the older one found"
+            "{origin}: `churn.rate` cannot be `auto`, because both builds get the same load: write the rate that a soak of the older \
+             build found"
         );
         let rate: f64 = scenario.churn.iter().map(|churn| churn.rate.most().as_per_second()).sum();
         let churn = (!scenario.churn.is_empty()).then_some((population, rate));
         ensure!(
             reviews.is_some() || churn.is_some(),
-            "{origin}: a gate needs something to do for both builds: `admission` with a `rate` for a webhook, `churn` for a watch controller"
+            "{origin}: a gate needs load for both builds: `admission` with a `rate` for a webhook, `churn` for a watch controller"
         );
         let phases = scenario.phases;
         let times = Times { settle: phases.warm_up.0, slice: phases.steady.0, rest: phases.drain.0 };
@@ -65,7 +66,7 @@ impl Work {
         if work.reviews.is_none() {
             ensure!(
                 work.changes_measured() >= EVENTS_LEAST as f64,
-                "{origin}: a slice would have {:.0} events, and the lag of fewer than {EVENTS_LEAST} says nothing: raise `churn.rate`, or make \
+                "{origin}: a slice would have {:.0} events, but lag needs at least {EVENTS_LEAST}: raise `churn.rate`, or make \
                  `phases.steady` longer",
                 work.changes_measured()
             );
@@ -83,8 +84,8 @@ impl Work {
         if let Some(reviews) = &mut self.reviews {
             ensure!(
                 rate * self.times.slice.as_secs_f64() >= REQUESTS_LEAST,
-                "a slice would have fewer than {REQUESTS_LEAST} requests: the slower build can take {saturation:.0}/s, and half of that is the \
-                 most; make `phases.steady` of the scenario longer, or play it on a quieter machine"
+                "a slice would have fewer than {REQUESTS_LEAST} requests: a gate sends at most half of the {saturation:.0}/s that the \
+                 slower build can take; make `phases.steady` of the scenario longer, or use a quieter machine"
             );
             reviews.rate = Rate::per_second(rate);
         }

@@ -216,7 +216,7 @@ pub(super) fn is_same(built: &[Value], plain: &[Value]) -> bool {
 /// The built objects as a file of several documents, with the tool that made them.
 pub(super) fn file(objects: &[Value], folder: &str) -> String {
     let mut text =
-        format!("# Made by `longhaul init` with `kubectl kustomize {folder}`. Make it anew when that changes.\n");
+        format!("# Made by `longhaul init` with `kubectl kustomize {folder}`. Repeat this when that folder changes.\n");
     for object in objects {
         let mut object = object.clone();
         if let Some(spec) = object["spec"].as_object_mut() {

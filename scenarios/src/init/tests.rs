@@ -387,7 +387,7 @@ fn observed() -> Seen {
         built: Some("go build -o bin/manager cmd/main.go".to_owned()),
         run: vec!["./bin/manager".to_owned(), "--metrics-bind-address=127.0.0.1:${LONGHAUL_METRICS_PORT}".to_owned()],
         variables: vec![("MODE".to_owned(), "fast".to_owned())],
-        mended: vec!["--x was left out: it does not know it, or not this value of it".to_owned()],
+        mended: vec!["--x was left out: the program does not accept the flag, or not this value".to_owned()],
         followed: vec![Followed { resource: "baskets.shop.example.com".to_owned(), is_watched: true }],
         refused: vec![refused],
         absent: vec!["cert-manager.io/v1".to_owned()],
@@ -428,7 +428,7 @@ fn what_was_seen_is_what_is_written() {
             "# seen: it follows baskets.shop.example.com.\n",
             "# seen: it takes the Lease abc in the namespace shop-system.\n",
             "# check: seen: `create leases.coordination.k8s.io` was refused with 404, 3 times: namespaces",
-            "# check: seen: it asks for cert-manager.io/v1, which nothing serves",
+            "# check: seen: it requests cert-manager.io/v1, which the API server does not have",
             "# check: seen: it serves no reviews, so its webhooks are left out",
             "    - longhaul-objects.yaml\n",
             "    # seen: `go build -o bin/manager cmd/main.go` builds it.",
@@ -441,7 +441,7 @@ fn what_was_seen_is_what_is_written() {
             "# seen: of all kinds it reacts to this one most: 12 requests, makes 2 pods, ",
             "# seen: /spec/size may change, and it notices.\n",
             "# seen: /spec/name may not change: is immutable.\n",
-            "# check: seen: it looks for secrets `other`, which is nowhere",
+            "# check: seen: it looks for secrets `other`, which does not exist",
             "  with: [longhaul-with.yaml]\n",
             "# seen: with Shelf (shelves.shop.example.com/v1): nothing.\n",
             "restored: true",
@@ -484,9 +484,9 @@ fn what_does_not_run_leaves_its_last_words() {
     has(
         &text,
         &[
-            "# check: the program ended by itself. Its last words:\n#   one\n#   unable to load in-cluster configuration",
+            "# check: the program ended by itself. Its last output:\n#   one\n#   unable to load in-cluster configuration",
             "# check: next: it wants a cluster around it",
-            "    # check: it was started with these words.\n    run:\n      - ./bin/manager\n",
+            "    # check: it was started with these arguments.\n    run:\n      - ./bin/manager\n",
             "  resource: baskets.shop.example.com/v1\n",
         ],
     );

@@ -82,13 +82,13 @@ fn told(text: &mut String, found: &Found, seen: &Seen) {
     if let Some(next) = next_step(&seen.came) {
         let (how, words) = match &seen.came {
             Came::Ran => ("", ""),
-            Came::NotRun(_) => ("nothing here was observed", ""),
+            Came::NotRun(_) => ("these lines were not observed", ""),
             Came::NotBuilt(_, words) => {
-                ("the program was not built, so nothing here was observed. The last words", words.as_str())
+                ("the program was not built, so these lines were not observed. Its last output", words.as_str())
             }
-            Came::Ended(words) => ("the program ended by itself. Its last words", words.as_str()),
+            Came::Ended(words) => ("the program ended by itself. Its last output", words.as_str()),
             Came::Silent(words) => {
-                ("the program ran and asked the API server for nothing. Its last words", words.as_str())
+                ("the program ran and sent no request to the API server. Its last output", words.as_str())
             }
         };
         line!(text, "# check: {how}{}", if words.is_empty() { "." } else { ":" });
@@ -119,7 +119,7 @@ fn told(text: &mut String, found: &Found, seen: &Seen) {
     for kind in &seen.absent {
         line!(
             text,
-            "# check: seen: it asks for {kind}, which nothing serves: put the definition into `controlPlane.manifests`."
+            "# check: seen: it requests {kind}, which the API server does not have: put the definition into `controlPlane.manifests`."
         );
     }
 }
@@ -181,7 +181,7 @@ fn control_plane(text: &mut String, found: &Found, seen: &Seen) {
         }
     }
     if makes_workloads {
-        line!(text, "  # seen: it makes workloads; the mock makes them ready, as a kubelet and its controllers do.");
+        line!(text, "  # seen: it creates workloads; the mock makes them ready, as a kubelet and its controllers do.");
         line!(text, "  workloads: {{readyAfter: 200ms}}");
     }
     line!(text, "");
@@ -251,7 +251,7 @@ fn witness(text: &mut String, proposal: &Proposal) {
     }
     if !proposal.untold.is_empty() {
         let untold: Vec<String> = proposal.untold.iter().map(ToString::to_string).collect();
-        line!(text, "  # It does not tell {}, so no budget below asks for them.", untold.join(", nor "));
+        line!(text, "  # It does not report {}, so no budget below needs them.", untold.join(", nor "));
     }
     line!(text, "  witness: {}", proposal.keys);
 }

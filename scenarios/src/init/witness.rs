@@ -43,25 +43,26 @@ fn by_what_was_seen(best: &Reaction) -> Option<Proposal> {
     if best.observes {
         return seen(
             &json!({"kind": "status"}),
-            "It wrote the generation into `status.observedGeneration`: that is the proof.",
+            "It wrote the generation into `status.observedGeneration`, which proves the observation.",
         );
     }
     if let Some(condition) = best.conditions.first() {
         let keys = json!({"kind": "status", "condition": condition});
-        return seen(&keys, "It wrote this condition with the generation that it handled: that is the proof.");
+        return seen(
+            &keys,
+            "It wrote this condition with the generation that it handled, which proves the observation.",
+        );
     }
     match best.finalizers.as_slice() {
         [name] if best.is_gone != Some(false) => {
             let keys = json!({"kind": "finalizer", "name": name});
-            return seen(&keys, "It held the object by this finalizer, and let it go after its deletion.");
+            return seen(&keys, "It added this finalizer to the object, and removed it after the deletion.");
         }
         _ => {}
     }
     let has_children = best.children.iter().any(|child| child.by == By::Owner && !child.varies);
     has_children
-        .then(|| {
-            seen(&json!({"kind": "children"}), "It made children for the object: that is the proof that it saw it.")
-        })
+        .then(|| seen(&json!({"kind": "children"}), "It made children for the object, which proves the observation."))
         .flatten()
 }
 
@@ -82,11 +83,11 @@ fn proposed(found: &Found) -> Proposal {
 fn by_generation(found: &Found, habits: &Habits) -> Option<Proposal> {
     let crd = found.crd()?;
     if crd.observes && habits.observes != Some(false) {
-        let comment = "Its custom resources have `status.observedGeneration`: what it writes there is the proof.";
+        let comment = "Its custom resources have `status.observedGeneration`: a write there proves the observation.";
         return Some(proposal(&json!({"kind": "status"}), &[comment], None));
     }
     let condition = habits.condition.as_ref().filter(|_| crd.has_conditions)?;
-    let comment = "It writes this condition with the generation that it handled: that is the proof.";
+    let comment = "It writes this condition with the generation that it handled, which proves the observation.";
     Some(proposal(&json!({"kind": "status", "condition": condition}), &[comment], None))
 }
 
@@ -95,13 +96,13 @@ fn by_finalizer(framework: Option<Framework>, habits: &Habits) -> Option<Proposa
     let name = habits.finalizer.as_ref()?;
     let comments: &[&str] = match framework {
         Some(Framework::Kopf) => &[
-            "kopf holds each object by this finalizer, because of a handler of deletions, a timer or a daemon.",
+            "kopf adds this finalizer to each object, because of a handler of deletions, a timer or a daemon.",
             "check: one of them is for this resource.",
         ],
         Some(Framework::JavaOperatorSdk) => {
-            &["With a cleaner the Java Operator SDK holds each object by this finalizer."]
+            &["With a cleaner the Java Operator SDK adds this finalizer to each object."]
         }
-        _ => &["It holds each object by this finalizer, and lets it go when it has tidied up."],
+        _ => &["It adds this finalizer to each object, and removes it after its cleanup."],
     };
     Some(proposal(&json!({"kind": "finalizer", "name": name}), comments, None))
 }
@@ -119,7 +120,7 @@ fn by_lines(found: &Found, framework: Option<Framework>) -> Proposal {
             found,
             Preset::KubeRs,
             &[
-                "Whatever is logged while kube-rs reconciles an object names it.",
+                "Every log line during a reconciliation of kube-rs names the object.",
                 "check: it logs something then, at this level.",
             ],
             Some(("RUST_LOG", "info")),
@@ -129,13 +130,13 @@ fn by_lines(found: &Found, framework: Option<Framework>) -> Proposal {
             let logged: &[&str] = if has_zap {
                 &[
                     "controller-runtime logs each reconciliation at the level that `--zap-log-level=5` above asks for.",
-                    "A line with uid and resourceVersion tells of versions too, by a `pattern`: docs/witnesses.md.",
+                    "A line with uid and resourceVersion also proves versions, by a `pattern`: docs/witnesses.md.",
                 ]
             } else {
                 &[
-                    "What a reconciler logs with `log.FromContext(ctx)` names its object.",
+                    "Log lines of a reconciler from `log.FromContext(ctx)` name the object.",
                     "check: it logs something for each; with the usual flags `--zap-log-level=5` does.",
-                    "A line with uid and resourceVersion tells of versions too, by a `pattern`: docs/witnesses.md.",
+                    "A line with uid and resourceVersion also proves versions, by a `pattern`: docs/witnesses.md.",
                 ]
             };
             preset(found, Preset::ControllerRuntime, logged, None)

@@ -16,19 +16,19 @@ pub(crate) const SENT_LEAST: f64 = 0.99;
 /// With fewer calls, a share of errors is chance.
 const ERROR_CALLS_LEAST: u64 = 100;
 
-/// Limits of response time and errors. Each that is not given is not judged.
+/// Limits of response time and errors. A limit that is not given is not judged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, clap::Args)]
 pub(crate) struct Limits {
-    /// Exit 1 when half of the answers take longer, from the planned time on.
+    /// Exit 1 if half of the answers take longer. Times count from the planned time.
     #[arg(long, value_name = "TIME")]
     pub(crate) p50: Option<Span>,
-    /// Exit 1 when more than one answer in a hundred takes longer.
+    /// Exit 1 if more than one answer in a hundred takes longer.
     #[arg(long, value_name = "TIME")]
     pub(crate) p99: Option<Span>,
-    /// Exit 1 when more than one answer in a thousand takes longer.
+    /// Exit 1 if more than one answer in a thousand takes longer.
     #[arg(long, value_name = "TIME")]
     pub(crate) p999: Option<Span>,
-    /// Exit 1 when more than this share of the calls ends without a valid answer, such as `0.1%`.
+    /// Exit 1 if more than this share of the calls ends without a valid answer, such as `0.1%`.
     #[arg(long, value_name = "SHARE")]
     pub(crate) errors: Option<Percent>,
 }
@@ -100,8 +100,8 @@ pub(crate) fn sending(total: &Interval) -> Finding {
         format!("{:.2} % of the planned requests were sent", share * 100.0)
     } else {
         format!(
-            "only {:.2} % of the planned requests were sent, {} found every call that may be in flight under way: lower the \
-             rate, or raise --max-in-flight when the webhook should take more calls at once",
+            "only {:.2} % of the planned requests were sent, {} came while --max-in-flight calls were open: lower the rate, or raise \
+             --max-in-flight if the webhook should take more calls at once",
             share * 100.0,
             words::count(total.counts.overflow)
         )
@@ -131,7 +131,7 @@ pub(crate) fn answered(total: &Interval) -> Option<Finding> {
         observed: "0".to_owned(),
         limit: "at least 1".to_owned(),
         text: format!(
-            "none of {} ended in a valid answer: these are the times of failures, not of a webhook",
+            "none of {} got a valid answer, so the times are those of failures",
             words::counted(ended, "call")
         ),
         used_pct: None,

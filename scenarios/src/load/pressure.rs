@@ -67,11 +67,11 @@ impl Pressure {
     pub(crate) fn note(&self) -> Option<String> {
         let waited = self.cpu_waited_pct.filter(|pct| *pct > BUSY_PCT);
         let stolen = self.stolen_pct.filter(|pct| *pct > STOLEN_PCT);
-        let waited = waited.map(|pct| format!("{pct:.0} % of the time something waited for a processor"));
-        let stolen = stolen.map(|pct| format!("other guests of its host took {pct:.0} % of the processors"));
+        let waited = waited.map(|pct| format!("{pct:.0} % of the time tasks waited for a processor"));
+        let stolen = stolen.map(|pct| format!("other guests of the host took {pct:.0} % of the processors"));
         let parts: Vec<String> = waited.into_iter().chain(stolen).collect();
         (!parts.is_empty())
-            .then(|| format!("the machine was busy: {}. The times are not the webhook's alone", parts.join(", and ")))
+            .then(|| format!("the machine was busy: {}. The times include waits for the machine", parts.join(", and ")))
     }
 }
 
@@ -92,10 +92,10 @@ mod tests {
         let quiet = reading(end, 2_000_000, 600).after(&before, 2);
         assert_eq!((quiet.cpu_waited_pct, quiet.stolen_pct, quiet.note()), (Some(10.0), Some(0.5), None));
         let busy = reading(end, 7_000_000, 500).after(&before, 2);
-        let text = "the machine was busy: 60 % of the time something waited for a processor. The times are not the webhook's alone";
+        let text = "the machine was busy: 60 % of the time tasks waited for a processor. The times include waits for the machine";
         assert_eq!(busy.note().as_deref(), Some(text));
         let stolen = reading(end, 1_000_000, 2500).after(&before, 2);
-        assert!(stolen.note().is_some_and(|note| note.contains("other guests of its host took 10 %")));
+        assert!(stolen.note().is_some_and(|note| note.contains("other guests of the host took 10 %")));
         let unknown = Reading { waited_us: None, steal_ms: None, ..before };
         assert_eq!(reading(end, 9_000_000, 0).after(&unknown, 2), Pressure::default());
         assert_eq!(Pressure::default().note(), None);

@@ -241,8 +241,8 @@ fn certificate(error: &CertificateError, at: &str, name: &str) -> String {
              certificate is its own CA. `{fetch}` shows what the server presents"
         ),
         CertificateError::BadSignature => format!(
-            "the certificate of {at} is not signed by the CA in --ca, although that has the right name: it was made anew, or \
-             the server presents an older certificate; give the CA that signed it. `{fetch}` shows what the server presents"
+            "the certificate of {at} is not signed by the CA in --ca, although that has the right name: the CA was replaced, or the \
+             server presents an older certificate; give the CA that signed it. `{fetch}` shows what the server presents"
         ),
         CertificateError::NotValidForNameContext { presented, .. } => {
             let names: Vec<&str> = presented.iter().map(|name| bare(name)).collect();

@@ -128,17 +128,17 @@ pub(crate) fn findings(measured: &Measured, limits: &limits::Limits, log_ended: 
     let mut findings = match &measured.ended {
         Ended::Whole => Vec::new(),
         Ended::Interrupted(signal) => {
-            invalid(format!("{signal} ended the run early: the numbers are those of what was sent until then"))
+            invalid(format!("{signal} ended the run early: the numbers cover the requests until then"))
         }
         Ended::Broken(why) => invalid(why.clone()),
         Ended::Lost(why) => {
-            let text = format!("{why}: the numbers are those of what the others sent, less than was planned");
+            let text = format!("{why}: the numbers cover only the requests of the other workers, fewer than planned");
             vec![finding("run.whole", Verdict::Inconclusive, text)]
         }
     };
     // This is not "invalid", which would hide a broken limit.
     let incomplete =
-        |why: &str| finding("run.log", Verdict::Inconclusive, format!("{why}; the numbers here are whole"));
+        |why: &str| finding("run.log", Verdict::Inconclusive, format!("{why}; the numbers here are complete"));
     findings.extend(log_ended.map(incomplete));
     findings.push(limits::sending(&measured.total));
     findings.extend(limits::answered(&measured.total));

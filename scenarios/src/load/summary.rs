@@ -18,7 +18,7 @@ pub(crate) fn summary(report: &Report) -> String {
     text += &table(&report.numbers);
     text += &slowest(&report.numbers);
     if !report.numbers.examples.is_empty() {
-        text += "\nexamples of what went wrong\n";
+        text += "\nexamples of errors\n";
         for example in &report.numbers.examples {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "  {example}");
@@ -46,10 +46,10 @@ pub(crate) fn counts(numbers: &Numbers) -> String {
     row("planned", counts.planned, String::new());
     row("sent", counts.sent, format!("   {:.2} %", numbers.sent_share * 100.0));
     if counts.overflow > 0 {
-        row("not sent", counts.overflow, "   all calls that may be in flight were under way".to_owned());
+        row("not sent", counts.overflow, "   --max-in-flight calls were open".to_owned());
     }
     if counts.sent_again > 0 {
-        row("sent again", counts.sent_again, "   the server had not looked at them".to_owned());
+        row("sent again", counts.sent_again, "   the server had not processed them".to_owned());
     }
     row("allowed", counts.allowed, String::new());
     row("denied", counts.denied, String::new());
@@ -87,7 +87,7 @@ fn table(numbers: &Numbers) -> String {
             text += &row(name, quantiles);
         }
     }
-    text + "response time counts from the planned moment, service time from the real start\n\
+    text + "response time counts from the planned time, service time from the real start\n\
             of a call; a percentile needs 100 samples beyond it\n"
 }
 
@@ -179,11 +179,11 @@ mod tests {
             findings: Vec::new(),
         };
         let text = summary(&report);
-        assert!(text.contains("\nnote          the machine was busy: 87 % of the time something"), "{text}");
+        assert!(text.contains("\nnote          the machine was busy: 87 % of the time tasks"), "{text}");
         let text =
             text.lines().filter(|line| !line.starts_with("note ")).fold(String::new(), |all, line| all + line + "\n");
         assert!(text.contains("\n  Pod CREATE shop/cart, denied\n"), "{text}");
-        assert!(text.contains("\nsent again      9,000,000   the server had not looked at them\n"), "{text}");
+        assert!(text.contains("\nsent again      9,000,000   the server had not processed them\n"), "{text}");
         for line in text.lines() {
             assert!(line.chars().count() <= 80, "{} columns: {line}\n{text}", line.chars().count());
         }

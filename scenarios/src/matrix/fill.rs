@@ -55,7 +55,7 @@ pub enum Error {
     #[error(transparent)]
     Folder(#[from] clients::FolderError),
     /// The table of an earlier run cannot be used.
-    #[error("failed to go on from {path}: {why}; leave out --resume to begin anew")]
+    #[error("failed to resume from {path}: {why}; leave out --resume to start over")]
     Resume { path: PathBuf, why: String },
     #[error("failed to write {path}: {source}")]
     Write { path: PathBuf, source: std::io::Error },

@@ -151,8 +151,8 @@ fn committed(CommitEvent { t_ms, commit }: &CommitEvent, settled: &Settled) -> H
         Settled::Seen { late_ms: Some(ms) } => {
             ("committed and seen late".to_owned(), format!("{what}, only after {}", millis(*ms)))
         }
-        Settled::Superseded => ("committed, of which the client saw a later version".to_owned(), what),
-        Settled::Untold => ("committed, and the witness does not tell whether it was seen".to_owned(), what),
+        Settled::Superseded => ("committed; the client saw a later version".to_owned(), what),
+        Settled::Untold => ("committed; the witness does not show whether it was seen".to_owned(), what),
         Settled::Never => ("committed and NEVER SEEN".to_owned(), what),
     };
     Happening { t_ms: *t_ms, sort, what }
@@ -229,7 +229,7 @@ fn believed(row: &AnomalyRow) -> Option<Happening> {
         t_ms: row.observed_ms.unwrap_or(row.t_ms),
         // Repeated reports are legal, and after a restore they are the only safe reaction.
         sort: match row.outcome {
-            Outcome::Duplicate => "the client tells again what it had told".to_owned(),
+            Outcome::Duplicate => "the client reports a version again".to_owned(),
             outcome => format!("the client is WRONG ({})", outcome.words()),
         },
         what: format!("{name} {change} ({})", row.revision),
@@ -275,7 +275,7 @@ mod tests {
     /// A witness such as `status` carries no deletions, so none counts as missed.
     #[test]
     fn what_the_witness_cannot_tell_was_not_missed() {
-        let untold = "committed, and the witness does not tell whether it was seen";
+        let untold = "committed; the witness does not show whether it was seen";
         assert_eq!(deleted_at_4_s(&[], &[("u", "17")]), [untold]);
         assert_eq!(deleted_at_4_s(&[], &[("u", "16")]), ["committed and NEVER SEEN"]);
     }

@@ -70,7 +70,7 @@ fn ending(record: &Record) -> Option<String> {
     let text = match (open, last_ms) {
         (0, None) => format!("the end: the client has never listed or watched {}{}", wanted(record), instead(record)),
         (0, Some(last_ms)) => {
-            format!("the end: the client has asked for nothing for {}", millis(end_ms.saturating_sub(last_ms)))
+            format!("the end: the client has sent no request for {}", millis(end_ms.saturating_sub(last_ms)))
         }
         (open, _) => {
             let silent_ms = follows

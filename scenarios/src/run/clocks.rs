@@ -79,7 +79,7 @@ impl Player for Clocks {
         let (shift, what) = if fault.name == Name::ClockDrift {
             let ppm = fault.keys::<DriftKeys>().ppm();
             self.state.lock().drifting.insert(id, process.clone());
-            (Shift::Drift { ppm }, format!("goes {ppm} millionths too fast from now on"))
+            (Shift::Drift { ppm }, format!("runs {ppm} ppm too fast from now on"))
         } else {
             jump(&fault.keys::<JumpKeys>())
         };

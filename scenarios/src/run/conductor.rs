@@ -314,7 +314,7 @@ impl<'a> Conductor<'a> {
             let readable = scraper.readable(deadline);
             let read = self.beside(readable).await?;
             read.map_err(|why| {
-                anyhow::anyhow!("its own metrics cannot be read: {why}; mend `metrics` in `subject` of the scenario")
+                anyhow::anyhow!("its own metrics cannot be read: {why}; correct `metrics` in `subject` of the scenario")
             })?;
         }
         self.begin_siblings().await?;
@@ -537,9 +537,9 @@ impl<'a> Conductor<'a> {
         let full = self.writer.rows_waiting() > 0;
         if full != std::mem::replace(&mut self.full, full) {
             self.live.say(if full {
-                "the disk is full: rows of the record wait in memory, and are lost if there is no room soon"
+                "the disk is full: rows of the record wait in memory, and will be lost unless space is freed soon"
             } else {
-                "there is room on the disk again"
+                "the disk has free space again"
             });
         }
     }

@@ -154,7 +154,7 @@ impl Drifts {
     pub(super) async fn finish(&mut self, now_ms: u64) -> Result<(Vec<FaultRow>, Option<Drifted>)> {
         let mut rows = self.settle(now_ms).await?;
         while let Some(watched) = self.watched.join_next().await {
-            self.drifted = add(self.drifted, watched.context("what became of the children was not seen")?);
+            self.drifted = add(self.drifted, watched.context("the children were not observed after the drift")?);
         }
         let planned = self.plan.take().is_some();
         rows.extend(planned.then(|| row(now_ms, FaultEvent::Ended, self.hits, None)));
@@ -162,7 +162,7 @@ impl Drifts {
     }
 
     fn done(&mut self, now_ms: u64, done: Result<Result<Done>, tokio::task::JoinError>) -> Result<FaultRow> {
-        let done = done.context("a drift broke")?.context("the harness could not make the children drift")?;
+        let done = done.context("a drift broke")?.context("the harness could not delete or edit the children")?;
         self.hits += done.hits;
         self.drifted = add(self.drifted, done.drifted);
         if let Some(aftermath) = done.aftermath {

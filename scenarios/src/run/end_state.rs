@@ -99,7 +99,7 @@ impl Reader {
             pointer: subject.witness.generation(),
             partial: (scenario.sees() != Sees::ALL).then(|| {
                 format!(
-                    "the witness `{}` does not tell of all that it keeps; name a page in `world`",
+                    "the witness `{}` does not report all objects that the subject keeps; name a page in `world`",
                     subject.witness.name()
                 )
             }),

@@ -133,7 +133,7 @@ impl Foreign {
             return;
         };
         if self.memory.is_full() {
-            self.lost("the subject has made more objects of what is judged than are remembered".to_owned());
+            self.lost("the subject made more objects of the judged kinds than the harness remembers".to_owned());
         }
         match self.memory.own(&key, made_us) {
             // It was deleted again before its creator was known.

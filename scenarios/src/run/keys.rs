@@ -62,7 +62,10 @@ impl Trusted {
         let trusted = Self { keys, folder, turned: false.into() };
         trusted.write(RELEASE, trusted.keys.release.public_pem())?;
         trusted.write(SECOND, trusted.keys.second.public_pem())?;
-        trusted.write(TRUSTED_ROOT, &trusted.keys.trusted_root().context("failed to say who vouches for signers")?)?;
+        trusted.write(
+            TRUSTED_ROOT,
+            &trusted.keys.trusted_root().context("failed to write the trust root of the signers")?,
+        )?;
         Ok(trusted)
     }
 

@@ -31,10 +31,10 @@ impl Unseen {
             Error::Hole { hole } => {
                 let Hole { from, until, reason, .. } = &**hole;
                 let long_ms = until.saturating_duration_since(*from).as_millis();
-                format!("the harness's watch of {resource} had a hole of {long_ms} ms ({reason})")
+                format!("the harness's watch of {resource} was interrupted for {long_ms} ms ({reason})")
             }
             Error::Overrun { lost } => {
-                format!("the harness fell behind its watch of {resource}, and {lost} changes are not known")
+                format!("the harness fell behind its watch of {resource}, and missed {lost} changes")
             }
             error => format!("the harness's watch of {resource} ended ({error})"),
         };

@@ -101,7 +101,7 @@ fn notes(options: &Options, plane: &Plane) -> Vec<String> {
     let mut notes = Vec::new();
     if plane.mock().is_none() && !options.source.scenario.judged().is_empty() {
         notes.push(
-            "commits are dated by the harness's own watch of the control plane, not by the write itself".to_owned(),
+            "commits have the time at which the harness's own watch saw them, not the time of the write".to_owned(),
         );
     }
     notes.extend(options.source.scenario.subject.kind().notes().note.map(str::to_owned));
@@ -119,7 +119,7 @@ pub(super) fn hurry(scenario: &Scenario) -> Vec<String> {
         let own = scenario.phases.own_steady().map(|steady| format!(": the steady phase was {steady} of it"));
         let own = own.unwrap_or_default();
         notes.push(format!(
-            "the subject's own clock ran {rate} times faster{own}; all times of this report are real, but those that are called its own"
+            "the subject's own clock ran {rate} times faster{own}; times of this report are real, unless they are called its own"
         ));
     }
     let compress = scenario.compression();

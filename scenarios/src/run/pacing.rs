@@ -116,7 +116,7 @@ impl Found {
     pub(super) fn note(&self) -> String {
         let (rate, sustained) = (self.rate.as_per_second(), self.sustained.as_per_second());
         let found = if self.is_mute {
-            "nothing tells what the subject sustains".to_owned()
+            "the subject's rate cannot be measured".to_owned()
         } else if sustained > 0.0 {
             format!("the subject sustained {sustained:.1} changes a second in the warm-up")
         } else {
@@ -194,7 +194,11 @@ mod tests {
         let found = pacing.settle(now);
         assert_eq!(found.rate, Rate::per_second(25.0));
         let note = found.note();
-        assert!(note.contains("nothing tells") && note.ends_with("`rate: 12.5/s` in each of 2 sections"), "{note}");
+        assert!(
+            note.contains("the subject's rate cannot be measured")
+                && note.ends_with("`rate: 12.5/s` in each of 2 sections"),
+            "{note}"
+        );
     }
 
     /// With a silent witness or a dead subject, the warm-up ends all the same, and no sustained rate is stated.

@@ -55,8 +55,8 @@ pub fn describe(scenario: &Scenario) -> String {
         line(format!("api             {} calls of {} deployments, about {planned:.0}", api.rate, api.deployments));
     }
     if let Some(alerts) = &scenario.alerts {
-        let beside = alerts.beside.map_or("", |_| ", and one beside it that is not well");
-        line(format!("{:15} compared with what a receiver is told{beside}", "alerts"));
+        let beside = alerts.beside.map_or("", |_| ", and a second receiver that fails");
+        line(format!("{:15} compared with the alerts that a receiver gets{beside}", "alerts"));
     }
     if scenario.registry.lock.is_some() {
         line(format!("{:15} every tag of a locked image moves once", "lock"));
@@ -78,7 +78,7 @@ pub fn describe(scenario: &Scenario) -> String {
     }
     for hook in super::registration::planned(scenario).into_iter().filter(|hook| !hook.direct) {
         if let Some(why) = hook.unmatched {
-            line(format!("{:15} {} would be asked nothing: {why}", "NOT ASKED", hook.name));
+            line(format!("{:15} {} would get no request: {why}", "NOT ASKED", hook.name));
         }
     }
     for churn in scenario.churn.iter() {
@@ -137,7 +137,7 @@ fn limits(scenario: &Scenario, line: &mut dyn FnMut(String)) {
             other => format!("{key} {other}"),
         });
         let said: Vec<String> = said.collect();
-        let said = if said.is_empty() { "what is judged by default".to_owned() } else { said.join(", ") };
+        let said = if said.is_empty() { "the budgets that are judged by default".to_owned() } else { said.join(", ") };
         line(format!("{:15} {section}: {said}", "limits"));
     }
 }
@@ -194,7 +194,7 @@ fn processes(scenario: &Scenario) -> Vec<(&'static str, String)> {
         let delays = subject.upkeep().delays(scenario.compression());
         let (initial, max, reset) = (Span(delays.initial), Span(delays.max), Span(delays.reset_after));
         let text = format!(
-            "{}: at once, then after {initial}, doubled up to {max}; anew after {reset} of running",
+            "{}: at once, then after {initial}, doubled up to {max}; from the start again after {reset} of running",
             restart.name()
         );
         lines.push(("restart", text));
@@ -215,7 +215,7 @@ fn registered(scenario: &Scenario) -> Option<String> {
     let policy = webhook.failure_policy.map_or("as in the manifest".to_owned(), |policy| format!("{policy:?}"));
     let timeout = webhook.timeout.map_or("as in the manifest".to_owned(), |timeout| timeout.to_string());
     let through = scenario.admission.as_ref().is_some_and(|config| config.through == Through::Apiserver);
-    let load = if through { "; the load goes through the API server, and what is stored is watched" } else { "" };
+    let load = if through { "; the load goes through the API server, and stored objects are watched" } else { "" };
     Some(format!("registered in the control plane: failure policy {policy}, timeout {timeout}{load}"))
 }
 
@@ -264,7 +264,7 @@ fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
         line("decides         events: every commit is accounted for".to_owned());
         for (key, lacks) in reports::judge::unseen_by(scenario.sees(), events) {
             let lacks: Vec<String> = lacks.iter().map(ToString::to_string).collect();
-            line(format!("{:15} events {key}: the witness does not tell {}", "CANNOT decide", lacks.join(", ")));
+            line(format!("{:15} events {key}: the witness does not report {}", "CANNOT decide", lacks.join(", ")));
         }
     }
     if let (Some(budget), Some(load)) = (&budgets.admission, schedule(scenario)) {
@@ -333,7 +333,7 @@ fn requests_each_second(scenario: &Scenario) -> f64 {
 fn growth_decides(steady_s: f64, what: &str, bytes_per_second: f64, unit: (f64, &str)) -> String {
     let needed_s = length::needed_s(length::SIGMA_BYTES, length::TAU_S, bytes_per_second);
     let Some((needed_s, quiet_s)) = needed_s.zip(length::quiet_s(bytes_per_second)) else {
-        return format!("{:15} {what}: no length of run does", "CANNOT decide");
+        return format!("{:15} {what}: no length of run decides it", "CANNOT decide");
     };
     let needs = format!("needs about {:.1}h of steady load with the usual noise", needed_s / 3600.0);
     if steady_s >= needed_s {
@@ -451,7 +451,10 @@ mod tests {
         assert!(object.contains("/object on it fails"), "{object}");
         scenario.admission = None;
         let text = describe(&scenario);
-        assert!(text.contains("memory growth 16B/request at 0.0 requests a second: no length of run does"), "{text}");
+        assert!(
+            text.contains("memory growth 16B/request at 0.0 requests a second: no length of run decides it"),
+            "{text}"
+        );
     }
 
     /// The soaks of the library promise only verdicts that their length decides.

@@ -129,7 +129,7 @@ pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, mut asked:
             Ready::FirstRequest { any: false, .. }
                 if asked() == Asked::Else && asks_since.get_or_insert_with(Instant::now).elapsed() < ELSEWHERE_MAX =>
             {
-                Some("it has not asked for what is judged yet".to_owned())
+                Some("it has not yet requested the judged objects".to_owned())
             }
             Ready::FirstRequest { webhook: Some(port), .. } => match tokio::net::TcpStream::connect(&port.at).await {
                 Ok(_) => None,
@@ -211,7 +211,7 @@ mod tests {
         let ready = |any| Ready::FirstRequest { webhook: None, any };
         assert!(wait_until_ready(ready(true), now, || Asked::Else).await.is_ok());
         let error = wait_until_ready(ready(false), now, || Asked::Else).await.unwrap_err().to_string();
-        assert!(error.contains("not asked for what is judged"), "{error}");
+        assert!(error.contains("not yet requested the judged objects"), "{error}");
         let error = wait_until_ready(ready(true), now, || Asked::Nothing).await.unwrap_err().to_string();
         assert!(error.contains("no request to the control plane"), "{error}");
     }

@@ -156,7 +156,10 @@ impl Registration {
             }
             let path = format!("{accounts}/default");
             while !api.ask(Method::GET, &path, String::new()).await?.0.is_success() {
-                anyhow::ensure!(Instant::now() < deadline, "the namespace {namespace} has got no account for its Pods");
+                anyhow::ensure!(
+                    Instant::now() < deadline,
+                    "the namespace {namespace} has no service account for its Pods"
+                );
                 tokio::time::sleep(POLL).await;
             }
         }

@@ -66,8 +66,7 @@ impl Requests {
                 Ok(batch) if batch.is_empty() => return,
                 Ok(batch) => batch.iter().for_each(|entry| foreign.commit(entry)),
                 Err(overrun) => {
-                    foreign
-                        .lost(format!("the harness fell behind the commits, {} of them are not known", overrun.lost));
+                    foreign.lost(format!("the harness fell behind the commits, and missed {} of them", overrun.lost));
                 }
             }
         }
@@ -91,7 +90,7 @@ impl Requests {
         self.read_commits();
         let wire = OnWatches { mock, subject: plane.subject(), clock };
         if let Some((foreign, _)) = self.foreign.as_mut().filter(|_| lost > 0) {
-            foreign.lost(format!("the harness fell behind the subject's requests, {lost} of them are not known"));
+            foreign.lost(format!("the harness fell behind the subject's requests, and missed {lost} of them"));
         }
         let at_ms = |us: u64| clock.at_ms(mock.epoch + Duration::from_micros(us));
         let mut rows = Vec::with_capacity(facts.len());

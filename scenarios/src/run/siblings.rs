@@ -43,7 +43,7 @@ impl Siblings {
     pub(super) async fn start(scenario: &Scenario, api: &Api, clock: Clock) -> Result<Option<Self>> {
         let kinds = scenario.subject.children.to_vec();
         let Some((parents, _)) = churned(scenario).filter(|_| !kinds.is_empty()) else { return Ok(None) };
-        let spelled = all_spelled(scenario).into_iter().next().context("nobody writes the parents of the children")?;
+        let spelled = all_spelled(scenario).into_iter().next().context("no load writes the parents of the children")?;
         let entries: Vec<Option<String>> = kinds.iter().map(|kind| kind.per_entry.clone()).collect();
         let (sender, changes) = mpsc::channel(BATCHES_MAX);
         let mut listening = Vec::new();

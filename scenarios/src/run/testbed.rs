@@ -212,7 +212,7 @@ impl<'a> Testbed<'a> {
             return Ok(None);
         }
         let plans = churns(self.scenario, how)?;
-        let usage = || Usage::read(self.pid()).context("the subject has no process any more");
+        let usage = || Usage::read(self.pid()).context("the subject no longer has a process");
         self.account.lock().begin();
         let (before, bytes) = (usage()?, self.world.bytes());
         let mut all = Vec::new();
@@ -245,7 +245,7 @@ impl<'a> Testbed<'a> {
         let cpu_ns = usage()?.cpu_ns_since(&before);
         let Seen { counts, lags, broken } = self.account.lock().finish(self.holes());
         if let Some(why) = broken {
-            bail!("what the subject saw cannot be told any more: {why}");
+            bail!("the subject's observations can no longer be read: {why}");
         }
         let lateness_us = if made.lateness.is_empty() { 0 } else { made.lateness.value_at_quantile(0.99) };
         Ok(Some(Events {

@@ -86,7 +86,7 @@ impl Told {
     /// Gaps in the audit log; returned once.
     pub(super) fn take_holes(&mut self, clock: &Clock) -> Vec<Hole> {
         if let Some(since) = self.away.take() {
-            self.hole(since, "it cannot be read any more");
+            self.hole(since, "it can no longer be read");
         }
         let hole = |(from, to, why): (Instant, Instant, &str)| Hole {
             of: Audited::Requests,
@@ -434,6 +434,6 @@ mod tests {
         assert!(told.take_holes(&clock).is_empty(), "it is the same one again");
         std::fs::remove_file(&path).unwrap();
         told.read(&path, "me");
-        assert_eq!(told.take_holes(&clock)[0].detail, "it cannot be read any more");
+        assert_eq!(told.take_holes(&clock)[0].detail, "it can no longer be read");
     }
 }

@@ -182,20 +182,20 @@ impl Deed<'_> {
             Name::ApiserverRestart => apiserver_restart::play(self).await,
             Name::EtcdSlow => etcd_slow::play(self).await,
             Name::LeaderLoss => leader_loss::play(self).await,
-            _ => bail!("it is somebody else's"),
+            _ => bail!("it belongs to another client"),
         }
     }
 
     fn ground(&self) -> Result<&Ground> {
-        self.core.ground.get().context("there is nothing to act on yet")
+        self.core.ground.get().context("there is no target yet")
     }
 
     fn subject(&self) -> Result<&Subject> {
-        self.ground()?.deployed.as_ref().context("the subject is in no Pods")
+        self.ground()?.deployed.as_ref().context("the subject does not run in Pods")
     }
 
     fn machinery(&self) -> Result<&Machinery> {
-        self.ground()?.machinery.as_ref().context("nobody knows the programs of the control plane")
+        self.ground()?.machinery.as_ref().context("the programs of the control plane are not known")
     }
 
     fn hit(&self, detail: String) {

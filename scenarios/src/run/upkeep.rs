@@ -108,7 +108,7 @@ impl<'a> Upkeep<'a> {
             row(0, CERTIFICATES, FaultEvent::Planned, 0, detail)
         });
         let keys = self.trusted_keys.map(|keys| {
-            let detail = format!("a key that is trusted is replaced by another every {}", keys.every);
+            let detail = format!("a trusted key is replaced every {}", keys.every);
             row(0, TRUSTED_KEYS, FaultEvent::Planned, 0, detail)
         });
         restarts.into_iter().chain(certificates).chain(keys).collect()
@@ -199,7 +199,7 @@ impl<'a> Upkeep<'a> {
         }
         trusted.change(&self.world.images, self.truth.as_deref())?;
         self.changed += 1;
-        let detail = "a key that was trusted is another now".to_owned();
+        let detail = "a trusted key was replaced".to_owned();
         Ok(Some(row(now_ms, TRUSTED_KEYS, FaultEvent::Hit, self.changed.into(), detail)))
     }
 
@@ -210,7 +210,7 @@ impl<'a> Upkeep<'a> {
             return Ok(None);
         }
         let (start, ready, address) = self.again.launch(self.world)?;
-        let launch = start.launches().first().cloned().context("nothing is known of how to start the subject")?;
+        let launch = start.launches().first().cloned().context("the command of the subject is not known")?;
         let subject = launch.start(log.clone()).context("failed to start the subject again")?;
         let deadline = Instant::now() + self.start_timeout;
         let health = ready.health();

@@ -324,7 +324,7 @@ impl World {
     }
 
     pub(super) fn begin(&self, id: FaultId, fault: &Fault) -> Result<()> {
-        let player = self.player(fault).context("nobody can play it here")?;
+        let player = self.player(fault).context("it cannot be played here")?;
         player.begin(id, fault).with_context(|| format!("failed to begin the fault {}", fault.name.as_str()))
     }
 

@@ -44,7 +44,7 @@ fn clean_and_mistaken(
 fn who_writes_when_nobody_else_does_is_found_with_field_and_manager() {
     let (modes, judged) = (["annotation", "annotation restless"], ["writes.steady", "finalizers.stuck"]);
     let Some(text) = clean_and_mistaken(ANNOTATION, modes, UNASKED, &judged, "writes.steady") else { return };
-    assert!(text.contains("went on writing"), "{text}");
+    assert!(text.contains("kept writing"), "{text}");
     assert!(text.contains("changing /metadata/annotations/example.com~1seen-at"), "{text}");
     assert!(text.contains("as field manager `"), "{text}");
 }
@@ -77,9 +77,9 @@ fn drift_after_the_load_shows_who_looks_after_children() {
 fn who_makes_again_what_others_deleted_is_found_with_what_it_had_read() {
     let (modes, judged) = (["annotation", "annotation again"], ["objects.resurrected", "objects.deletedByOthers"]);
     let Some(text) = clean_and_mistaken(ANNOTATION, modes, UNASKED, &judged, "objects.resurrected") else { return };
-    assert!(text.contains("objects again that others had deleted: packages.longhaul.dev lh-"), "{text}");
+    assert!(text.contains("objects again that other clients had deleted: packages.longhaul.dev lh-"), "{text}");
     assert!(text.contains("later by POST /apis/longhaul.dev/v1alpha1/namespaces/lh-"), "{text}");
-    assert!(text.contains("it was no more in the list "), "{text}");
+    assert!(text.contains("it was no longer in the list "), "{text}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn a_flat_subject_is_told_as_it_is_written_now() {
     let two = check(&format!("{HEAD}subject: {{service: {{}}, attach: {{}}, witness: {{kind: http}}}}\n{CHURN}")).1;
     assert!(two.contains("`subject` is one of `service` and `attach`: keep one"), "{two}");
     let none = check(&format!("{HEAD}subject: {{witness: {{kind: http}}}}\n{CHURN}")).1;
-    assert!(none.starts_with("FILE:5:") && none.contains("does not say what it is: add `service: {}`"), "{none}");
+    assert!(none.starts_with("FILE:5:") && none.contains("has no kind: add `service: {}`"), "{none}");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn parts_that_do_not_fit_are_refused_before_anything_starts() {
     assert_eq!(code, Some(64));
     assert_eq!(
         message.trim(),
-        "FILE:5:1: witness `pattern` does not say which object: add the named group `(?P<uid>…)`, or `(?P<name>…)` and `(?P<namespace>…)`"
+        "FILE:5:1: witness `pattern` does not identify the object: add the named group `(?P<uid>…)`, or `(?P<name>…)` and `(?P<namespace>…)`"
     );
     let late = "faults: [{name: watch-reset, at: 9s}]\n";
     let (_, message) = check(&format!("{HEAD}subject: {{service: {{}}, witness: {{kind: http}}}}\n{CHURN}{late}"));
@@ -130,13 +130,13 @@ fn restarts_certificates_and_budgets_of_the_registry_that_cannot_be_are_refused(
     assert!(quick.contains("`every` is at least 2s and shorter than the load (3s)"), "{quick}");
     assert_eq!(signed("validators: 1, validatorDelay: {at: 1s, for: 1s, by: 1s}", ""), "");
     let alone = signed("validatorDelay: {at: 1s, for: 1s, by: 1s}", "");
-    assert!(alone.contains("`validatorDelay` needs somebody whom it is about: add `validators: 2`"), "{alone}");
+    assert!(alone.contains("`validatorDelay` needs validators: add `validators: 2`"), "{alone}");
     let long = signed("validators: 1, validatorRestarts: {count: 2, every: 1s, at: 1s, away: 1s}", "");
     assert!(long.contains("the last validator is back at 3s, but load ends at 3s"), "{long}");
     let late = signed("validators: 1, validatorDelay: {at: 2s, for: 2s, by: 1s}", "");
     assert!(late.contains("`validatorDelay` ends after the load (3s)"), "{late}");
     let moves = signed("", "faults: [{name: registry-tag-moved, at: 1s}]\n");
-    assert!(moves.contains("what `registry-tag-moved` moves a tag to is signed by nobody"), "{moves}");
+    assert!(moves.contains("`registry-tag-moved` moves tags to unsigned images"), "{moves}");
     let watcher = check(&command("\n    run: [x]\n    restarts: {count: 1, every: 1s}", "{}")).1;
     assert!(
         watcher.contains("are for a subject that serves reviews: add `serves: {path: /mutate}` to `command`"),
@@ -159,7 +159,7 @@ fn alerts_locks_and_shared_caches_that_nothing_could_decide_are_refused() {
     let with = |more: &str| said("", &format!("{load}{more}"));
     assert_eq!(with("alerts: {beside: silent}\nregistry: {kind: mock, lock: handed}\n"), "");
     let cases = [
-        (with("budgets: {alerts: {lost: 0}}\n"), "`alerts` has a budget but nobody is told: add `alerts: {}`"),
+        (with("budgets: {alerts: {lost: 0}}\n"), "`alerts` has a budget but there is no receiver: add `alerts: {}`"),
         (with("budgets: {admission: {unlocked: 0}}\n"), "needs a lock: add `registry: {lock: handed}`"),
         (with("alerts: {beside: asleep}\n"), "unknown value `asleep`"),
         (said("", &format!("{CHURN}alerts: {{}}\n")), "add `admission` without `through: apiserver`"),
@@ -168,7 +168,7 @@ fn alerts_locks_and_shared_caches_that_nothing_could_decide_are_refused() {
             said("restarts: {count: 1, every: 1s, at: 1s}", &format!("{load}alerts: {{}}\n")),
             "leave out `restarts` or `alerts`",
         ),
-        (with("sharedCache: {}\n"), "only the service keeps verdicts there"),
+        (with("sharedCache: {}\n"), "only the service has a shared cache"),
         (
             with("registry: {kind: mock, signed: true}\nsharedCache: {away: {at: 1s, for: 1h}}\n"),
             "`away` ends after the load (3s)",
@@ -235,7 +235,7 @@ fn a_subject_in_pods_without_a_node_is_refused() {
     let mock = told("controlPlane: {kind: node}", "controlPlane: {kind: mock}");
     assert!(mock.contains("`deployment` runs in Pods, which only a node has"), "{mock}");
     let net = told("budgets:", "faults: [{name: net-loss, at: 9s}]\nbudgets:");
-    assert!(net.contains("which Pods do not pass: use `net-freeze`"), "{net}");
+    assert!(net.contains("and Pods do not use it: use `net-freeze`"), "{net}");
     let late = told("budgets:", "faults: [{name: pod-kill, at: 50s}]\nbudgets:");
     assert!(late.contains("`pod-kill`) begins at 50s, but load ends at 47s"), "{late}");
     let early = told("budgets:", "faults: [{name: pod-kill}]\nbudgets:");
@@ -363,7 +363,7 @@ fn a_subject_that_asks_for_nothing_that_is_churned_is_told_early() {
     let began = std::time::Instant::now();
     let soak = soak(&[file.path().to_str().unwrap()]);
     assert!(matches!(soak.code(), Some(2 | 3)), "{}", soak.story());
-    let said = "it asked for nothing that is churned (packages.longhaul.dev). It asked for configmaps (list). Churn what it follows";
+    let said = "it requested no churned objects (packages.longhaul.dev). It requested configmaps (list). Churn the kinds that it follows";
     assert!(soak.stdout().contains(said), "{}", soak.story());
     assert!(began.elapsed() < std::time::Duration::from_secs(90), "{}", soak.story());
 }

@@ -67,7 +67,7 @@ fn an_operator_that_passes_objects_by_has_lost_them() {
 fn a_write_that_is_refused_is_named() {
     let Some(soak) = play("refused", 10, "1/s") else { return };
     let parts = [" of configmaps ", "-config was refused ", " with 422, last at ", "Invalid value"];
-    says(&soak, "whose writes were refused", &parts);
+    says(&soak, "after a refused write", &parts);
 }
 
 #[test]
@@ -81,13 +81,17 @@ fn a_lease_that_is_refused_is_named() {
     let command = format!("{{run: [python3, {OPERATOR:?}, unled], ready: {{request: first}}}}");
     let text = SCENARIO.replace("[python3, OPERATOR, MODE]", &command);
     let soak = soak_text(&text.replace("POPULATION", "10").replace("RATE", "1/s"), &[]);
-    let parts = ["it never became the leader: its Lease in the namespace `nowhere` was refused ", "not found"];
-    says(&soak, "of a subject that never led", &parts);
+    let parts = ["the subject never became the leader: its Lease in the namespace `nowhere` was refused ", "not found"];
+    says(&soak, "because the subject never became the leader", &parts);
 }
 
 #[test]
 #[ignore = "slow"]
 fn a_workload_that_does_not_become_ready_is_named() {
     let Some(soak) = play("workload", 10, "1/s") else { return };
-    says(&soak, "behind a workload that is not ready", &["it made deployments.apps ", "nothing in this control plane"]);
+    says(
+        &soak,
+        "waiting for a workload that is not ready",
+        &["the subject made deployments.apps ", "nothing in this control plane"],
+    );
 }

@@ -83,7 +83,7 @@ pub fn lost_in_the_client(soak: &Soak) {
 fn what_is_told_twice_and_was_sent_once_is_the_clients() {
     let Some(service) = program("longhaul-service-planted") else { return };
     let soak = soak(&[SMALL, "--plant", "duplicate-events", "--service", service.to_str().unwrap()]);
-    told(&soak.record(), "told twice by the client", &["sent once, on watch ", "again at "]);
+    told(&soak.record(), "reported twice by the client", &["sent once, on watch ", "again at "]);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn what_a_fault_withheld_is_not_the_clients() {
 #[ignore = "slow"]
 fn what_a_list_showed_is_lost_from_the_list() {
     let Some((record, _out)) = play("watchcache-lost-delete", &["relist-without-diff"]) else { return };
-    told(&record, "lost from a list", &["had the object no more"]);
+    told(&record, "lost from a list", &["no longer had the object"]);
     clean("watchcache-lost-delete");
 }
 
@@ -120,7 +120,7 @@ fn what_a_list_showed_is_lost_from_the_list() {
 #[ignore = "slow"]
 fn who_asks_no_more_is_said_to_ask_no_more() {
     let Some((record, _out)) = play("clean-close-not-told", &["gives-up-silently-at-end"]) else { return };
-    told(&record, "never asked again", &["not sent: watch ", "the client asked for nothing any more"]);
+    told(&record, "because the client stopped asking", &["not sent: watch ", "the client sent no further request"]);
     let page = std::fs::read_to_string(record.join("report.html")).unwrap();
     assert!(page.contains("What happened") && page.contains("fault begins: watch-end"), "the story is in its page");
     clean("clean-close-not-told");
@@ -132,7 +132,7 @@ fn who_asks_no_more_is_said_to_ask_no_more() {
 #[ignore = "slow"]
 fn watches_that_multiply_are_told_as_that() {
     let Some((record, _keep)) = play("multiplies", &["both-ends-reconnect"]) else { return };
-    told(&record, "read from watches that multiplied", &["were open at once after", "and 1 before the first"]);
+    told(&record, "from duplicate watches", &["were open at once after", "compared with 1 before the first end"]);
     let verdict = |record: &Path| -> Value {
         serde_json::from_str(&std::fs::read_to_string(record.join("verdict.json")).unwrap()).unwrap()
     };

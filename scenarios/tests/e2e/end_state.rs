@@ -64,8 +64,8 @@ fn children_that_are_not_as_they_should_be_are_found_and_nothing_else() {
     std::thread::scope(|scope| {
         let plants = [
             ("no-child-watch", "too few children", &["events.restored"][..]),
-            ("orphaned-child", "no parent any more", &["children.orphaned", "events.restored"]),
-            ("old-child", "of an older version", &["events.restored"]),
+            ("orphaned-child", "no parent", &["children.orphaned", "events.restored"]),
+            ("old-child", "an old version", &["events.restored"]),
         ];
         let plays = plants.map(|(plant, words, broken)| scope.spawn(move || (words, broken, planted(CHILDREN, plant))));
         for played in plays {
@@ -83,7 +83,7 @@ fn a_store_that_went_stale_is_found_and_nothing_else() {
     let Some(soak) = planted(CHILDREN, "stale-child") else { return };
     soak.fails_by(&["events.converged"]);
     let text = soak.finding("events.converged")["text"].as_str().unwrap().to_owned();
-    assert!(text.starts_with("by its own page, the subject's world differs from a fresh list of "), "{text}");
+    assert!(text.starts_with("by its own page, the subject's state differs from a fresh list of "), "{text}");
     assert!(text.contains("first: lh-5-"), "an object is named: {text}");
 }
 

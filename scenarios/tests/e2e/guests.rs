@@ -64,9 +64,9 @@ fn a_cluster_that_nobody_named_is_not_touched() {
         Some(text(&command.arg("--service").arg(service).output().unwrap()))
     };
     let Some(said) = run(&[]) else { return };
-    assert!(said.contains("say `--i-know-this-cluster NAME`"), "{said}");
+    assert!(said.contains("write `--i-know-this-cluster NAME`"), "{said}");
     let said = run(&["--i-know-this-cluster", "mine"]).unwrap();
-    assert!(said.contains("it knows no cluster or context `mine`") && said.contains("it has theirs"), "{said}");
+    assert!(said.contains("it has no cluster or context `mine`") && said.contains("it has theirs"), "{said}");
 }
 
 /// The literal commands of the page, in one shell.

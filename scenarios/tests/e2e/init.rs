@@ -57,7 +57,7 @@ fn a_program_is_observed_and_what_is_written_passes_unedited() {
     let text = std::fs::read_to_string(&file).unwrap();
     for line in [
         "# seen: it follows baskets.shop.example.com, shelves.shop.example.com.",
-        "  # seen: this page answers.",
+        "  # seen: this page answers and has the heap in use",
         "      - '--metrics-port=${LONGHAUL_METRICS_PORT}'",
         "      SHOP_MODE: fast",
         "  - longhaul-objects.yaml",
@@ -102,7 +102,7 @@ fn a_program_that_ends_leaves_its_last_words() {
         return;
     }
     for (script, told) in [
-        ("import sys; sys.exit('unable to load in-cluster configuration')", "it wants a cluster around it"),
+        ("import sys; sys.exit('unable to load in-cluster configuration')", "the program expects to run in a cluster"),
         ("import sys; sys.exit('boom')", "#   boom"),
     ] {
         let project = shop();

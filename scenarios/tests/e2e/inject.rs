@@ -334,7 +334,7 @@ async fn what_stands_in_the_way_is_explained() {
     let Some(programs) = Programs::find() else { return };
     let world = World::new(Setup::new(programs)).await;
     let (code, said) = world.run(world.apply(&["--node", "nowhere"])).await;
-    assert!(code == 1 && said.contains("no node takes the seed: node: another node is asked for"), "{code}: {said}");
+    assert!(code == 1 && said.contains("no node accepts the seed: node: another node is asked for"), "{code}: {said}");
     assert!(
         world
             .api
@@ -391,7 +391,10 @@ async fn planted_bugs_are_found() {
     assert!(code == 0 && left.len() == 1 && left[0].contains("-payload-"), "{code} {said}: {left:?}");
     // It has no owner any more, so its origin is unknown: this is reported, and it stays.
     let (code, said) = world.clean().await;
-    assert!(code == 0 && said.contains("is not of it: it stays") && world.left().await == left, "{code} {said}");
+    assert!(
+        code == 0 && said.contains("does not belong to it: it is kept") && world.left().await == left,
+        "{code} {said}"
+    );
     // The clean programs have no bugs to switch on.
     let Some(clean) = Programs::find() else { return };
     let mut command = tokio::process::Command::new(&clean.service);

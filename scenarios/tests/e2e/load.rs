@@ -92,7 +92,7 @@ fn a_generator_that_could_not_send_is_invalid() {
     let output = load(&webhook, &["--rate", "100/s", "--for", "1s", "--max-in-flight", "10", "--errors", "0%"]);
     assert_eq!(output.status.code(), Some(3), "{}", story(&output));
     let said = text(&output.stdout);
-    assert!(said.contains("of the planned requests were sent, 90 found every call"), "{}", story(&output));
+    assert!(said.contains("of the planned requests were sent, 90 came while"), "{}", story(&output));
     assert!(said.contains("verdict: invalid"), "{}", story(&output));
 }
 

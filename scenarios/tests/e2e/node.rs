@@ -267,7 +267,7 @@ fn nightly_workers_in_pods_send_the_load_of_a_scenario() {
     let output = child.wait_with_output().unwrap();
     let said = self::text(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("a part of the load was taken away") && said.contains(pod), "{said}");
+    assert!(said.contains("a part of the load was missing") && said.contains(pod), "{said}");
 }
 
 /// The arguments of the commands that attach a harness to its workers.

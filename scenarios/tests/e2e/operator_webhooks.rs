@@ -18,7 +18,7 @@ fn written(project: &Path) -> String {
     assert!(init.status.success(), "{}", String::from_utf8_lossy(&init.stderr));
     let text = std::fs::read_to_string(project.join("longhaul.yaml")).unwrap();
     let (before, rest) = text.split_once("  template:\n").unwrap();
-    let (template, behind) = rest.split_once("  # check: what your webhook has to refuse").unwrap();
+    let (template, behind) = rest.split_once("  # check: for objects that your webhook must refuse").unwrap();
     let object: Vec<String> = template.lines().map(|line| format!("    {line}\n")).collect();
     let templates = format!(
         "  templates:\n    - object:\n{}    - {{file: bad.yaml, expect: denied}}\n  # check: that is",
@@ -49,7 +49,7 @@ fn nightly_webhooks_of_operators_are_judged_by_what_init_writes() {
     let text = written(project.path());
     let plays = vec![
         ("", "PASS"),
-        ("allows-on-error", "of them allowed what had to be denied"),
+        ("allows-on-error", "of them allowed a request that had to be denied"),
         ("response-shared", "answers were wrong"),
     ];
     let played = play_so_many(plays.len(), plays, |(planted, words)| {

@@ -88,7 +88,7 @@ fn what_cannot_be_replayed_is_refused_with_its_place() {
         (
             "  replay: traffic.jsonl\n  rate: 5/s\n",
             traffic(3),
-            "DIR/replayed.yaml:8:3: admission.rate: stands beside `replay`, which says when requests are due",
+            "DIR/replayed.yaml:8:3: admission.rate: cannot be used with `replay`, which has its own times of requests",
         ),
     ] {
         let said = check(admission, &traffic);

@@ -296,7 +296,7 @@ fn init_proposes_what_the_software_in_the_folder_can_pass() {
         ),
         (
             &[crd(&plain), docker],
-            &["the image (Dockerfile) starts it so: /manager --leader-elect", "check: nothing in the folder"],
+            &["the image (Dockerfile) starts it like this: /manager --leader-elect", "check: no file in the folder"],
         ),
         (
             &[crd(CRD), go, observes, ("hook.yaml", HOOK)],

@@ -339,7 +339,7 @@ fn what_does_not_belong_to_a_kind_is_refused() {
         (
             "attached-webhook.yaml",
             ("    url: https://127.0.0.1:9443/validate\n    ca: ca.pem\n", ""),
-            "say where, for example `url: https://",
+            "add the address, for example `url: https://",
         ),
         ("both.yaml", ("name: hook", "name: manager"), "two are called `manager`"),
         (
@@ -348,12 +348,12 @@ fn what_does_not_belong_to_a_kind_is_refused() {
             "`My Hook`: a name has 1 to 63 lower-case letters, digits and `-`",
         ),
         ("both.yaml", ("    cwd: .", "    cwd: .\n    run: [x]"), "has both `run` and `processes`"),
-        ("both.yaml", ("    serves: {path: /validate}\n", ""), "`role: both` serves reviews: say where"),
+        ("both.yaml", ("    serves: {path: /validate}\n", ""), "`role: both` serves reviews: add the address"),
         ("both.yaml", ("budgets:\n", "budgets:\n  crashes: {max: 1}\n"), "add `restart: always` to `subject`"),
         ("both.yaml", ("    cwd: .", "    cwd: .\n    restart: allways"), "allways"),
         ("both.yaml", ("    cwd: .", "    cwd: .\n    pid: 7"), "unknown key `pid`"),
-        ("crashing.yaml", ("    restart: always\n", ""), "`backOff` is between a crash and the next start"),
-        ("crashing.yaml", ("initial: 400ms", "initial: 4s"), "it begins with 4s and never gets longer than 1s"),
+        ("crashing.yaml", ("    restart: always\n", ""), "`backOff` is the time between a crash and the next start"),
+        ("crashing.yaml", ("initial: 400ms", "initial: 4s"), "`initial` (4s) is longer than `max` (1s)"),
     ] {
         let whole = std::fs::read_to_string(path.join(file)).unwrap();
         let text = whole.replacen(change.0, change.1, 1);

@@ -57,7 +57,7 @@ fn all_say(cases: &[Case]) {
                 "{mode}: {}",
                 soak.story()
             );
-            assert!(code != 2 || soak.stdout().contains("does not tell"), "{}", soak.story());
+            assert!(code != 2 || soak.stdout().contains("does not report"), "{}", soak.story());
         }
     });
 }

@@ -103,7 +103,8 @@ fn status_writes_prove_what_was_seen() {
         .replace("{missed: 0, ghost: 0, regressed: 0, heal: 15s}", "{missed: 0}");
     let soak = soak_text(&text, &["--service", service.to_str().unwrap()]);
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
-    let note = "events.ghost, events.regressed, events.phantom, events.resurrected, events.identitySwap were not judged: the witness `status` does not tell deletions";
+    let note = "events.ghost, events.regressed, events.phantom, events.resurrected, events.identitySwap were not judged: the witness \
+        `status` does not report deletions";
     assert!(soak.stdout().contains(note), "{}", soak.story());
 }
 

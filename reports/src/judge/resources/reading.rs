@@ -29,7 +29,9 @@ pub(super) fn note(record: &Record, findings: &mut Findings) {
         && most > least
     {
         let times = counted(most - least, "time");
-        findings.note(format!("the kernel killed in the subject's memory cgroup for want of memory: {times}."));
+        findings.note(format!(
+            "the kernel killed processes in the subject's memory cgroup, because it was out of memory: {times}."
+        ));
     }
 }
 
@@ -44,10 +46,10 @@ fn cost(record: &Record) -> Option<String> {
     if share < SHARE_TOLD && asked_share < SHARE_TOLD {
         return None;
     }
-    let mut text = format!("our own readers took part: reading `/proc` took {} of the time", percent(share));
+    let mut text = format!("the harness's own readers took time: reading `/proc` took {} of the time", percent(share));
     let (walked, walks) = of(&mut record.samples.iter().filter_map(|row| row.rollup_cost_us));
     if let Some(each) = walked.checked_div(walks) {
-        let _ = write!(text, ", {} each time that all pages of the subject were walked", micros(each));
+        let _ = write!(text, ", {} each time all memory pages of the subject were read", micros(each));
     }
     if let Some(each) = asked.checked_div(scrapes) {
         let page = record.metrics.iter().map(|row| row.page_bytes).max().unwrap_or(0);
@@ -101,6 +103,6 @@ mod tests {
             e.samples[90].cgroup = Some(Cgroup { version: 2, oom_kills: 2, ..Cgroup::default() });
         });
         assert!(text.contains("could not be read 1 of 160 times; the first time: it answers 500."), "{text}");
-        assert!(text.contains("for want of memory: 2 times."), "{text}");
+        assert!(text.contains("out of memory: 2 times."), "{text}");
     }
 }

@@ -90,7 +90,9 @@ impl Children {
             return Some("`children` has both `perParent` and `perEntry`: keep one".to_owned());
         }
         if self.per_parent == Some(0) {
-            return Some(format!("`children.perParent` is 0: who should have no {resource} needs no `children`"));
+            return Some(format!(
+                "`children.perParent` is 0: write 1 or more, or leave `children` out for parents without {resource}"
+            ));
         }
         let pointers = [("perEntry", &self.per_entry), ("generation", &self.generation), ("revision", &self.revision)];
         for (key, pointer) in pointers {
@@ -188,7 +190,7 @@ impl Kinds {
             self[..at].iter().any(|other| other.resource == one.resource && other.by == one.by)
         };
         if let Some((_, twice)) = self.iter().enumerate().find(|(at, one)| alike(*at, one)) {
-            return Some(format!("`children` names {} twice, known by the same: leave one out", twice.resource));
+            return Some(format!("`children` names {} twice with the same `by`: leave one out", twice.resource));
         }
         if self.iter().map(|one| one.drift.len()).sum::<usize>() > DRIFTS_MAX {
             return Some(format!("`children.drift` has more than {DRIFTS_MAX} entries"));

@@ -155,9 +155,7 @@ pub(super) fn in_files(command: &mut Command) -> Result<(), String> {
             match piece {
                 Piece::Name(name) if ALWAYS.contains(&name) || name.starts_with("LONGHAUL_") => {
                     let name = placeholder(name);
-                    return Err(format!(
-                        "`files`: `{name}` is made for the run, and a build is there before it: leave it out"
-                    ));
+                    return Err(format!("`files`: `{name}` is created for the run, after the build: leave it out"));
                 }
                 Piece::Name(name) if !own.contains(&name) => {
                     return Err(unknown("files", name, &BTreeMap::new(), own));
@@ -175,7 +173,7 @@ pub(super) fn in_files(command: &mut Command) -> Result<(), String> {
 fn unknown(key: &str, name: &str, elsewhere: &BTreeMap<&str, &str>, mut known: Vec<&str>) -> String {
     let written = placeholder(name);
     if let Some(remedy) = elsewhere.get(name) {
-        return format!("`{key}`: `{written}` is given by nobody here: add {remedy}");
+        return format!("`{key}`: `{written}` has no value here: add {remedy}");
     }
     let all: Vec<&str> = known.iter().copied().chain(elsewhere.keys().copied()).collect();
     let near = nearest(name, &all).map(|near| format!(" did you mean `{}`?", placeholder(near))).unwrap_or_default();
@@ -259,7 +257,7 @@ mod tests {
             said("  command: [a, '${LONGHAUL_PORT_1}']\n  metrics: 'http://127.0.0.1:${LONGHAUL_PORT_1}/metrics'");
         assert!(page.contains("the only variable of this address is `${LONGHAUL_METRICS_PORT}`"), "{page}");
         let port = said("  command: [a, '${LONGHAUL_METRICS_PORT}']");
-        assert!(port.contains("`${LONGHAUL_METRICS_PORT}` is given by nobody here: add `metrics: "), "{port}");
+        assert!(port.contains("`${LONGHAUL_METRICS_PORT}` has no value here: add `metrics: "), "{port}");
         let folder = said("  command:\n    run: [a]\n    env: {TMPDIR: '${LONGHAUL_TLS_DIR}'}");
         assert!(folder.starts_with("a.yaml:9:") && folder.contains("`env`: "), "{folder}");
         assert!(folder.contains("`serves: {path: /mutate}` to `command`"), "{folder}");
@@ -272,7 +270,7 @@ mod tests {
     #[test]
     fn files_of_a_build_take_what_does_not_change() {
         let made = said("  command: {run: [a], files: ['${KUBECONFIG}']}");
-        assert!(made.contains("`files`: `${KUBECONFIG}` is made for the run"), "{made}");
+        assert!(made.contains("`files`: `${KUBECONFIG}` is created for the run"), "{made}");
         let there = said("  command: {run: [a], env: {PART: lib}, files: ['${PART}/a.py']}");
         assert!(there.contains("lib/a.py"), "it looks for the file: {there}");
         let typo = said("  command: {run: [a], env: {PART: lib}, files: ['${PARTS}/a.py']}");

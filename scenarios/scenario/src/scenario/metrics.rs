@@ -99,7 +99,7 @@ pub(super) fn problem(scenario: &Scenario) -> Option<(&'static str, &'static str
     let has_page = scenario.subject.kind().is_service() || metrics.is_some_and(|metrics| metrics.url.is_some());
     match metrics {
         Some(_) if !has_page => {
-            return subject("`metrics` says not where: add `url: http://127.0.0.1:8080/metrics`".to_owned());
+            return subject("`metrics` has no `url`: add `url: http://127.0.0.1:8080/metrics`".to_owned());
         }
         Some(Metrics { url: Some(url), .. }) => {
             // The harness reads the page, and it does not have the subject's other variables.
@@ -128,7 +128,7 @@ pub(super) fn problem(scenario: &Scenario) -> Option<(&'static str, &'static str
         return Some(("budgets", "metrics", text.to_owned()));
     }
     if let Some((name, _)) = budgets.iter().find(|(_, limits)| limits.ceiling.is_some_and(|most| !most.is_finite())) {
-        return Some(("budgets", "metrics", format!("the ceiling of `{name}` is no number that could be reached")));
+        return Some(("budgets", "metrics", format!("the ceiling of `{name}` is not a finite number")));
     }
     let all = series(scenario).len();
     if all > METRIC_SERIES_MAX {

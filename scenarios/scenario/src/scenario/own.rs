@@ -83,7 +83,7 @@ fn redirect(scenario: &mut Scenario, resource: &str) -> Result<(), String> {
     let written = scenario.churn.first().map(|churn| churn.resource.clone());
     let written = scenario.script.as_ref().map(|script| script.resource.clone()).or(written);
     let Some((before, _)) = written.as_deref().and_then(churn::names) else {
-        return Err("`--resource`: this scenario writes nothing that it could be written instead of".to_owned());
+        return Err("`--resource`: this scenario writes no objects that this resource could replace".to_owned());
     };
     let is_it = |spelled: &str| churn::names(spelled).is_some_and(|(name, _)| name == before);
     if let Some(script) = scenario.script.as_mut().filter(|script| is_it(&script.resource)) {

@@ -12,26 +12,27 @@ pub fn cannot(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault) -> Opt
     let is_in_pods = subject.needs_node();
     match (fault.name.row().family, kind) {
         (Family::Network, _) if fault.name == Name::NetLoss && is_in_pods => Some(
-            "loses packets in a network namespace between a process and the control plane, which Pods do not pass: use `net-freeze`",
+            "loses packets in a network namespace between a process and the control plane, and Pods do not use it: use `net-freeze`",
         ),
         (Family::Plane, ControlPlaneKind::Kind) if fault.name == Name::LeaderLoss => None,
         (Family::Plane, _) if fault.name == Name::LeaderLoss => Some(
             "stops one of three control planes: use `controlPlane: {kind: kind}` with `--control-planes 3`, or leave it out",
         ),
         (Family::Pods, _) if !is_in_pods => {
-            Some("is done to Pods, and the subject is in none: use `subject: {deployment: …}` or leave it out")
+            Some("acts on Pods, and the subject does not run in Pods: use `subject: {deployment: …}` or leave it out")
         }
         (Family::Pods, _) if fault.name == Name::CertificateExpiry && !subject.makes_certificate() => Some(
-            "replaces a certificate of the run, and it makes none: name the Secret in `deployment: {secret: NAME}`",
+            "replaces a certificate of the run, and this run makes none: name the Secret in `deployment: {secret: NAME}`",
         ),
         (Family::Pods, ControlPlaneKind::Kubeconfig) if needs_processes(fault) => Some(
-            "is done to processes of Pods, which are on other machines: use `controlPlane: {kind: node}` or `kind: kind`, or `by: delete`",
+            "acts on processes of Pods, which are on other machines: use `controlPlane: {kind: node}` or `kind: kind`, or `by: delete`",
         ),
         (Family::Pods, ControlPlaneKind::Mock | ControlPlaneKind::Local) => {
-            Some("is done to Pods, which run on a node: use `controlPlane: {kind: node}` or leave it out")
+            Some("acts on Pods, which need a node: use `controlPlane: {kind: node}` or leave it out")
         }
         (Family::Workloads, ControlPlaneKind::Mock) if scenario.control_plane.workloads.is_none() => Some(
-            "is done to workloads, which are not played: add `controlPlane: {workloads: {readyAfter: 200ms}}` or leave it out",
+            "acts on workloads, which the mock does not run by default: add `controlPlane: {workloads: {readyAfter: 200ms}}` or leave it \
+             out",
         ),
         (Family::Registry | Family::Clock | Family::Network, _)
         | (Family::Plane, ControlPlaneKind::Node)
@@ -46,10 +47,11 @@ pub fn cannot(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault) -> Opt
         ),
         (Family::Plane, ControlPlaneKind::Local) if fault.name == Name::EtcdSlow => None,
         (Family::Plane, ControlPlaneKind::Local) => {
-            Some("ends a program that nobody starts again there: use `controlPlane: {kind: node}` or leave it out")
+            Some("ends a program that is not started again there: use `controlPlane: {kind: node}` or leave it out")
         }
         (Family::Plane, ControlPlaneKind::Kind | ControlPlaneKind::Kubeconfig) => Some(
-            "ends or stops programs of a control plane, which are not ours in this cluster: use `controlPlane: {kind: node}` or leave it out",
+            "ends or stops programs of a control plane, which Longhaul must not do in this cluster: use `controlPlane: {kind: node}` or \
+             leave it out",
         ),
         (Family::Plane, ControlPlaneKind::Mock) => Some(
             "is about the programs of a real control plane, and the mock is one process: use `controlPlane: {kind: node}` or leave it out",

@@ -24,7 +24,7 @@ pub enum Reach {
 /// `--allow-outside`, on every command that reads a scenario.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct Outside {
-    /// Let the scenario name files outside of its own folder. Without it a file that somebody sent cannot have others read.
+    /// Let the scenario name files outside its own folder. By default a scenario from another person cannot read your other files.
     #[arg(long)]
     allow_outside: bool,
 }
@@ -169,7 +169,7 @@ impl Text {
         let place = error.without_snippet().location();
         let place = place.map(|at| format!(" at line {} column {}", at.line(), at.column())).unwrap_or_default();
         format!(
-            "is not what is expected{place}; nothing of it is shown, because it is not in the folder of the scenario"
+            "has unexpected content{place}, which is not shown, because the file is outside the folder of the scenario"
         )
     }
 }
@@ -252,6 +252,6 @@ mod tests {
         let text = ground.text(Path::new("link"), 100).unwrap();
         let error = serde_saphyr::from_str::<serde_json::Value>(&text.text).unwrap_err();
         let told = text.problem(&error);
-        assert!(told.starts_with("is not what is expected at line ") && !told.contains("password"), "{told}");
+        assert!(told.starts_with("has unexpected content at line ") && !told.contains("password"), "{told}");
     }
 }

@@ -32,7 +32,8 @@ impl Readiness {
                 Some(format!("`ready`: {why}"))
             }
             Self::Log(text) if text.trim().is_empty() => Some(
-                "`ready`: `log` is empty, and every line has that: write a text of the line that says it".to_owned(),
+                "`ready`: `log` is empty, which every line matches: write a text of the line that reports readiness"
+                    .to_owned(),
             ),
             Self::Log(_) | Self::Request(_) => None,
         }

@@ -67,12 +67,12 @@ pub enum RegistryKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "camelCase")]
 pub enum Auth {
-    /// Everybody.
+    /// Every client may pull.
     #[default]
     None,
-    /// Who sends name and password with every request.
+    /// Clients send a name and a password with every request.
     Basic,
-    /// Who sends a token with every request, which the registry gives for name and password.
+    /// Clients send a token with every request; the registry issues the token for a name and a password.
     Token,
 }
 

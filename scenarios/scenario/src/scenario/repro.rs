@@ -52,7 +52,7 @@ pub enum Need {
     PeriodicRelist,
     /// Asks for the initial state as a stream (`sendInitialEvents`).
     StreamingLists,
-    /// Can be told to handle slowly.
+    /// Has a setting that makes its handler slow.
     SlowHandler,
 }
 
@@ -64,7 +64,7 @@ impl Need {
             Self::HandlerWrites => "writes to the control plane when it handles an object",
             Self::PeriodicRelist => "lists from time to time while its watch is healthy",
             Self::StreamingLists => "asks for the initial state as a stream",
-            Self::SlowHandler => "can be told to handle slowly",
+            Self::SlowHandler => "has a setting that makes its handler slow",
         }
     }
 }

@@ -89,7 +89,7 @@ impl BackOff {
         }
         match (self.initial, self.max) {
             (Some(initial), Some(max)) if initial > max => {
-                Some(format!("`backOff`: it begins with {initial} and never gets longer than {max}: make `max` longer"))
+                Some(format!("`backOff`: `initial` ({initial}) is longer than `max` ({max}): make `max` longer"))
             }
             _ => None,
         }

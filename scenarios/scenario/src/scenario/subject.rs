@@ -261,7 +261,7 @@ impl Upkeep {
         if self.back_off.is_some() && self.restart.is_none() {
             return wrong(
                 "backOff",
-                "`backOff` is between a crash and the next start, and nothing starts it again: add `restart: always`",
+                "`backOff` is the time between a crash and the next start, but there is no next start: add `restart: always`",
             );
         }
         Ok(())
@@ -429,8 +429,8 @@ subject! {
 }
 
 /// The error for a subject without a kind.
-const UNNAMED: &str = "`subject` does not say what it is: add `service: {}` for the built-in one, `command: [program, argument, …]`, \
-                       `attach: {pid: NUMBER}` or `deployment: {manifests: [FOLDER]}`";
+const UNNAMED: &str = "`subject` has no kind: add `service: {}` for the built-in service, `command: [program, argument, …]`, `attach: \
+                       {pid: NUMBER}` or `deployment: {manifests: [FOLDER]}`";
 
 impl Subject {
     /// Whether it has nothing that it could prove to have seen.

@@ -78,7 +78,7 @@ fn clocks(scenario: &Scenario) -> Result<(), Problem> {
             at("subject", "clockRate", format!("`clockRate: {rate}`: at most {CLOCK_RATE_MAX}"))
         }
         Some(2..) if plane.kind != ControlPlaneKind::Mock => {
-            let text = "`clockRate`: a real control plane keeps its own clock, and the subject would run away from it: use `kind: mock`";
+            let text = "`clockRate`: a real control plane keeps its own clock, so the subject's clock would differ: use `kind: mock`";
             at("subject", "clockRate", text.to_owned())
         }
         _ => Ok(()),
@@ -139,7 +139,7 @@ fn name(scenario: &Scenario) -> Result<(), Problem> {
         );
     }
     if scenario.description.trim().is_empty() {
-        return problem("description", "is empty: say which question the scenario answers");
+        return problem("description", "is empty: write the question that the scenario answers");
     }
     Ok(())
 }
@@ -167,7 +167,7 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
         return problem("subject", text);
     }
     if !subject.serves() && (install.is_some() || serves.is_some()) {
-        return problem("subject", format!("says not where it serves reviews: add {}", subject.kind().serving()));
+        return problem("subject", format!("has no address for reviews: add {}", subject.kind().serving()));
     }
     if let Some(text) = subject.rbac.as_ref().and_then(super::Rbac::problem) {
         return problem("subject", text);
@@ -201,13 +201,13 @@ fn role(subject: &Subject) -> Result<(), Problem> {
     let has_no_witness = matches!(subject.witness, Witness::None(_));
     if let Some(role) = subject.kind().role().filter(|_| !subject.serves()) {
         let (role, serving) = (role.name(), subject.kind().serving());
-        return problem("subject", format!("`role: {role}` serves reviews: say where, for example {serving}"));
+        return problem("subject", format!("`role: {role}` serves reviews: add the address, for example {serving}"));
     }
     if !subject.watches_nothing() {
         if has_no_witness {
             return problem(
                 "subject",
-                "says not how it proves what it saw: add for example `witness: {kind: status}`, or `role: webhook` if it watches nothing",
+                "has no witness: add for example `witness: {kind: status}`, or `role: webhook` if it watches nothing",
             );
         }
         return Ok(());
@@ -233,7 +233,7 @@ fn signed(scenario: &Scenario) -> Result<(), Problem> {
         return if is_asked { problem("subject", "`trustedKeys` needs `registry: {signed: true}`") } else { Ok(()) };
     }
     if !subject.kind().is_service() {
-        return problem("registry", "`signed`: whom a subject trusts is only known of `subject: {service: {}}`");
+        return problem("registry", "`signed`: the trusted keys are known only for `subject: {service: {}}`");
     }
     if scenario.admission.as_ref().is_some_and(|load| load.through == loadgen::admission::Through::Apiserver) {
         return problem(
@@ -244,14 +244,14 @@ fn signed(scenario: &Scenario) -> Result<(), Problem> {
     if scenario.faults.iter().any(|fault| fault.name == mock_faults::Name::RegistryTagMoved) {
         return problem(
             "registry",
-            "`signed`: what `registry-tag-moved` moves a tag to is signed by nobody: leave one of both out",
+            "`signed`: `registry-tag-moved` moves tags to unsigned images: leave one of both out",
         );
     }
     validators(&subject.upkeep(), loaded)?;
     let Some(keys) = subject.upkeep().trusted_keys else { return Ok(()) };
     if keys.every.0 < KEYS_EVERY_LEAST || keys.every >= loaded {
         let text = format!(
-            "`trustedKeys`: `every` is at least 2s and shorter than the load ({loaded}): a second is for noticing"
+            "`trustedKeys`: `every` is at least 2s and shorter than the load ({loaded}): the subject gets one second to notice"
         );
         return problem("subject", text);
     }
@@ -373,7 +373,7 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
                 "faults",
                 place(index),
                 format!(
-                    "fault {} (`{}`) begins at {}, but load ends at {}: a fault without load proves nothing",
+                    "fault {} (`{}`) begins at {}, but load ends at {}: let it begin earlier",
                     index + 1,
                     fault.name.as_str(),
                     at,
@@ -393,7 +393,7 @@ fn of_clock(scenario: &Scenario, fault: &mock_faults::Fault) -> Option<String> {
     let kind = scenario.subject.kind();
     if !kind.is_started() {
         return Some(format!(
-            "only what a run starts has a clock of its own, and `{}` is not: use `command`",
+            "only a subject that the run starts can have its own clock, and `{}` is not started: use `command`",
             kind.name()
         ));
     }

@@ -110,7 +110,7 @@ impl Serves {
     pub(super) fn problem(&self, install: Option<&Install>) -> Option<String> {
         let path = self.path.as_ref();
         if let (Some(Install::Webhooks(file)), Some(_)) = (install, path) {
-            return Some(format!("`serves: {{path: …}}` is what {} says as well: leave it out", file.display()));
+            return Some(format!("`serves: {{path: …}}` is already in {}: leave it out", file.display()));
         }
         if let Some(path) = path.filter(|path| !path.starts_with('/')) {
             return Some(format!("`serves: {{path: {path}}}` is no path: write for example `/mutate`"));

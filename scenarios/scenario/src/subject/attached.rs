@@ -40,7 +40,7 @@ impl Attached {
 
 fn known(pid: u32) -> Result<Known, String> {
     let started = started(pid)
-        .ok_or_else(|| format!("`pid: {pid}`: there is no such process; `pgrep -f NAME` tells its number"))?;
+        .ok_or_else(|| format!("`pid: {pid}`: there is no such process; `pgrep -f NAME` prints the number"))?;
     // Without this check it would seem to have no descriptors.
     let may_read = std::fs::read_dir(format!("/proc/{pid}/fd"));
     may_read.map_err(|error| {

@@ -59,7 +59,8 @@ pub enum Parent {
 
 impl Kind for Children {
     const NAME: &'static str = "children";
-    const REMEDY: &'static str = "Does it make what `children` says, and do they name their parents as `by` says?";
+    const REMEDY: &'static str =
+        "Does it create the children of `children`, and do they name their parents as in `by`?";
 
     fn sees(&self, about: &About) -> Sees {
         let Some(family) = &about.family else { return Sees::NOTHING };
@@ -79,7 +80,7 @@ impl Kind for Children {
         }
         if let Some(other) = about.others.first() {
             return Err(format!(
-                "`witness: {{kind: children}}` tells of the parents alone, and {other} is judged as well: leave it out of `watches`"
+                "`witness: {{kind: children}}` proves only parents, and {other} is judged as well: leave it out of `watches`"
             ));
         }
         if about.reuses_names && matches!(family.by, Parent::Name(..)) {
@@ -96,7 +97,7 @@ impl Kind for Children {
     }
 
     async fn open(&self, reporter: &Reporter, scene: &Scene) -> anyhow::Result<Open> {
-        let Some(family) = scene.about.family.clone() else { anyhow::bail!("the scenario says nothing of children") };
+        let Some(family) = scene.about.family.clone() else { anyhow::bail!("the scenario has no `children`") };
         let by = match (&family.generation, &family.revision) {
             (Some(_), _) => By::Generation,
             (None, Some(_)) => By::Revision,

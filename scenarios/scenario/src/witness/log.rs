@@ -52,8 +52,7 @@ struct Pattern {
 
 impl Kind for Log {
     const NAME: &'static str = "log";
-    const REMEDY: &'static str =
-        "Does `pattern` or `preset` match what it logs, and does it log that much? See subject.log in the record.";
+    const REMEDY: &'static str = "Does `pattern` or `preset` match its log lines, and is its log level high enough? See subject.log in the record.";
 
     /// A line without the change cannot show that an object is gone.
     fn sees(&self, _: &About) -> Sees {
@@ -112,8 +111,7 @@ impl Log {
         let has = |group: &str| regex.capture_names().flatten().any(|name| name == group);
         if !has("uid") && !has("name") {
             return Err(
-                "witness `pattern` does not say which object: add the named group `(?P<uid>…)`, or `(?P<name>…)` and \
-                 `(?P<namespace>…)`"
+                "witness `pattern` does not identify the object: add the named group `(?P<uid>…)`, or `(?P<name>…)` and `(?P<namespace>…)`"
                     .to_owned(),
             );
         }

@@ -69,8 +69,8 @@ impl Kind for Metrics {
                  tell them apart: use a series with a label for the `uid`"
                 .to_owned()),
             (None, Some(_)) => Ok(()),
-            _ => Err("`witness: {kind: metrics}` needs the label that says which object a series is of: `uid: LABEL`, or `name: LABEL` \
-                 and `namespace: LABEL`"
+            _ => Err("`witness: {kind: metrics}` needs the label that identifies the object of a series: `uid: LABEL`, or `name: LABEL` \
+                      and `namespace: LABEL`"
                 .to_owned()),
         }
     }

@@ -13,7 +13,7 @@ pub struct Nothing {}
 
 impl Kind for Nothing {
     const NAME: &'static str = "none";
-    const REMEDY: &'static str = "It has no witness; nothing can be told of what it saw.";
+    const REMEDY: &'static str = "It has no witness, so its observations are not known.";
 
     fn sees(&self, _: &About) -> Sees {
         Sees::NOTHING

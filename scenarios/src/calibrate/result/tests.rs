@@ -65,8 +65,8 @@ fn all_as_it_must_be_passes() {
 fn whatever_is_wrong_is_told() {
     type Spoil = fn(&mut Calibration);
     let spoilt: [(Spoil, u8, &str); 8] = [
-        (|c| c.rows[0].plays = vec![play("pass", &[], &[])], 3, "the canary lived"),
-        (|c| c.synthetic_canary = false, 3, "the canary lived"),
+        (|c| c.rows[0].plays = vec![play("pass", &[], &[])], 3, "the canary was not caught"),
+        (|c| c.synthetic_canary = false, 3, "the canary was not caught"),
         (
             |c| c.rows[0].plays = vec![play("invalid", &["events.ghost"], &[])],
             2,

@@ -44,8 +44,8 @@ impl Service {
         let [namespace, deployment] = PLACE;
         let (key, value) = kind::manifests::OPT_IN_LABEL;
         Ok(format!(
-            "the service is armed: {deployment} in {namespace} is called for Pods and what makes Pods in namespaces with its label\n  \
-             use it:  kubectl label namespace NAME {key}={value}"
+            "the service is active: {deployment} in {namespace} reviews Pods and their workloads in namespaces with its label\n  use it:  \
+             kubectl label namespace NAME {key}={value}"
         ))
     }
 }

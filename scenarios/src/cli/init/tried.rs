@@ -56,7 +56,7 @@ fn screen(record: &Record, judgement: &Judgement, text: &str) -> Vec<String> {
     let wrong = judgement.findings.iter().filter(|finding| finding.verdict != Verdict::Pass);
     lines.extend(wrong.take(FINDINGS).map(|finding| format!("          {}: {}", finding.budget, cut(&finding.text))));
     let checks: Vec<&str> = text.lines().map(str::trim).filter(|line| line.starts_with("# check:")).collect();
-    lines.push(format!("check     {} lines of the file are left to you:", checks.len()));
+    lines.push(format!("check     {} lines of the file need your confirmation:", checks.len()));
     let named = checks.iter().take(CHECKS);
     lines.extend(named.map(|line| format!("          {}", cut(line.trim_start_matches("# check: ")))));
     if checks.len() > CHECKS {
@@ -71,7 +71,7 @@ fn started(rows: &[RequestRow]) -> String {
             let tenths = first.t_ms / 100;
             format!("started   yes: it asked for {} after {}.{} s", first.resource, tenths / 10, tenths % 10)
         }
-        None => "started   no: it asked the API server for nothing".to_owned(),
+        None => "started   no: it sent no request to the API server".to_owned(),
     }
 }
 
@@ -156,6 +156,6 @@ mod tests {
                 "          configmaps: 1 about 0 objects (create 1)",
             ]
         );
-        assert_eq!(started(&[]), "started   no: it asked the API server for nothing");
+        assert_eq!(started(&[]), "started   no: it sent no request to the API server");
     }
 }

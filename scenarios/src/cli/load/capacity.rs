@@ -56,7 +56,7 @@ pub(super) async fn search(arguments: &Arguments) -> Result<Verdict> {
     let mut limits = arguments.limits;
     anyhow::ensure!(
         limits.p50.is_some() || limits.p99.is_some() || limits.p999.is_some() || limits.errors.is_some(),
-        "a capacity is the rate at which limits are still met, and there is none: add for example --p99 20ms"
+        "--capacity needs a limit, because it looks for the highest rate within the limits: add for example --p99 20ms"
     );
     limits.errors.get_or_insert(DEFAULT_ERRORS);
     anyhow::ensure!(!tried_for.0.is_zero(), "--for is 0s: write how long each rate is tried, for example 10s");
@@ -179,10 +179,11 @@ fn tell(arguments: &Arguments, limits: &Limits, found: &Found, (seed, workers): 
         format!("at {rate}: {why}")
     });
     let broke = broke.unwrap_or_default();
-    let remedy = "add --threads or --workers, or take processors from nothing else; the webhook may be able to do more";
+    let remedy = "add --threads or --workers, or use an idle machine; the webhook may be able to do more";
     let (capacity, verdict, text) = match found.end {
         End::Found(Outcome::Confirmed(rate)) if generator_bound => {
-            let text = format!("at least {}, then the generator was at its end ({broke}): {remedy}", per_second(rate));
+            let text =
+                format!("at least {}, then the generator reached its own limit ({broke}): {remedy}", per_second(rate));
             (Some(rate), Verdict::Inconclusive, text)
         }
         End::Found(Outcome::Confirmed(rate)) => {
@@ -193,7 +194,7 @@ fn tell(arguments: &Arguments, limits: &Limits, found: &Found, (seed, workers): 
             (Some(rate), Verdict::Pass, text)
         }
         End::Found(Outcome::None) if generator_bound => {
-            (None, Verdict::Inconclusive, format!("not known, the generator was at its end ({broke}): {remedy}"))
+            (None, Verdict::Inconclusive, format!("not known, the generator reached its own limit ({broke}): {remedy}"))
         }
         End::Found(Outcome::None) => (None, Verdict::Fail, format!("none: no rate met the limits ({broke})")),
         End::Found(Outcome::Unconfirmed) => {

@@ -55,10 +55,10 @@ const NEEDS: &[Need] = &[
     need(
         "kubectl",
         Program("kubectl"),
-        "looking into a mock or a cluster, tests",
+        "inspecting a mock or a cluster, tests",
         "https://kubernetes.io/docs/tasks/tools/",
     ),
-    need("nft", Program("nft"), "faults of packets in a network of their own (with root)", "apt-get install nftables"),
+    need("nft", Program("nft"), "packet faults in an own network namespace (with root)", "apt-get install nftables"),
     need("ip", Program("ip"), "the same", "apt-get install iproute2"),
     need("valgrind", Program("valgrind"), "`cargo xtask bench instructions`", "apt-get install valgrind"),
     need(
@@ -111,7 +111,7 @@ pub(super) fn doctor() {
         "{}",
         match missing {
             0 => "nothing is missing".to_owned(),
-            some => format!("{some} of {} are missing; what needs none of them runs all the same", found.len()),
+            some => format!("{some} of {} are missing; commands that do not need them work", found.len()),
         }
     );
 }
@@ -129,7 +129,7 @@ fn doubts(cores: u32, memory_bytes: u64, descriptors: Option<u64>, pressure: boo
     let mut doubts = Vec::new();
     if cores < CORES_LEAST {
         doubts.push(format!(
-            "{cores} processor for harness and subject together: latencies are those of waiting for each other"
+            "{cores} processor for harness and subject together: latencies include the time that they wait for each other"
         ));
     }
     if memory_bytes < MEMORY_LEAST_BYTES {
@@ -141,7 +141,7 @@ fn doubts(cores: u32, memory_bytes: u64, descriptors: Option<u64>, pressure: boo
         ));
     }
     if !pressure {
-        doubts.push("the kernel tells no pressure (/proc/pressure): a busy machine is not recognised".to_owned());
+        doubts.push("the kernel reports no pressure (/proc/pressure): a busy machine is not recognised".to_owned());
     }
     doubts
 }
@@ -161,9 +161,9 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_told_with_its_use_and_its_remedy() {
-        let need = need("nft", Program("no-such-program"), "faults of packets", "apt-get install nftables");
+        let need = need("nft", Program("no-such-program"), "packet faults", "apt-get install nftables");
         assert_eq!(need.look.find(), None);
-        assert_eq!(line(&need, None, 5), "missing   nft    for faults of packets; apt-get install nftables");
+        assert_eq!(line(&need, None, 5), "missing   nft    for packet faults; apt-get install nftables");
         assert_eq!(line(&need, Some(Path::new("/sbin/nft")), 5), "found     nft    /sbin/nft");
         assert!(Program("sh").find().is_some());
     }

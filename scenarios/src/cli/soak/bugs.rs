@@ -61,7 +61,7 @@ fn not_hit(faults: &[String]) -> Vec<String> {
     let line = |(fault, times): (&str, usize)| {
         let often = if times > 1 { format!(" ({times} times)") } else { String::new() };
         format!(
-            "not hit: while it was active no request and no watch of this client gave {fault} anything to act on{often}"
+            "not hit: while {fault} was active, this client sent no request and held no watch that it applies to{often}"
         )
     };
     times.into_iter().map(line).collect()
@@ -124,7 +124,7 @@ mod tests {
     fn a_fault_that_is_drawn_again_and_again_is_one_line() {
         let lines = not_hit(&["watch-reset", "watch-end", "watch-reset"].map(String::from));
         assert_eq!(lines.len(), 2, "{lines:?}");
-        assert!(lines[0].ends_with("gave watch-reset anything to act on (2 times)"), "{lines:?}");
-        assert!(lines[1].ends_with("gave watch-end anything to act on"), "{lines:?}");
+        assert!(lines[0].contains("while watch-reset was active, ") && lines[0].ends_with(" (2 times)"), "{lines:?}");
+        assert!(lines[1].contains("while watch-end was active, "), "{lines:?}");
     }
 }

@@ -73,8 +73,7 @@ fn the_read_that_was_behind_is_named() {
         let culprit = behind.culprit(0, u64::MAX).unwrap();
         assert_eq!(
             culprit.sentence(),
-            "the write `create secrets default/parent-3-hjklm` by `suite-manager` was based on a read 1 version behind: its cache of secrets had \
-             not been shown `secrets default/parent-3-bcdfg` (added at revision 10, 101 ms before, by itself)"
+            "the write `create secrets default/parent-3-hjklm` by `suite-manager` was based on a read 1 version behind: its cache of secrets did not have `secrets default/parent-3-bcdfg` yet (added at revision 10, 101 ms before, by itself)"
         );
         assert_eq!(behind.culprit(0, 150_000), None, "it is told of the test that ran then");
     }
@@ -100,7 +99,7 @@ fn a_cache_that_was_shown_everything_is_not_behind() {
     plane.shown.push(shown(101, ShownBy::Event, 10));
     let seen = behind(&plane, &known());
     assert_eq!((seen.writes, seen.late_by.len(), seen.suspects.len()), (2, 0, 0));
-    assert!(seen.proven(3, 2).contains("not decided: none of its 2 writes"), "{}", seen.proven(3, 2));
+    assert!(seen.proven(3, 2).contains("not decided: none of the suite's 2 writes"), "{}", seen.proven(3, 2));
     let young = two_children(write(103, "POST", "/api/v1/namespaces/default/secrets", 201, Some(11)));
     assert_eq!(behind(&young, &known()).late_by.len(), 0);
 }

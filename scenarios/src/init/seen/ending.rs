@@ -52,11 +52,13 @@ impl Mend {
     /// The change in words for the scenario file.
     pub(crate) fn told(&self) -> String {
         match self {
-            Self::Without(flag) => format!("--{flag} was left out: it does not know it, or not this value of it"),
-            Self::Word(word) => format!("{word} was added: without it it ends"),
-            Self::Variable(name, _) => format!("{name} was added: without it it ends"),
+            Self::Without(flag) => {
+                format!("--{flag} was left out: the program does not accept the flag, or not this value")
+            }
+            Self::Word(word) => format!("{word} was added: without it the program ends"),
+            Self::Variable(name, _) => format!("{name} was added: without it the program ends"),
+            Self::Object(kind, name) => format!("{kind} {name} was created empty: without it the program ends"),
             Self::Account => "it got a service account where a Pod has one: without it it ends".to_owned(),
-            Self::Object(kind, name) => format!("{kind} {name} was made, empty: without it it ends"),
         }
     }
 }
@@ -126,7 +128,7 @@ fn not_built(command: &str, words: &str) -> String {
     if words.contains("No such file or directory") && words.contains("start") {
         return format!("`{program}` is not on the PATH: install it, or build the program by hand, then init again");
     }
-    format!("mend `{command}`, or build the program by hand and name it in `run`, then init again")
+    format!("correct `{command}`, or build the program by hand and name it in `run`, then init again")
 }
 
 fn ended(words: &str) -> String {
@@ -142,25 +144,30 @@ fn ended(words: &str) -> String {
         );
     }
     if says(&["no matches for kind", "failed to wait for", "could not find the requested resource"]) {
-        return "it wants kinds that nothing serves: put the definitions of the other project into `controlPlane.manifests`".to_owned();
+        return "the program needs kinds that the API server does not have: put the definitions of the other project into \
+                `controlPlane.manifests`".to_owned();
     }
     if says(&["required flag", "must be set", "must be specified", "is required", "environment variable", "not set"]) {
-        return "it wants a flag or a variable: put it into `run` or `env`".to_owned();
+        return "the program needs a flag or a variable: put it into `run` or `env`".to_owned();
     }
     if says(&["no such file or directory", "cannot find"]) {
-        return "it wants a file: lay it there, or name another by a flag in `run`".to_owned();
+        return "the program needs a file: create it, or name another file by a flag in `run`".to_owned();
     }
     if says(&["DISPLAY", "cannot open display"]) {
-        return "it opens a window: start it in a way that needs none".to_owned();
+        return "the program opens a window: start it without one".to_owned();
     }
-    "its last words say why it ended: put into `run` and `env` what it misses, then init again".to_owned()
+    "its last output shows why it ended: put the missing flags or variables into `run` and `env`, then init again"
+        .to_owned()
 }
 
 fn silent(words: &str) -> String {
     if words.trim().is_empty() {
-        return "it runs and says nothing: does it read $KUBECONFIG? A flag for it goes into `run`, as `--kubeconfig=${KUBECONFIG}`".to_owned();
+        return "the program runs and prints nothing: does it read $KUBECONFIG? A flag for it goes into `run`, as \
+                `--kubeconfig=${KUBECONFIG}`"
+            .to_owned();
     }
-    "it runs and asks the API server for nothing: does it read $KUBECONFIG, and does it wait for something first? See its last words".to_owned()
+    "the program runs and sends no request to the API server: does it read $KUBECONFIG, or wait for something first? See its last \
+     output".to_owned()
 }
 
 #[cfg(test)]
@@ -212,7 +219,7 @@ mod tests {
         assert!(of("listen tcp :8080: bind: address already in use").contains("port 8080 is taken"));
         assert!(of("no matches for kind \"Certificate\" in version").contains("definitions of the other project"));
         assert!(of("FOO environment variable must be set").contains("`env`"));
-        assert!(of("boom").contains("last words"));
+        assert!(of("boom").contains("last output"));
         assert!(next_step(&Came::Silent(String::new())).unwrap().contains("--kubeconfig=${KUBECONFIG}"));
         assert_eq!(next_step(&Came::Ran), None);
     }

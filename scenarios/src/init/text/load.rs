@@ -40,7 +40,8 @@ pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
         (None, None) if let Some((_, resource, template)) = built_in => {
             line!(
                 text,
-                "# check: seen: it follows this kind, and no custom resource. Objects that it reacts to look different: give them a `template`."
+                "# check: seen: it follows this kind, and no custom resource. If it reacts only to other objects of this kind, give them \
+                 a `template`."
             );
             line!(text, "churn: {{resource: {resource}, population: 50, rate: {RATE}, template: {template}}}");
         }
@@ -53,18 +54,15 @@ pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
     line!(text, "");
     line!(
         text,
-        "# check: the two that clients forget most often. All faults: docs/faults.md, or `longhaul check --plan` for what these will do."
+        "# check: the two faults that clients handle wrong most often. All faults: docs/faults.md; `longhaul check --plan` explains these."
     );
     line!(text, "faults:");
     line!(text, "  - {{name: watch-reset, at: 20s}}");
-    line!(text, "  # check: as servers of today say it; `form: both` also has the other form, in turn.");
+    line!(text, "  # check: the form of current servers; `form: both` alternates with the other form.");
     line!(text, "  - {{name: watch-410, at: 40s, form: stream}}");
     if let Some(crd) = found.crd().filter(|_| is_of_controller_runtime(found)) {
         // The outage is short, because client-go doubles its back-off with each refusal.
-        line!(
-            text,
-            "  # check: writes of it that meet somebody else's: whoever takes 409 for done forgets what it had to write."
-        );
+        line!(text, "  # check: conflicts of its writes: a controller that treats 409 as done loses a write.");
         line!(
             text,
             "  - {{name: http-error, at: 50s, for: 1500ms, resource: {}, on: [update, patch], status: 409}}",
@@ -99,18 +97,18 @@ fn seen_churn(text: &mut String, found: &Found, best: &Reaction) {
         line!(text, "# seen: {} {what}.", change.pointer);
     }
     if best.is_lazy {
-        line!(text, "# seen: its status did not repeat the generation of each change, so that proves nothing.");
+        line!(text, "# seen: its status did not have the generation of each change, so the status is no proof.");
     }
     if best.varies().is_none() {
         line!(
             text,
-            "# check: no field was found that may change, so updates change an annotation, which is no new generation."
+            "# check: no field was found that may change, so updates change an annotation, which makes no new generation."
         );
     }
     for (resource, name) in &best.missing {
         line!(
             text,
-            "# check: seen: it looks for {resource} `{name}`, which is nowhere: put one into a file and name that under `with`."
+            "# check: seen: it looks for {resource} `{name}`, which does not exist: put one into a file and name the file under `with`."
         );
     }
     template(text, found, best);
@@ -159,11 +157,11 @@ fn churn(text: &mut String, found: &Found, crd: &Crd) {
     };
     line!(text, "# check: objects that come, change and go. They look like the sample in {}.", template.file.display());
     if let Some(pointer) = &template.varies {
-        line!(text, "# Each write changes {pointer}; `longhaul show schema` tells of other placeholders.");
+        line!(text, "# Each write changes {pointer}; `longhaul show schema` lists other placeholders.");
     } else {
         line!(
             text,
-            "# check: nothing in it was found that may change, so updates change an annotation, which is no new generation."
+            "# check: no field of it was found that may change, so updates change an annotation, which makes no new generation."
         );
         line!(text, "# Write for example '${{random 1..3}}' for a value.");
     }
@@ -176,7 +174,7 @@ fn churn(text: &mut String, found: &Found, crd: &Crd) {
     if found.own_hooks().any(|hook| !hook.is_mutating) {
         line!(
             text,
-            "  # check: what your webhook has to refuse is a `templates: [{{file: bad.yaml, expect: denied}}]` beside those that it lets in."
+            "  # check: for objects that your webhook must refuse, add `templates: [{{file: bad.yaml, expect: denied}}]`."
         );
     }
 }

@@ -17,12 +17,12 @@ pub(super) fn subject(text: &mut String, found: &Found, seen: &Seen, proposal: O
     line!(text, "  command:");
     role(text, found, seen);
     if let Some(build) = &seen.built {
-        line!(text, "    # seen: `{build}` builds it. KUBECONFIG leads it to the API server of the run.");
+        line!(text, "    # seen: `{build}` builds it. KUBECONFIG names the API server of the run.");
     }
     for mended in &seen.mended {
         line!(text, "    # seen: {mended}.");
     }
-    line!(text, "    # seen: it ran with these words.");
+    line!(text, "    # seen: it ran with these arguments.");
     line!(text, "    run:");
     for word in &seen.run {
         line!(text, "      - {}", quoted(word));
@@ -54,7 +54,7 @@ fn role(text: &mut String, found: &Found, seen: &Seen) {
     } else if !found.hooks.is_empty() || seen.is_given_certificate() {
         line!(
             text,
-            "    # check: it watches and answers reviews, by a policy that nobody here knows: every answer that an API server takes is right."
+            "    # check: it watches and answers reviews. Its policy is not known here, so every valid answer counts as right."
         );
         line!(text, "    role: both");
     }
@@ -114,7 +114,8 @@ fn ports(text: &mut String, seen: &Seen) {
         }
         line!(
             text,
-            "    # check: seen: it listens at {port} ({answers}), and no flag or variable names that port: two runs at a time meet there."
+            "    # check: seen: it listens at {port} ({answers}), and no flag or variable sets that port: two runs at a time would \
+             conflict."
         );
     }
 }
@@ -162,7 +163,7 @@ fn metrics(text: &mut String, seen: &Seen) {
     };
     line!(
         text,
-        "  # seen: this page answers. The heap in use is on it, and judges growth before the resident set does."
+        "  # seen: this page answers and has the heap in use, by which growth is judged before the resident set."
     );
     line!(text, "  metrics:");
     line!(text, "    url: http://127.0.0.1:{at}/metrics");
@@ -183,7 +184,7 @@ fn children(text: &mut String, seen: &Seen) {
                 let (count, resource) = (child.count, &child.resource);
                 line!(
                     text,
-                    "  # check: seen: {count} {resource} for one {}, by neither an owner nor a name that stays: say how they are known.",
+                    "  # check: seen: {count} {resource} for one {}, without an owner or a fixed name: write how they are recognised.",
                     best.kind
                 );
                 continue;

@@ -216,11 +216,11 @@ enum Spoilt {
     Merge(#[from] merge::Error),
     #[error("gave up: {0}")]
     GaveUp(String),
-    #[error("said something out of order")]
+    #[error("sent a message out of order")]
     OutOfOrder,
     #[error("ended before its work was done{0}")]
     Ended(String),
-    #[error("has said nothing for {} s", SILENCE_LIMIT.as_secs())]
+    #[error("has sent no message for {} s", SILENCE_LIMIT.as_secs())]
     Silent,
 }
 

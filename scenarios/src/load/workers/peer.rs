@@ -71,14 +71,14 @@ impl Worker {
                 bail!("{} ended early{ending}", self.name())
             }
             Ok(Err(why)) => bail!("{} {why}", self.name()),
-            Err(_) => bail!("{} said nothing for {} s", self.name(), limit.as_secs()),
+            Err(_) => bail!("{} sent no message for {} s", self.name(), limit.as_secs()),
         }
     }
 
     pub(super) fn unexpected(&self, word: &Word, wanted: &str) -> anyhow::Error {
         let text = serde_json::to_string(word).unwrap_or_default();
         let text: String = cut(&text).chars().take(80).collect();
-        anyhow::anyhow!("{} said `{text}` where `{wanted}` is next", self.name())
+        anyhow::anyhow!("{} sent `{text}` instead of `{wanted}`", self.name())
     }
 
     /// Compares its clock with ours, which counts from `epoch`.
@@ -97,8 +97,8 @@ impl Worker {
         match offset.uncertainty() {
             Some(uncertainty) if uncertainty <= UNCERTAINTY_MAX => Ok(offset),
             uncertainty => bail!(
-                "the clock of {} is known to {} ms only, and {} ms are needed to begin together: the way to it is too slow, or \
-                 its machine too busy",
+                "the clock of {} is known only within {} ms, and a common start needs {} ms: the connection is too slow, or its machine \
+                 too busy",
                 self.name(),
                 uncertainty.unwrap_or_default().as_millis(),
                 UNCERTAINTY_MAX.as_millis()

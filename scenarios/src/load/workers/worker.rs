@@ -25,7 +25,7 @@ const ORDER_LIMIT: Duration = Duration::from_mins(30);
 pub(crate) enum Error {
     #[error("the coordinator is gone")]
     Gone,
-    #[error("the coordinator said nothing for {} s", ORDER_LIMIT.as_secs())]
+    #[error("the coordinator sent no message for {} s", ORDER_LIMIT.as_secs())]
     Silent,
     #[error("the coordinator {0}")]
     Order(#[source] lines::Error),

@@ -104,7 +104,7 @@ impl Account {
         let uid = String::from_utf8_lossy(uid);
         let Some((tells, allowed, label)) = answer else {
             self.row.twice += alerts;
-            self.example(|| format!("twice: an alert about {uid}, which was never answered, or told before"));
+            self.example(|| format!("twice: an alert about {uid}, which was never answered, or already had an alert"));
             return;
         };
         if tells == Tells::Never {
@@ -121,12 +121,12 @@ impl Account {
         };
         if tells == Tells::Must && right == 0 {
             self.row.lost += 1;
-            let as_what = if alerts > 0 { " as what it was" } else { "" };
-            self.example(|| format!("lost: {label} ({uid}) was not told{as_what}"));
+            let as_what = if alerts > 0 { " with the right outcome" } else { "" };
+            self.example(|| format!("lost: no alert about {label} ({uid}){as_what}"));
         }
         if alerts > 1 {
             self.row.twice += alerts - 1;
-            self.example(|| format!("twice: {label} ({uid}) was told {alerts} times"));
+            self.example(|| format!("twice: {label} ({uid}) had {alerts} alerts"));
         }
     }
 

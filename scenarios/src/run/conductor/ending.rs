@@ -25,7 +25,7 @@ impl Conductor<'_> {
         let malformed = stage.reported.tally.malformed();
         let example = stage.reported.tally.example().map(|example| format!("; the first unreadable line: {example}"));
         let detail = format!(
-            "{} commits were made and the subject proved none of them in {} s ({malformed} unreadable lines{}). {}",
+            "the subject proved none of {} commits in {} s ({malformed} unreadable lines{}). {}",
             counts.commits,
             self.clock.now_ms() / 1000,
             example.unwrap_or_default(),
@@ -100,9 +100,7 @@ impl Conductor<'_> {
         };
         let closed = self.writer.end(&end).map_err(anyhow::Error::from);
         if let Some(error) = rows.err().or(closed.err()) {
-            crate::out::err!(
-                "longhaul: the record could not be closed: {error:#}; it is judged as far as it was written"
-            );
+            crate::out::err!("longhaul: the record could not be closed: {error:#}; the written part is judged");
         }
         self.stage = None;
     }

@@ -86,26 +86,27 @@ fn sentence(passed: Duration, churned: &[String], kinds: &[(String, Vec<String>)
         named.join(", ")
     };
     let asked = if kinds.is_empty() {
-        "It asked for no objects at all.".to_owned()
+        "It requested no objects at all.".to_owned()
     } else {
-        format!("It asked for {}.", named(kinds))
+        format!("It requested {}.", named(kinds))
     };
     let followed: Vec<&str> =
         kinds.iter().filter(|(_, verbs)| is_followed(verbs)).map(|(kind, _)| kind.as_str()).collect();
     let remedy = if !kinds.is_empty() && kinds.iter().all(|(kind, _)| locks(kind)) {
-        "It waits to become the leader: see whether it may write its Lease, and whether the Lease's namespace exists."
+        "It waits to become the leader: check that it may write its Lease, and that the Lease's namespace exists."
             .to_owned()
     } else if followed.is_empty() {
-        "Its output may say what it waits for: a flag that turns the controller on, a definition, a namespace."
-            .to_owned()
+        "Its output may show the reason: a flag that turns the controller on, a definition, a namespace.".to_owned()
     } else {
         format!(
-            "Churn what it follows (`churn: {{resource: …}}` with {}), or see which flag, definition or namespace makes it follow what is churned.",
+            "Churn the kinds that it follows (`churn: {{resource: …}}` with {}), or find the flag, definition or namespace that makes it \
+             follow the churned kind.",
             followed.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(" or ")
         )
     };
     format!(
-        "the subject counts as ready, and within {} s it asked for nothing that is churned ({}). {asked} {remedy} If it asks later than that, write `ready: {{request: first}}` in `subject`.",
+        "the subject counts as ready, but within {} s it requested no churned objects ({}). {asked} {remedy} If it asks later than that, \
+         write `ready: {{request: first}}` in `subject`.",
         passed.as_secs(),
         churned.join(", ")
     )
@@ -128,16 +129,16 @@ mod tests {
         let other = said(&[("gadgets.example.com", &["list", "watch"]), ("leases.coordination.k8s.io", &["get"])]);
         assert!(
             other.starts_with(
-                "the subject counts as ready, and within 20 s it asked for nothing that is churned (widgets.example.com). It asked for \
-                 gadgets.example.com (list, watch), leases.coordination.k8s.io (get). Churn what it follows"
+                "the subject counts as ready, but within 20 s it requested no churned objects (widgets.example.com). It requested \
+                 gadgets.example.com (list, watch), leases.coordination.k8s.io (get). Churn the kinds that it follows"
             ),
             "{other}"
         );
         assert!(other.contains("`churn: {resource: …}` with gadgets.example.com"), "{other}");
         let standby = said(&[("leases.coordination.k8s.io", &["create", "get"])]);
-        assert!(standby.contains("It waits to become the leader: see whether it may write its Lease"), "{standby}");
+        assert!(standby.contains("It waits to become the leader: check that it may write its Lease"), "{standby}");
         let silent = said(&[]);
-        assert!(silent.contains("It asked for no objects at all. Its output may say what it waits for"), "{silent}");
+        assert!(silent.contains("It requested no objects at all. Its output may say what it waits for"), "{silent}");
         let many: Vec<String> = (0..20).map(|number| format!("kind{number}")).collect();
         let many: Vec<(&str, &[&str])> = many.iter().map(|kind| (kind.as_str(), &["get"][..])).collect();
         assert!(said(&many).contains("kind7 (get), 12 more."), "{}", said(&many));

@@ -50,8 +50,8 @@ impl Stats {
                 Err(error) if !self.refused => {
                     (self.refused, whole) = (true, false);
                     log.note(&format!(
-                        "its Pods are on other machines, and the kubelet of {node} tells nothing of their memory; the harness needs `get` on \
-                         `nodes/proxy` for that: {error:#}"
+                        "its Pods are on other machines, and the kubelet of {node} does not report their memory; the harness needs `get` \
+                         on `nodes/proxy` for that: {error:#}"
                     ));
                 }
                 Err(_) => whole = false,

@@ -57,7 +57,7 @@ impl Page {
         let sum: Sum = serde_json::from_slice(&get(url).await?)
             .map_err(|error| format!("GET {url} answers no page with a checksum: {error}"))?;
         if sum.resource != resource {
-            return Err(format!("GET {url} tells of {}, not of {resource}", sum.resource));
+            return Err(format!("GET {url} lists {}, not {resource}", sum.resource));
         }
         Ok(Some(Read::Checksum(sum.objects, sum.checksum)))
     }

@@ -57,8 +57,8 @@ impl Real {
             }
             ControlPlaneKind::Kubeconfig => {
                 let named = wanted.named.cluster.clone().context(
-                    "`--control-plane kubeconfig` touches only the cluster that is named: say `--i-know-this-cluster NAME`, the name of \
-                     the cluster or context in the kubeconfig",
+                    "`--control-plane kubeconfig` uses only a cluster that you name: write `--i-know-this-cluster NAME`, the name of the \
+                     cluster or context in the kubeconfig",
                 )?;
                 let cluster = guest::Cluster::Kubeconfig(wanted.named.kubeconfig.clone(), named);
                 let guest = Guest::start(guest(cluster)).await.context("failed to use the cluster")?;
@@ -103,7 +103,7 @@ impl Real {
         if let Err(error) = self.0.stop().await {
             let error = anyhow::Error::from(error);
             crate::out::err!(
-                "longhaul: something is left in the cluster, and `longhaul cluster down` takes it away: {error:#}"
+                "longhaul: objects are left in the cluster; `longhaul cluster down` removes them: {error:#}"
             );
         }
     }

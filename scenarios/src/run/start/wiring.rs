@@ -71,7 +71,7 @@ pub(super) async fn digest(options: &Options, start: &Start) -> Result<Option<St
         scenario::files_digest(&ground, &files).map(Some)
     });
     let digest = digest.await.context("the subject's program could not be read to its end")?;
-    digest.map_err(|why| anyhow::anyhow!("{why}; mend `subject` of the scenario"))
+    digest.map_err(|why| anyhow::anyhow!("{why}; correct `subject` of the scenario"))
 }
 
 /// All programs with their arguments, in the form of the manifest.

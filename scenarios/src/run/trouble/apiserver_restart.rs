@@ -31,7 +31,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
 
 async fn restart(deed: &Deed<'_>, by: EndBy) -> Result<String> {
     let machinery = deed.machinery()?;
-    let api = deed.ground()?.api.as_ref().context("nobody asks the API server")?;
+    let api = deed.ground()?.api.as_ref().context("no client uses the API server")?;
     let before = machinery.processes(PROGRAM);
     anyhow::ensure!(!before.is_empty(), "no process of {PROGRAM} was found");
     let signal = if by == EndBy::Term { Signal::TERM } else { Signal::KILL };

@@ -48,7 +48,7 @@ async fn expire(subject: &Subject, serving: &Serving, valid: Duration) -> Result
         Some(service) => believed(*service, serving).await?,
         None => return Ok("it has ended".to_owned()),
     };
-    Ok(format!("it has ended; {believed} of {CONNECTIONS} connections to its Service are given one that is valid"))
+    Ok(format!("it has expired; {believed} of {CONNECTIONS} connections to its Service get a valid one"))
 }
 
 /// Writes the certificate into the Secret, from which the Pods read it.

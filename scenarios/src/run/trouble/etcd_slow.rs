@@ -19,7 +19,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
         let still = Still::of(&pids)?;
         let goes_on = deed.rest(stall).await;
         drop(still);
-        deed.hit(format!("etcd stood still for {} ms", stall.as_millis()));
+        deed.hit(format!("etcd was stopped for {} ms", stall.as_millis()));
         if !goes_on || !deed.rest(STALL_EVERY.0.saturating_sub(stall).max(Duration::from_millis(1))).await {
             return Ok(());
         }

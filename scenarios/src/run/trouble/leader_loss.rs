@@ -12,7 +12,7 @@ use super::{Deed, LOOK_EVERY};
 const NEEDED: usize = 3;
 
 pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
-    let leaders = deed.ground()?.leaders.as_ref().context("nobody knows the control planes of this cluster")?;
+    let leaders = deed.ground()?.leaders.as_ref().context("the control planes of this cluster are not known")?;
     let all = leaders.all().await?;
     ensure!(
         all.len() >= NEEDED,
@@ -46,7 +46,7 @@ async fn take_over(deed: &Deed<'_>, leaders: &Leaders, leader: &str, seen_from: 
         };
         let Ok(Some(now)) = asked else { continue };
         if now != leader {
-            deed.hit(format!("{leader} stood still; {now} leads after {:.1} s", began.elapsed().as_secs_f64()));
+            deed.hit(format!("{leader} was stopped; {now} leads after {:.1} s", began.elapsed().as_secs_f64()));
             is_told = true;
         }
     }

@@ -17,42 +17,42 @@ const DEFAULT_WATCH: &str = "packages.longhaul.dev/v1alpha1";
 #[derive(Debug, Clone, Parser)]
 #[command(name = "planted-client", args_override_self = true)]
 pub struct Args {
-    /// A mistake to make; may be given more than once.
+    /// A mistake to make. May be given several times.
     #[arg(long = "mistake", value_enum)]
     pub mistakes: Vec<Mistake>,
-    /// Prints name, rows of the corpus and one sentence for each mistake.
+    /// Print name, rows of the corpus and one sentence for each mistake.
     #[arg(long)]
     pub list_mistakes: bool,
-    /// Which HTTP to offer.
+    /// The versions of HTTP to offer.
     #[arg(long, value_enum, default_value = "auto")]
     pub http: Http,
     /// The treatment of each version before it is reported.
     #[arg(long, value_enum, default_value = "none")]
     pub handler: Handling,
-    /// How long the handler takes with each version.
+    /// Time that the handler takes for each version.
     #[arg(long, default_value = "0s")]
     pub handler_delay: Span,
-    /// Asks for the initial events on the watch instead of listing.
+    /// Ask for the initial events on the watch instead of listing.
     #[arg(long)]
     pub streaming_lists: bool,
-    /// How many watches of each kind; only the last one reports.
+    /// Watches of each kind; only the last one reports.
     #[arg(long, default_value_t = 1)]
     pub copies: usize,
-    /// How often everything is listed again.
+    /// Time between two lists of everything.
     #[arg(long, default_value = "15s")]
     pub relist: Span,
-    /// How long a watch may be silent. Bookmarks must come more often.
+    /// The longest silence of a watch. Bookmarks must come more often.
     #[arg(long, default_value = "4s")]
     pub silence: Span,
-    /// How long consistent lists must be older than what was seen before they are believed.
+    /// Time for which consistent lists must be older than the known state before the client accepts them.
     #[arg(long, default_value = "6s")]
     pub rewind_patience: Span,
-    /// Says on stderr what is asked and why.
+    /// Print each request and its reason to stderr.
     #[arg(long)]
     pub verbose: bool,
 }
 
-/// Which HTTP to offer.
+/// The versions of HTTP to offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Http {
     /// HTTP/1.1 only.
@@ -70,11 +70,11 @@ pub enum Http {
 pub enum Handling {
     /// Nothing.
     None,
-    /// `status.observedGeneration` is written.
+    /// Write `status.observedGeneration`.
     Status,
-    /// An annotation is written, once an object.
+    /// Write an annotation, once per object.
     Annotation,
-    /// A `ConfigMap` with its name is kept beside it: read, then created or replaced, and deleted with it.
+    /// Keep a `ConfigMap` of the same name beside the object: read, then create or replace it, and delete it with the object.
     Copy,
 }
 

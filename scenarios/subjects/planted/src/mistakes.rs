@@ -65,7 +65,7 @@ pub enum Mistake {
     StatusAsObject,
     /// Watches again at once after a clean end, however empty the answer was.
     HotLoopOnEmpty,
-    /// A clean end ends the watching, and nobody is told.
+    /// Stops watching after a clean end, without a message.
     GivesUpSilentlyAtEnd,
     /// Gives up after 5 errors in a row; the process goes on.
     GivesUpAfterNErrors,
@@ -74,13 +74,13 @@ pub enum Mistake {
     GivesUpOn5xx,
     /// A flag "reconnect pending" stays set when a connection attempt fails, and forbids all further ones.
     PendingFlagStuck,
-    /// Closes the watch for a list, and has none until the next periodic list when that one fails.
+    /// Closes the watch for a list. If that list fails, there is no watch until the next periodic list.
     ListFailureKillsWatch,
     /// Remembers a version before its handler succeeded, so that a failed handler is never run again.
     CacheBeforeCallback,
 
     // Wrong resourceVersion kept or sent.
-    /// Watches from the revision of the last item of the list instead of the list's own.
+    /// Watches from the revision of the last listed item instead of the list's own revision.
     ResumesFromLastListedItem,
     /// Watches without a resourceVersion after a list.
     WatchesWithoutRv,
@@ -88,7 +88,7 @@ pub enum Mistake {
     ResumesOneFurther,
     /// Never believes that a store went back to an older state.
     IgnoresRewind,
-    /// A list that is refused as "too large resource version" is asked for again with the same revision.
+    /// Repeats a list that was refused as "too large resource version" with the same revision.
     NoTooLargeFallback,
 
     // Relist, pagination and cache bookkeeping.
@@ -96,32 +96,32 @@ pub enum Mistake {
     NeverRelists,
     /// Lists after each break instead of resuming, and takes only the revision from that list.
     RelistWithoutDiff,
-    /// The periodic list runs beside the watch, and whatever it lacks is taken for deleted.
+    /// Lists periodically beside the watch, and takes every object that the list lacks as deleted.
     RelistBesideWatch,
-    /// Believes a list that is older than what it has seen already.
+    /// Accepts a list that is older than its cache.
     AcceptsOlderList,
     /// Reads the first page of a list only.
     FirstPageOnly,
     /// Follows at most 10 page tokens.
     PageCeiling,
-    /// Keeps the last page token when the last page has none, and never gets to what vanished.
+    /// Keeps the last page token after the last page, and never handles vanished objects.
     KeepsOldContinue,
     /// Waits for a first object before it watches, when the first list is empty.
     WaitsForFirstItem,
     /// Keeps objects by name: another object under a name is an update.
     ReplacesByName,
 
-    /// Takes an event for old news when its revision is not newer than that of the last one, whichever object that one was of.
+    /// Skips an event if its revision is not newer than that of the last event, even if that was of another object.
     SkipsWhatIsNotNewer,
-    /// Takes every event for news, also what is older than what it knows.
+    /// Accepts every event, also one that is older than its cache.
     BelievesEveryEvent,
-    /// Puts the answer to its own write into its cache, so that nothing of it is news when the watch tells it.
+    /// Puts the answer to its own write into its cache, and skips the watch event for that write as known.
     CachesItsOwnWrites,
 
     // Pacing, sharing, authentication, scope.
-    /// One back-off for all kinds, and it pauses the healthy ones.
+    /// Uses one back-off for all kinds, which also pauses the healthy ones.
     SharedBackoff,
-    /// Aborts every watch after 2 s and waits longer and longer while nothing happens.
+    /// Aborts every watch after 2 s, and waits longer each time while no event comes.
     AbortsHealthyStreams,
     /// At most 64 requests at a time; further ones wait for ever.
     QueuesWatches,
@@ -134,7 +134,7 @@ pub enum Mistake {
     /// A 403 ends the watching of that kind.
     #[value(name = "stops-on-403")]
     StopsOn403,
-    /// Every event has a handler of its own that nobody waits for.
+    /// Starts a handler for each event and waits for none.
     HandlersOvertake,
 
     // Bytes.
@@ -150,7 +150,7 @@ pub enum Mistake {
     IgnoresDeleteBeforeInitialEnd,
     /// Every reconnect asks for the initial events again, and delivers them again.
     AsksInitialEventsAgain,
-    /// Delivers nothing before the closing bookmark, however long that takes.
+    /// Delivers no event before the closing bookmark, however long that takes.
     WaitsForInitialEnd,
 
     // Growth.
@@ -160,15 +160,15 @@ pub enum Mistake {
     WatchNotClosed,
     /// Each disconnect opens two watches.
     DoubleReconnect,
-    /// The end of a stream and its close both open the next watch, and all of them are told.
+    /// The end of a stream and its close both open the next watch, and every watch reports its events.
     BothEndsReconnect,
-    /// Keeps something for each name it ever saw.
+    /// Keeps an entry for each name it ever saw.
     MapPerName,
-    /// Keeps something for each list it ever made.
+    /// Keeps an entry for each list it ever made.
     LabelPerRelist,
     /// Any number of events wait for a slow handler.
     UnboundedQueue,
-    /// Holds a list as it came and as it was read, all of it.
+    /// Holds every list twice: as bytes and as objects.
     ListHeldTwice,
     /// Each watch starts a pool of 16 threads that never ends.
     ThreadsPerWatch,

@@ -124,7 +124,7 @@ async fn what_is_not_verified_is_not_sent() {
         let image = format!("docker://{}", signed.of(signing));
         let arguments = ["--config", &config, "--verify", "--seed", &seed, "--image", &good, "--image", &image];
         let (code, said) = world.run(world.command("apply", &arguments)).await;
-        assert!(code == 1 && said.contains("not verified, so nothing is sent"), "{signing:?}: {code}: {said}");
+        assert!(code == 1 && said.contains("not verified, so no image is sent"), "{signing:?}: {code}: {said}");
         assert!(said.contains(&format!(": {class}: ")), "{signing:?} is {class}: {said}");
         assert_eq!(said.matches("verified: ").count(), 1, "the other one is: {said}");
     }

@@ -68,14 +68,11 @@ impl Kind for Attach {
 
     fn check(&self, subject: &Subject) -> Result<(), Wrong> {
         if self.pid == Some(0) {
-            return wrong("pid", "`pid: 0` is no process: write the number that `pgrep` tells");
+            return wrong("pid", "`pid: 0` is no process: write the number that `pgrep` prints");
         }
         if let Some(PodsOf { namespace, selector }) = &self.pods {
             if self.pid.is_some() {
-                return wrong(
-                    "pods",
-                    "`pods` stands beside `pid`: it is either Pods or one process of this machine, leave one out",
-                );
+                return wrong("pods", "`attach` has both `pods` and `pid`: keep one");
             }
             if namespace.is_empty() || selector.trim().is_empty() {
                 return wrong("pods", "`pods` needs both: `{namespace: team, selector: app=hook}`");
@@ -91,7 +88,7 @@ impl Kind for Attach {
         }
         match (&self.url, &self.ca) {
             (Some(_), None) => {
-                let text = "`url` needs `ca: FILE`: the certificate of who signed that of the webhook, as PEM";
+                let text = "`url` needs `ca: FILE`: the CA that signed the webhook's certificate, as PEM";
                 return wrong("url", text);
             }
             (None, None) if self.server_name.is_some() => {
@@ -111,8 +108,7 @@ impl Kind for Attach {
         }
         let page = subject.metrics.as_ref().and_then(|metrics| metrics.url.as_ref());
         if page.is_some_and(|url| url.contains(METRICS_PORT)) {
-            let text =
-                format!("`metrics`: nobody gives `{METRICS_PORT}` to a process that runs already: write its port");
+            let text = format!("`metrics`: a process that already runs does not get `{METRICS_PORT}`: write its port");
             return wrong("metrics", text);
         }
         // This is checked here and not by a type: the witness is a key of every subject, and its kinds are one list
@@ -177,17 +173,19 @@ impl Kind for Attach {
         let unsampled = "it ran before the run (`attach`), and the scenario names no `pid`";
         Notes {
             unsampled: (self.pid.is_none() && self.pods.is_none()).then_some(unsampled),
-            note: Some("the subject ran before the run and was left running: what it did before is not in this record"),
+            note: Some(
+                "the subject ran before the run and was left running: its earlier actions are not in this record",
+            ),
         }
     }
 
     fn start(&self, scene: &Scene<'_>) -> Result<Start> {
         anyhow::ensure!(
             !scene.is_planted,
-            "--plant: nobody plants a bug in a subject that runs already (`subject: {{attach: …}}`)"
+            "--plant: a bug cannot be planted in a subject that already runs (`subject: {{attach: …}}`)"
         );
         let attached =
-            Attached::find(self.pid).map_err(|why| anyhow::anyhow!("{why}; mend `subject` of the scenario"))?;
+            Attached::find(self.pid).map_err(|why| anyhow::anyhow!("{why}; correct `subject` of the scenario"))?;
         Ok(Start::Runs(attached, self.kubeconfig.as_ref().map(|path| scene.ground.folder().join(path))))
     }
 }

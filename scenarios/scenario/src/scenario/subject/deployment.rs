@@ -125,16 +125,16 @@ impl Kind for Deployment {
             );
         }
         if self.secret.is_some() && self.is_service() {
-            return wrong("secret", "`secret`: the manifests of the service name theirs: leave it out");
+            return wrong("secret", "`secret`: the manifests of the service already name their Secret: leave it out");
         }
         if self.replicas == Some(0) {
             return wrong("replicas", "`replicas: 0` is no subject: write 1 or more");
         }
         if subject.rbac.is_some() {
-            return wrong("rbac", "`rbac`: what a Deployment may do stands in its manifests: leave it out");
+            return wrong("rbac", "`rbac`: the rights of a Deployment are in its manifests: leave it out");
         }
         if matches!(subject.witness, Witness::Log(_)) && self.is_service() {
-            return wrong("witness", "`witness: {kind: log}`: the service tells by `http`");
+            return wrong("witness", "`witness: {kind: log}`: the service reports by `http`");
         }
         Ok(())
     }

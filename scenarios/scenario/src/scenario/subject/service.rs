@@ -69,7 +69,7 @@ impl Kind for Service {
         if self.validators > VALIDATORS_MAX {
             return wrong(
                 "validators",
-                format!("at most {VALIDATORS_MAX}: more are not needed to see that several answer alike"),
+                format!("at most {VALIDATORS_MAX}, which is enough to compare several answers"),
             );
         }
         let asked = [
@@ -77,7 +77,7 @@ impl Kind for Service {
             ("validatorDelay", self.validator_delay.is_some()),
         ];
         if let Some((key, _)) = asked.into_iter().find(|(_, is_asked)| *is_asked && self.validators == 0) {
-            return wrong(key, format!("`{key}` needs somebody whom it is about: add `validators: 2`"));
+            return wrong(key, format!("`{key}` needs validators: add `validators: 2`"));
         }
         Ok(())
     }

@@ -121,7 +121,7 @@ impl<'a> Hook<'a> {
         if covered.is_empty() {
             let each: Vec<String> = written.iter().map(Written::told).collect();
             let each = if each.is_empty() { "nothing is written".to_owned() } else { each.join(", ") };
-            return Some(format!("its rules ({}) match nothing that is written: {each}", self.rules()));
+            return Some(format!("its rules ({}) match no written object: {each}", self.rules()));
         }
         let selector = &self.raw["namespaceSelector"];
         let missing = covered.iter().map(|one| one.namespace.as_ref().and_then(|labels| unselected(selector, labels)));
@@ -223,7 +223,7 @@ mod tests {
             plain
                 .unmatched(&[written("", "pods", &["CREATE"]), written("cache.example.com", "caches", &["DELETE"])])
                 .unwrap(),
-            "its rules (CREATE|UPDATE caches.cache.example.com) match nothing that is written: CREATE pods by the churn, DELETE \
+            "its rules (CREATE|UPDATE caches.cache.example.com) match no written object: CREATE pods by the churn, DELETE \
              caches.cache.example.com by the churn"
         );
         let narrow = hook(&json!({"namespaceSelector": {"matchLabels": {"admission": "enabled"}}}));
