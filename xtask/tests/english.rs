@@ -25,6 +25,9 @@ const LIMITS: &str = "xtask/tests/english.txt";
 const VARIABLE: &str = "LONGHAUL_ENGLISH";
 
 /// The counts, in the order of [`LIMITS`].
+/// Finds what is counted in one text.
+type Counter = fn(&str) -> Vec<Finding>;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Count {
     LongSentences,
@@ -231,7 +234,7 @@ fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
 /// Every finding of the tree, with its file.
 fn tree(root: &Path) -> Vec<(String, Finding)> {
     let mut all = Vec::new();
-    let kinds: [(&str, fn(&str) -> Vec<Finding>); 2] = [(".md", page), (".rs", source)];
+    let kinds: [(&str, Counter); 2] = [(".md", page), (".rs", source)];
     for (ending, read) in kinds {
         let mut paths = Vec::new();
         files(root, ending, &mut paths);

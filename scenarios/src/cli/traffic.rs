@@ -56,7 +56,7 @@ pub(super) struct Traffic {
     /// several times. With `FILE=denied` the webhook must refuse the object.
     #[arg(long = "object", value_name = "FILE", conflicts_with_all = ["mix", "size"])]
     objects: Vec<String>,
-    /// The CustomResourceDefinition of the object, for its names and defaults. Without --object an object is generated from its schema.
+    /// The `CustomResourceDefinition` of the object, for its names and defaults. Without --object an object is generated from its schema.
     #[arg(long = "crd", value_name = "FILE", conflicts_with_all = ["mix", "size"])]
     definitions: Vec<PathBuf>,
     /// The size of reviews: `4KiB`, or `2KiB..64KiB` for a median and a maximum. Default: their natural size.
