@@ -1,7 +1,8 @@
 //! Planted bugs: the list, and what plants them; compiled only with the feature `planted-bugs`.
 //!
 //! Each stands around a role and knows of it what the world sees: [`role`] changes what a role is started with and what it hands over,
-//! [`relay`] is an API server that lies, [`witness`] a receiver of observations that does, [`answers`] spoils what callers get.
+//! [`relay`] is an API server that lies, [`witness`] a receiver of observations that does, [`answers`] spoils what callers get. One bug is
+//! inside: only the room of open calls knows when an answer is taken, so it can be told to forget answers.
 
 mod alerts;
 mod answers;
@@ -130,6 +131,14 @@ bugs! {
     LostUpdate = "lost-update",
     /// Whatever is sent is held, however much it is.
     HoldsEverything = "holds-everything",
+    /// Open calls are counted and never refused, however many streams a client opens.
+    UncountedStreams = "uncounted-streams",
+    /// A call counts until it has an answer, and not until its answer is taken.
+    UnboundedAnswers = "unbounded-answers",
+    /// An image whose evidence is more than is looked at is let in, as if its registry were unavailable.
+    EvidenceAsUnavailable = "evidence-as-unavailable",
+    /// Alerts wait whole, with all of their images: 10,000 of them, however large.
+    AlertsByNumber = "alerts-by-number",
     /// Every tenth alert is told to nobody.
     AlertLost = "alert-lost",
     /// Every tenth alert is told twice.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use units::{Rate, Span};
 
+use super::attack::{self, Attack};
 use super::{Error, Image, Mix};
 use crate::arrivals::{Recorded, Recording};
 use crate::{Arrivals, Schedule, Shape, Size};
@@ -87,6 +88,9 @@ pub struct Config {
     /// HTTP/2 connections of each thread, 1 to 100 (`client: http2` only); a call goes over the one with the fewest. Left
     /// out: one.
     pub connections: Option<u32>,
+    /// Clients that attack the webhook beside the reviews, by frames of HTTP/2 that no library writes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attacks: Vec<Attack>,
     /// Who sends, if not the harness itself: workers that begin together, each with its share of the plan and of `maxInFlight`, and what they
     /// measure is added. Where the control plane has nodes they are Pods of one Job, elsewhere processes of this machine. They know the
     /// images as they are before the run, so nothing in it may change what the right answers are.
@@ -221,6 +225,9 @@ impl Config {
         if self.workers.is_some() {
             return refuse("workers", alone.to_owned());
         }
+        if !self.attacks.is_empty() {
+            return refuse("attacks", alone.to_owned());
+        }
         if self.threads != DEFAULT_THREADS {
             return refuse("threads", format!("is {}: {alone}", self.threads));
         }
@@ -270,6 +277,7 @@ impl Config {
             self.check_through()?;
         }
         super::own::check(&self.objects)?;
+        attack::check(&self.attacks)?;
         if self.mix.total() == 0 {
             return refuse(
                 "mix",
