@@ -5,6 +5,8 @@
 
 use tokio::time::Instant;
 
+use super::table::Table;
+
 /// What comes before the first frame (RFC 9113, section 3.4).
 const PREFACE_BYTES: usize = 24;
 /// The head of a frame: length, type, flags, stream.
@@ -17,6 +19,10 @@ const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+const PRIORITY: u8 = 0x20;
+/// Bytes of a priority in the head of a request (RFC 9113, section 6.2).
+const PRIORITY_BYTES: usize = 5;
 
 /// Frames without a request that a client may send at once. Four for each of its streams: one that gives up all of its calls sends a
 /// reset and a PING for each.
@@ -29,6 +35,11 @@ const PER_SECOND: u32 = 10;
 const SENT_BYTES: usize = 1 << 10;
 /// Settings cost as much as so many other frames: each is applied to all streams.
 const SETTINGS_COST: u32 = 50;
+/// Heads that a client may put into HPACK's table before its connection is given up: as many as it may have streams before one request is
+/// whole, all of which it may send before it knows that the table has no room.
+const KEPT_HEADS: u32 = 20;
+/// And before the connection is ended: it goes on although it was told goodbye.
+const KEPT_HEADS_MAX: u32 = 2 * KEPT_HEADS;
 /// So many bytes of a frame without a request count as one more.
 const COST_BYTES: usize = 256;
 
@@ -39,6 +50,10 @@ pub(super) struct Frames {
     head_max: usize,
     /// Bytes to pass over: the preface, or the rest of a payload.
     skip: usize,
+    /// Bytes of a payload before and behind the part of a head in it: padding, priority.
+    beside: Beside,
+    table: Table,
+    kept_heads: u32,
     head: [u8; HEAD_BYTES],
     /// Bytes of `head` that are there.
     filled: usize,
@@ -50,6 +65,28 @@ pub(super) struct Frames {
     sent_bytes: usize,
 }
 
+/// Where the part of a head is in a payload.
+#[derive(Debug, Clone, Copy, Default)]
+struct Beside {
+    /// The payload has one.
+    is_head: bool,
+    /// The next byte says how much padding there is.
+    is_padded: bool,
+    before: usize,
+    behind: usize,
+    /// The head ends with this payload.
+    ends: bool,
+}
+
+/// What was seen in some bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// A request came to its end.
+    pub is_whole: bool,
+    /// The client makes us keep more than it should: its connection should be given up.
+    pub is_greedy: bool,
+}
+
 /// Why a connection is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Flood {
@@ -59,6 +96,9 @@ pub(super) enum Flood {
     /// A head that is far too long.
     #[error("the head of an HTTP/2 request is too long")]
     Head,
+    /// Heads that are kept, although there is no room for them.
+    #[error("the client fills HPACK's table, which has no room")]
+    Table,
 }
 
 impl Frames {
@@ -67,6 +107,9 @@ impl Frames {
         Self {
             head_max,
             skip: PREFACE_BYTES,
+            beside: Beside::default(),
+            table: Table::default(),
+            kept_heads: 0,
             head: [0; HEAD_BYTES],
             filled: 0,
             block_bytes: 0,
@@ -76,13 +119,17 @@ impl Frames {
         }
     }
 
-    /// Reads on; says whether a request came to its end. The clock is only asked when frames without a request came.
-    pub(super) fn read(&mut self, mut bytes: &[u8], now: impl FnOnce() -> Instant) -> Result<bool, Flood> {
+    /// Reads on; says what was seen. The clock is only asked when frames without a request came.
+    pub(super) fn read(&mut self, mut bytes: &[u8], now: impl FnOnce() -> Instant) -> Result<Seen, Flood> {
         let (mut cost, mut is_whole) = (0_u32, false);
         loop {
-            let skipped = self.skip.min(bytes.len());
-            self.skip -= skipped;
-            bytes = &bytes[skipped..];
+            let (payload, rest) = bytes.split_at(self.skip.min(bytes.len()));
+            if self.beside.is_head {
+                self.part(payload)?;
+            } else {
+                self.skip -= payload.len();
+            }
+            bytes = rest;
             if bytes.is_empty() {
                 break;
             }
@@ -98,7 +145,36 @@ impl Frames {
         if cost > 0 {
             self.spend(cost, now())?;
         }
-        Ok(is_whole)
+        Ok(Seen { is_whole, is_greedy: self.kept_heads > KEPT_HEADS })
+    }
+
+    /// Reads the part of a head in a payload.
+    fn part(&mut self, mut payload: &[u8]) -> Result<(), Flood> {
+        while let Some((&first, rest)) = payload.split_first() {
+            let beside = &mut self.beside;
+            if beside.is_padded {
+                // Padding that is longer than its payload is refused by h2.
+                (beside.is_padded, beside.behind) = (false, usize::from(first));
+                (self.skip, payload) = (self.skip - 1, rest);
+                continue;
+            }
+            if beside.before > 0 {
+                beside.before -= 1;
+                (self.skip, payload) = (self.skip - 1, rest);
+                continue;
+            }
+            let (part, padding) = payload.split_at(payload.len().min(self.skip.saturating_sub(beside.behind)));
+            self.table.read(part);
+            self.skip -= part.len() + padding.len();
+            break;
+        }
+        if self.skip == 0 {
+            let ends = std::mem::take(&mut self.beside).ends;
+            if ends {
+                self.kept_heads = self.table.end();
+            }
+        }
+        if self.kept_heads > KEPT_HEADS_MAX { Err(Flood::Table) } else { Ok(()) }
     }
 
     /// The peer has been sent so many bytes, for which it may update its windows.
@@ -122,9 +198,13 @@ impl Frames {
                 if self.block_bytes > self.head_max {
                     return Err(Flood::Head);
                 }
-                if flags & END_HEADERS != 0 {
+                let ends_head = flags & END_HEADERS != 0;
+                if ends_head {
                     self.block_bytes = 0;
                 }
+                let has = |flag: u8| kind == HEADERS && flags & flag != 0;
+                let before = if has(PRIORITY) { PRIORITY_BYTES } else { 0 };
+                self.beside = Beside { is_head: true, is_padded: has(PADDED), before, behind: 0, ends: ends_head };
                 if kind == CONTINUATION || !ends {
                     return Ok(0);
                 }
@@ -165,6 +245,8 @@ mod tests {
     /// The pause after which a client that has spent its allowance has all of it again.
     const REFILL: Duration = Duration::from_secs((ALLOWANCE / PER_SECOND) as u64);
 
+    const NOTHING: Seen = Seen { is_whole: false, is_greedy: false };
+    const WHOLE: Seen = Seen { is_whole: true, is_greedy: false };
     const PING: u8 = 6;
     const WINDOW_UPDATE: u8 = 8;
     const PRIORITY: u8 = 2;
@@ -179,7 +261,7 @@ mod tests {
 
     fn opened() -> Frames {
         let mut frames = Frames::new(100);
-        assert_eq!(frames.read(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", unasked), Ok(false));
+        assert_eq!(frames.read(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", unasked), Ok(NOTHING));
         frames
     }
 
@@ -214,7 +296,7 @@ mod tests {
         let (mut frames, now) = (opened(), Instant::now());
         for _ in 0..5000 {
             frames.sent(4 << 10);
-            assert_eq!(frames.read(&frame(WINDOW_UPDATE, 0, 4).repeat(2), || now), Ok(false));
+            assert_eq!(frames.read(&frame(WINDOW_UPDATE, 0, 4).repeat(2), || now), Ok(NOTHING));
         }
     }
 
@@ -236,22 +318,52 @@ mod tests {
         let whole = [&head[..], &frame(DATA, 0, 20), &frame(DATA, END_STREAM, 3)].concat();
         for piece in [1, 2, 9, 10, 58, whole.len()] {
             let mut frames = opened();
-            let seen: Vec<bool> = whole.chunks(piece).map(|piece| frames.read(piece, unasked).unwrap()).collect();
+            let seen: Vec<bool> =
+                whole.chunks(piece).map(|piece| frames.read(piece, unasked).unwrap().is_whole).collect();
             assert_eq!(seen.iter().filter(|seen| **seen).count(), 1, "{piece}");
             let at = seen.iter().position(|seen| *seen).unwrap() * piece;
             assert!(at + piece >= whole.len() - 3, "{piece}: {at}");
         }
         let mut frames = opened();
-        assert_eq!(frames.read(&head, unasked), Ok(false));
-        assert_eq!(frames.read(&frame(HEADERS, END_STREAM | END_HEADERS, 50), unasked), Ok(true));
+        assert_eq!(frames.read(&head, unasked), Ok(NOTHING));
+        assert_eq!(frames.read(&frame(HEADERS, END_STREAM | END_HEADERS, 50), unasked), Ok(WHOLE));
+    }
+
+    /// Clients that learn late that the table has no room are given up; those that fill it on are ended.
+    #[test]
+    fn heads_that_are_kept_are_few() {
+        let inserting = |flags: u8, beside: &[u8], padding: usize| {
+            let part = [beside, &[0x82, 0x40, 1, b'x', 1, b'y'], &vec![0x40; padding]].concat();
+            let mut bytes = frame(HEADERS, END_HEADERS | END_STREAM | flags, part.len());
+            bytes.splice(HEAD_BYTES.., part);
+            bytes
+        };
+        for head in [inserting(0, &[], 0), inserting(PADDED | PRIORITY, &[9, 0x40, 0x40, 0x40, 0x40, 0x40], 9)] {
+            let mut frames = opened();
+            for number in 1..=40 {
+                let seen = frames.read(&head, unasked).unwrap();
+                assert_eq!(seen, Seen { is_whole: true, is_greedy: number > 20 }, "{number}");
+            }
+            assert_eq!(frames.read(&head, unasked), Err(Flood::Table));
+        }
+        let padding_alone = {
+            let part = [&[3, 0x82][..], &[0x40, 0x40, 0x40]].concat();
+            let mut bytes = frame(HEADERS, END_HEADERS | END_STREAM | PADDED, part.len());
+            bytes.splice(HEAD_BYTES.., part);
+            bytes
+        };
+        let mut frames = opened();
+        for _ in 0..100 {
+            assert_eq!(frames.read(&padding_alone, unasked), Ok(WHOLE));
+        }
     }
 
     #[test]
     fn a_head_that_never_ends_is_refused() {
         let mut frames = opened();
-        assert_eq!(frames.read(&frame(HEADERS, END_HEADERS, 100), unasked), Ok(false));
-        assert_eq!(frames.read(&frame(HEADERS, 0, 60), unasked), Ok(false));
-        assert_eq!(frames.read(&frame(CONTINUATION, 0, 40), unasked), Ok(false));
+        assert_eq!(frames.read(&frame(HEADERS, END_HEADERS, 100), unasked), Ok(NOTHING));
+        assert_eq!(frames.read(&frame(HEADERS, 0, 60), unasked), Ok(NOTHING));
+        assert_eq!(frames.read(&frame(CONTINUATION, 0, 40), unasked), Ok(NOTHING));
         assert_eq!(frames.read(&frame(CONTINUATION, END_HEADERS, 1), unasked), Err(Flood::Head));
     }
 }
