@@ -189,7 +189,7 @@ fn a_worker_lost_behind_a_command_makes_the_run_invalid() {
 fn a_worker_that_lies_makes_the_run_invalid() {
     let webhook = Webhook::start(Habit::Allow);
     // The head of a histogram with 4 GiB of counters, which do not follow.
-    let head = [0x1c84_9313_u32, u32::MAX, 0, 3, 0, 1, 0, 120_000_000, 0x3ff0_0000, 0, 0];
+    let head = [0x1c84_9313_u32, u32::MAX, 0, 3, 0, 1, 0, 120_000_000, 0x3ff0_0000, 0];
     let head = head.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>();
     let histogram = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, head);
     let sed = |script: &str| format!("sed -u -e '{script}'");
