@@ -20,7 +20,7 @@ const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
-const PRIORITY: u8 = 0x20;
+const WITH_PRIORITY: u8 = 0x20;
 /// Bytes of a priority in the head of a request (RFC 9113, section 6.2).
 const PRIORITY_BYTES: usize = 5;
 
@@ -203,7 +203,7 @@ impl Frames {
                     self.block_bytes = 0;
                 }
                 let has = |flag: u8| kind == HEADERS && flags & flag != 0;
-                let before = if has(PRIORITY) { PRIORITY_BYTES } else { 0 };
+                let before = if has(WITH_PRIORITY) { PRIORITY_BYTES } else { 0 };
                 self.beside = Beside { is_head: true, is_padded: has(PADDED), before, behind: 0, ends: ends_head };
                 if kind == CONTINUATION || !ends {
                     return Ok(0);

@@ -97,7 +97,7 @@ fn heads_that_are_kept_are_few() {
         bytes.splice(HEAD_BYTES.., part);
         bytes
     };
-    for head in [inserting(0, &[], 0), inserting(PADDED | PRIORITY, &[9, 0x40, 0x40, 0x40, 0x40, 0x40], 9)] {
+    for head in [inserting(0, &[], 0), inserting(PADDED | WITH_PRIORITY, &[9, 0x40, 0x40, 0x40, 0x40, 0x40], 9)] {
         let mut frames = opened();
         for number in 1..=40 {
             let seen = frames.read(&head, unasked).unwrap();
