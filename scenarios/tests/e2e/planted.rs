@@ -118,16 +118,16 @@ fn streams_answers_and_alerts_are_counted_or_the_ceiling_is_broken() {
     let Some(service) = program("longhaul-service-planted") else { return };
     let (_folder, file) = roomy(include_str!("../../library/calibration/calibrate-attacks.yaml"));
     let service = service.to_str().unwrap();
-    let clean = soak(&[&file, "--service", service]);
+    let clean = soak(&[file.as_str(), "--service", service]);
     assert_eq!((clean.code(), clean.broken()), (Some(0), Vec::new()), "{}", clean.story());
     let record = std::fs::read_to_string(clean.record().join("faults.jsonl")).unwrap();
     for name in ["attack-open-streams", "attack-unread-answers"] {
-        let rows = record.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-        let ended = rows.into_iter().find(|row| row["name"] == name && row["event"] == "ended").unwrap();
+        let mut rows = record.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let ended = rows.find(|row| row["name"] == name && row["event"] == "ended").unwrap();
         assert!(ended["hits"].as_u64().unwrap() > 100, "{ended}");
     }
     for name in ["uncounted-streams", "unbounded-answers", "alerts-by-number"] {
-        let planted = soak(&[&file, "--plant", name, "--service", service]);
+        let planted = soak(&[file.as_str(), "--plant", name, "--service", service]);
         let broken = planted.broken();
         assert!(broken.contains(&"memory.ceiling".to_owned()), "{name}: {}", planted.story());
         let other = broken.iter().find(|budget| !["memory.ceiling", "admission.errors"].contains(&budget.as_str()));

@@ -163,8 +163,8 @@ fn calls(scenario: &Scenario) -> Result<(), Problem> {
 /// Attacks are over when load is, so that a run shows how the subject stands them.
 fn attacks(scenario: &Scenario) -> Result<(), Problem> {
     let loaded = units::Span(scenario.phases.loaded());
-    let attacks = scenario.admission.iter().flat_map(|config| &config.attacks);
-    let late = attacks.into_iter().find(|attack| attack.at.0 + attack.lasts.0 > loaded.0);
+    let mut attacks = scenario.admission.iter().flat_map(|config| &config.attacks);
+    let late = attacks.find(|attack| attack.at.0 + attack.lasts.0 > loaded.0);
     late.map_or(Ok(()), |attack| {
         let name = attack.name.as_str();
         let text =
