@@ -112,5 +112,12 @@ fn attacks_that_make_no_sense_are_refused() {
     assert_eq!(many, "admission.attacks: `unread-answers`: connections is 513: write 1 to 512");
     let never = said(r#"[{"name": "unread-answers", "at": "1s", "for": "0s"}]"#);
     assert_eq!(never, "admission.attacks: `unread-answers` lasts for no time: write for example `for: 5s`");
+    let through = r#"{"rate": "1/s", "through": "apiserver", "mix": {"createPod": 1}, "attacks": ["#;
+    let config: crate::admission::Config = serde_json::from_str(&format!("{through}{one}]}}")).unwrap();
+    let apiserver = config.check().unwrap_err().to_string();
+    assert!(
+        apiserver.starts_with("admission.attacks: goes with load that is sent to the webhook itself"),
+        "{apiserver}"
+    );
     assert!(read(r#"[{"name": "slow-loris", "at": "1s", "for": "5s"}]"#).is_err());
 }
