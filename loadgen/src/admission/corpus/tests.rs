@@ -397,8 +397,7 @@ fn attacks_are_heavy_and_may_be_shed() {
     let Expected::Deny { refused, .. } = &of(Action::HostileRefusedImages).expected else { panic!("to be refused") };
     let bytes: usize = refused.iter().map(|refused| refused.written.len()).sum();
     assert!(refused.len() == 500 && bytes > 110_000, "{} images of {bytes} bytes", refused.len());
-    for action in
-        [Action::HostileBody, Action::HostileManyImages, Action::HostileBundles, Action::HostileRefusedImages]
+    for action in [Action::HostileBody, Action::HostileManyImages, Action::HostileBundles, Action::HostileRefusedImages]
     {
         assert!(of(action).hostile && of(action).label.contains(" hostile/"), "{}", of(action).label);
     }
