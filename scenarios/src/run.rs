@@ -18,6 +18,7 @@ mod account;
 mod alerts;
 mod arrival;
 mod attach;
+mod attacks;
 mod calls;
 mod canary;
 mod claims;

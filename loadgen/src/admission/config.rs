@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use units::{Rate, Span};
 
+use super::attack::{self, Attack};
 use super::{Error, Image, Mix};
 use crate::arrivals::{Recorded, Recording};
 use crate::{Arrivals, Schedule, Shape, Size};
@@ -92,6 +93,9 @@ pub struct Config {
     /// HTTP/2 connections of each thread, 1 to 100 (`client: http2` only); a call goes over the one with the fewest. Left
     /// out: one.
     pub connections: Option<u32>,
+    /// Clients that attack the webhook beside the reviews, by frames of HTTP/2 that no library writes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attacks: Vec<Attack>,
     /// The senders, if not the harness itself: workers that begin together, each with its share of the plan and of
     /// `maxInFlight`; their measurements are added. If the control plane has nodes, they are Pods of one Job, else
     /// processes of this machine. They know the images as they are before the run, so nothing in the run may change the
@@ -228,6 +232,9 @@ impl Config {
         if self.workers.is_some() {
             return refuse("workers", alone.to_owned());
         }
+        if !self.attacks.is_empty() {
+            return refuse("attacks", alone.to_owned());
+        }
         if self.threads != DEFAULT_THREADS {
             return refuse("threads", format!("is {}: {alone}", self.threads));
         }
@@ -280,6 +287,7 @@ impl Config {
             self.check_through()?;
         }
         super::own::check(&self.objects)?;
+        attack::check(&self.attacks)?;
         if self.mix.total() == 0 {
             return refuse(
                 "mix",

@@ -60,6 +60,10 @@ const VALIDATORS: &str = "validator-restart";
 const LATE: &str = "validator-slow";
 /// Attacks by bodies, images and signatures.
 const HOSTILE: &str = "calibrate-hostile";
+/// Attacks: streams, answers that nobody reads, and alerts of many images.
+const ATTACKS: &str = "calibrate-attacks";
+/// Attacks: more evidence than is looked at.
+const EVIDENCE: &str = "calibrate-evidence";
 /// Slow answers. Takes seconds.
 const LATENCY: &str = "calibrate-latency";
 /// Small extra costs, which only a comparison of two builds shows.
@@ -99,6 +103,12 @@ const fn gated(name: &'static str, about: &'static str, judge: &'static str, als
 /// Whether gates play this stage.
 pub(super) fn is_gate(stage: &str) -> bool {
     [GATE, GATE_OBJECTS].contains(&stage)
+}
+
+/// Held off by no count, an attack takes the processors as well, so that reviews may come late.
+const fn uncounted(name: &'static str, about: &'static str) -> Plant {
+    let expected = Expected::Caught { judge: "memory.ceiling", also: &["admission.errors"] };
+    Plant { name, about, stage: ATTACKS, expected, long: false }
 }
 
 /// A bug of a verifier that accepts too much.
@@ -184,6 +194,15 @@ pub const PLANTS: &[Plant] = &[
     small("leak-64-per-request", "64 B kept for each review", SMALL_REVIEWS, "memory.growthPerRequest"),
     small("leak-64-per-object", "64 B kept for each object", SMALL_OBJECTS, "memory.growthPerObject"),
     caught("holds-everything", "everything received is kept", HOSTILE, "memory.ceiling"),
+    uncounted("uncounted-streams", "open calls are never refused"),
+    uncounted("unbounded-answers", "answers that nobody takes are not counted"),
+    uncounted("alerts-by-number", "alerts wait whole, up to a number of them"),
+    caught(
+        "evidence-as-unavailable",
+        "an image with too much evidence is let in as if its registry were away",
+        EVIDENCE,
+        "admission.wrongVerdicts",
+    ),
     caught("alert-lost", "every tenth alert is not sent", ALERTS, "alerts.lost"),
     caught("alert-twice", "every tenth alert is sent twice", ALERTS, "alerts.twice"),
     caught("alert-on-dry-run", "dry runs are reported too", ALERTS, "alerts.onDryRun"),

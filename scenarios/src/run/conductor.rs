@@ -25,6 +25,7 @@ use self::unasked::Unasked;
 use super::alerts::Receiver;
 use super::arrival::disturbs_events;
 use super::attach::Handed;
+use super::attacks::Attacks;
 use super::canary::Canaries;
 use super::crashes::Crashes;
 use super::drift::{self, Drifts};
@@ -294,7 +295,7 @@ impl<'a> Conductor<'a> {
         let drifts = self.stage()?.drifts.planned();
         let redis = self.stage()?.redis.iter().flat_map(Redis::planned).collect::<Vec<_>>();
         let redis = redis.into_iter().chain(self.stage()?.validators.planned()).collect::<Vec<_>>();
-        let moves = self.stage()?.moves.planned();
+        let moves = self.stage()?.moves.planned().into_iter().chain(Attacks::planned(self.scenario));
         for row in self.stage()?.upkeep.planned().into_iter().chain(drifts).chain(redis).chain(moves) {
             self.writer.fault(&row)?;
         }
@@ -471,7 +472,8 @@ impl<'a> Conductor<'a> {
         let drifted = stage.drifts.tick(now_ms)?;
         let redis = stage.redis.as_mut().and_then(|redis| redis.tick(now_ms));
         let moved = stage.moves.tick(now_ms, self.world)?;
-        for row in rows.into_iter().chain(drifted).chain(redis).chain(moved) {
+        let attacked = stage.load.attacks().map(|attacks| attacks.tick(now_ms)).unwrap_or_default();
+        for row in rows.into_iter().chain(drifted).chain(redis).chain(moved).chain(attacked) {
             self.writer.fault(&row)?;
         }
         Ok(())

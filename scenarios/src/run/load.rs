@@ -9,6 +9,7 @@ use loadgen::churn::{self, Api, Canaries, Churn, Writes};
 use loadgen::script::{self, Script};
 use reports::record::{AdmissionRow, CallsRow, ChurnRow, Quantiles, StoredRow, WebhookRow, Writer, tag};
 
+use super::attacks::{AttackPlan, Attacks};
 use super::crew::Crew;
 use super::install;
 use super::payloads::Planned;
@@ -26,6 +27,8 @@ pub(super) struct LoadPlan {
     pub(super) admission: Option<(Planned, admission::Target)>,
     /// The workers that send it, if not this process.
     pub(super) crew: Option<Crew>,
+    /// Attacks beside it.
+    pub(super) attacks: Option<AttackPlan>,
     /// The registration, made when the subject is ready and before any load.
     pub(super) registration: Option<Registration>,
     /// One plan per section.
@@ -40,6 +43,7 @@ pub(super) struct LoadPlan {
 #[derive(Default)]
 pub(super) struct Load {
     admission: Option<Sent>,
+    attacks: Option<Attacks>,
     /// Load through the API server, instead of direct load.
     through: Option<Through>,
     /// The registration of the webhook, to be removed.
@@ -116,6 +120,7 @@ impl Load {
             }
             _ => {}
         }
+        load.attacks = plan.attacks.map(|attacks| attacks.begin(begin)).transpose()?;
         if let Some((filled, target)) = plan.calls {
             load.calls = Some(calls::Load::begin(filled, &target, begin).context("failed to start the calls")?);
         }
@@ -194,6 +199,11 @@ impl Load {
         if let Some(script) = &mut self.script {
             script.begin(begin);
         }
+    }
+
+    /// The attacks under way.
+    pub(super) fn attacks(&mut self) -> Option<&mut Attacks> {
+        self.attacks.as_mut()
     }
 
     /// Reports a hit of a fault, which the script may wait for.

@@ -10,7 +10,7 @@ use units::Rate;
 
 use super::load::LoadPlan;
 use super::plane::Plane;
-use super::{Options, validators};
+use super::{Options, attacks, validators};
 use crate::machine;
 use crate::scenario::{ControlPlaneKind, Scenario};
 use crate::secrets;
@@ -223,6 +223,10 @@ fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
         entry(validators::DELAY, at_ms, Some(lasts_ms), validators::delayed(&delay))
     });
     let forges = cache.forges.then(|| entry(CACHE_FORGES, 0, None, "the shared cache forges verdicts".to_owned()));
+    let attacked = attacks::of(scenario).iter().map(move |attack| {
+        let (at_ms, lasts_ms) = (attack.at.as_millis(), attack.lasts.as_millis());
+        entry(&attacks::name(attack), at_ms, Some(lasts_ms), attack.describe())
+    });
     restarts
         .into_iter()
         .chain(certificates)
@@ -233,6 +237,7 @@ fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
         .chain(replaced)
         .chain(late)
         .chain(moves)
+        .chain(attacked)
 }
 
 /// The begin of a fault, in words.

@@ -50,6 +50,9 @@ pub fn describe(scenario: &Scenario) -> String {
             line(format!("{:15} {text}", ""));
         }
     }
+    for attack in super::attacks::of(scenario) {
+        line(format!("{:15} {} at {}: {}", "attack", attack.name.as_str(), attack.at, attack.describe()));
+    }
     if let Some(api) = &scenario.api {
         let planned = api.rate.as_per_second() * phases.loaded().as_secs_f64();
         line(format!("api             {} calls of {} deployments, about {planned:.0}", api.rate, api.deployments));

@@ -14,6 +14,7 @@ mod wiring;
 
 use super::alerts::Receiver;
 use super::attach::Who;
+use super::attacks::AttackPlan;
 use super::calls::{self, Door};
 use super::crew::{self, Crew};
 use super::feed::Feed;
@@ -253,6 +254,7 @@ fn load_plan(
         }
         _ => None,
     };
+    let attacks = admission.as_ref().and_then(|(_, target)| AttackPlan::new(scenario, target, &world.images));
     let mut churn =
         loadgen::churn::Plan::all(&scenario.churn, scenario.seed, length).context("failed to plan the churn")?;
     if let Some(registration) = &registration {
@@ -262,7 +264,7 @@ fn load_plan(
         // A real control plane has no inside view, so the churn's own account of its writes complements the audit.
         churn = churn.into_iter().map(loadgen::churn::Plan::recording_writes).collect();
     }
-    Ok(LoadPlan { admission, crew: None, registration, churn, script: None, calls: None })
+    Ok(LoadPlan { admission, crew: None, attacks, registration, churn, script: None, calls: None })
 }
 
 /// The answers of the subject's own webhooks are judged. Webhooks for images do not review churn.

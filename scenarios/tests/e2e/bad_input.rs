@@ -179,6 +179,26 @@ fn alerts_locks_and_shared_caches_that_nothing_could_decide_are_refused() {
     }
 }
 
+/// An attack has its time in the load.
+#[test]
+fn attacks_that_nothing_could_show_are_refused() {
+    let with = |attacks: &str| {
+        let load = format!("admission: {{rate: 5/s, mix: {{createPod: 1}}, attacks: [{attacks}]}}\n");
+        check(&format!("{HEAD}subject: {{service: {{}}, witness: {{kind: http}}}}\n{load}")).1
+    };
+    let one = "{name: open-streams, at: 1s, for: 1s}";
+    assert_eq!(with(one), "");
+    let cases = [
+        (with("{name: open-streams, at: 1s, for: 1m}"), "`open-streams` ends after the load (3s)"),
+        (with(&format!("{one}, {one}")), "admission.attacks: names `open-streams` twice: keep one entry"),
+        (with("{name: open-streams, at: 1s, for: 1s, connections: 0}"), "connections is 0: write 1 to 512"),
+        (with("{name: open-stream, at: 1s, for: 1s}"), "did you mean `open-streams`?"),
+    ];
+    for (told, expected) in cases {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+}
+
 /// Workers judge by the answers known before the run, so nothing may change them.
 #[test]
 fn workers_beside_what_changes_the_right_answers_are_refused() {

@@ -182,6 +182,46 @@ fn a_worker_lost_behind_a_command_makes_the_run_invalid() {
     assert!(report["numbers"]["sent"].as_u64().unwrap() > 0, "what was measured until then is told");
 }
 
+/// A worker that measures honestly, between pipes that change what it says: whatever that is, it is refused by its name, and the coordinator
+/// neither hangs nor grows.
+#[test]
+#[ignore = "slow"]
+fn a_worker_that_lies_makes_the_run_invalid() {
+    let webhook = Webhook::start(Habit::Allow);
+    // The head of a histogram with 4 GiB of counters, which do not follow.
+    let head = [0x1c84_9313_u32, u32::MAX, 0, 3, 0, 1, 0, 120_000_000, 0x3ff0_0000, 0];
+    let head = head.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>();
+    let histogram = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, head);
+    let sed = |script: &str| format!("sed -u -e '{script}'");
+    let entries = r#""a","#.repeat(1000);
+    for (change, why) in [
+        (sed("s/\"number\":1,/\"number\":9,/"), "delivered interval 9 where 1 is next"),
+        (sed("s/^.*\"number\":1,.*$/noise/"), "wrote `noise`, which is no line of the protocol"),
+        (
+            sed(&format!("s|\"service\":\"[^\"]*\"|\"service\":\"{histogram}\"|")),
+            "the histogram `service` says that 4294967295 bytes follow its head",
+        ),
+        (sed("s/\"endMs\":[0-9]*/\"endMs\":18446744073709551615/"), "ms to 18446744073709551615 ms"),
+        (sed(&format!("s/\"examples\":\\[\\]/\"examples\":[{entries}\"a\"]/")), "a list of at most 64 entries"),
+        (sed("s/^{\"end\".*$/{\"end\":{\"intervals\":1000}}/"), "ended after 1000 intervals but delivered"),
+        (
+            r#"awk '/"end":/ { for (;;) { sub(/"number":[0-9]+/, "\"number\":" n++, last); print last } } /"interval":/ { last = $0; n++ } { print; fflush() }'"#
+                .to_owned(),
+            "intervals of the longest run, and does not end",
+        ),
+    ] {
+        let liar = format!("{} worker | {change}", itself().display());
+        let began = Instant::now();
+        let output =
+            start(&webhook, &["--rate", "50/s", "--for", "3s", "--worker", &liar]).wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{change}: {}", story(&output));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let text = report["findings"][0]["text"].as_str().unwrap();
+        assert!(text.contains("worker 0 (/") && text.contains(why), "{change}: {text}");
+        assert!(began.elapsed() < PATIENCE, "{change}: {:?}", began.elapsed());
+    }
+}
+
 /// Workers of the test, written from the description of the protocol: each sends its lines, one after each order.
 #[test]
 fn other_versions_and_nonsense_are_refused() {

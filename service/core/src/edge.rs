@@ -20,6 +20,7 @@ mod room;
 mod slots;
 mod standing;
 mod stream;
+mod table;
 mod tls;
 mod unread;
 mod watched;

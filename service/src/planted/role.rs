@@ -190,7 +190,14 @@ impl Role for Planted {
         let mut inner = with(start, &config);
         inner.alerts = self.told(inner.alerts.take());
         inner.known = self.known(&config, inner.known.take())?;
-        self.role.lend(&mut inner)
+        let lent = self.role.lend(&mut inner)?;
+        // The role has just said how much room there is.
+        match self.bug {
+            Bug::UncountedStreams => start.edge.room().resize(EVERYTHING_BYTES),
+            Bug::UnboundedAnswers => start.edge.room().forget_answers(),
+            _ => {}
+        }
+        Ok(lent)
     }
 
     fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {

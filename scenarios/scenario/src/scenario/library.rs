@@ -21,7 +21,7 @@ const SCENARIOS: &[(&str, &str)] = files! { "":
 
 /// The scenarios of `cargo xtask calibrate`, in which planted bugs are played.
 const STAGES: &[(&str, &str)] = files! { "calibration/":
-    "calibrate-quick", "calibrate-latency", "calibrate-replicas", "calibrate-hostile", "calibrate-verify",
+    "calibrate-quick", "calibrate-latency", "calibrate-replicas", "calibrate-hostile", "calibrate-attacks", "calibrate-evidence", "calibrate-verify",
     "calibrate-alerts", "calibrate-shared-cache", "calibrate-gate", "calibrate-gate-objects", "calibrate-reviews",
     "calibrate-objects", "calibrate-large-objects", "calibrate-reviews-small", "calibrate-objects-small",
     "calibrate-hours",

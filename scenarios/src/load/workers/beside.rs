@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::coordinate::{SILENCE_LIMIT, Sending};
+use super::coordinate::{SILENCE_LIMIT, Sending, longest};
 use super::gather::Workers;
 use super::merge::Sum;
 use crate::load::Job;
@@ -51,19 +51,20 @@ pub(crate) struct Assigned {
     workers: Workers,
     length: Duration,
     drain: Duration,
+    longest: Duration,
 }
 
 impl Assigned {
     /// Gives each worker its share and waits until all have made their payloads.
     pub(crate) async fn new(job: &Job, plan: &Plan, mut workers: Workers) -> Result<Self> {
         workers.assign(job, plan).await?;
-        Ok(Self { workers, length: job.length(), drain: measure::drain(job, true) })
+        Ok(Self { workers, length: job.length(), drain: measure::drain(job, true), longest: longest(job) })
     }
 
     /// Lets them begin together. Returns the moment when the first request is due as well.
     pub(crate) async fn begin(self) -> Result<(Beside, Instant)> {
-        let Self { mut workers, length, drain } = self;
-        let sending = Sending::begin(&mut workers).await?;
+        let Self { mut workers, length, drain, longest } = self;
+        let sending = Sending::begin(&mut workers, longest).await?;
         let begin = sending.begin;
         let planned = begin + length;
         let over = planned + drain;

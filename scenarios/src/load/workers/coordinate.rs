@@ -22,8 +22,13 @@ const READY_LIMIT: Duration = Duration::from_mins(1);
 const LEAD: Duration = Duration::from_millis(1500);
 /// Longest silence of a worker, which sends every second. After that it hangs, or its machine does.
 pub(super) const SILENCE_LIMIT: Duration = Duration::from_secs(30);
-/// The most messages that wait to be added. Each worker sends one per second.
-const WORDS_MAX: usize = 64;
+/// The most messages that wait to be added. Each worker sends one per second, and waits with the next until it is added.
+const WORDS_MAX: usize = 8;
+
+/// The longest that workers may send the plan of a job: until all is planned, and calls have ended.
+pub(super) fn longest(job: &Job) -> Duration {
+    job.length() + measure::PACING_LIMIT + measure::drain(job, true)
+}
 
 impl Workers {
     /// Gives each worker its share and waits until all have made their payloads.
@@ -72,21 +77,25 @@ pub(super) struct Sending {
     readers: JoinSet<(usize, Reader)>,
     outputs: Vec<ChildStdin>,
     merge: Merge,
+    /// How long they may send.
+    longest: Duration,
     are_pods: bool,
 }
 
 impl Sending {
-    /// Lets workers with shares begin together. An error means that nothing was sent.
-    pub(super) async fn begin(workers: &mut Workers) -> Result<Self> {
+    /// Lets workers with shares begin together; they may send for `longest`. An error means that nothing was sent.
+    pub(super) async fn begin(workers: &mut Workers, longest: Duration) -> Result<Self> {
         let begin = workers.start(Instant::now()).await?;
-        let (merge, are_pods) = (Merge::new(workers.count()), workers.are_pods());
+        // One more at the end of the plan, and one with what calls under way had to say.
+        let most = longest.as_secs() + 3;
+        let (merge, are_pods) = (Merge::new(workers.count(), most), workers.are_pods());
         let (said, words) = mpsc::channel(WORDS_MAX);
         let (mut readers, mut outputs) = (JoinSet::new(), Vec::new());
         for (number, Worker { reader, output }) in workers.0.drain(..).enumerate() {
             outputs.push(output);
             readers.spawn(listen(number, reader, said.clone()));
         }
-        Ok(Self { begin, words, readers, outputs, merge, are_pods })
+        Ok(Self { begin, words, readers, outputs, merge, longest, are_pods })
     }
 
     /// The next message of any worker. Cancel safe.
@@ -99,7 +108,7 @@ impl Sending {
         let Some(Message { worker, name, word }) = heard else {
             return Err(Ended::Broken("the workers are gone".to_owned()));
         };
-        if let Err(why) = word.and_then(|word| add(&mut self.merge, worker, word)) {
+        if let Err(why) = word.and_then(|word| add(&mut self.merge, worker, word, self.longest)) {
             // A local process does not disappear by itself; a Pod may be evicted, or its node may fail.
             let lost = self.are_pods && matches!(why, Spoilt::Ended(_) | Spoilt::Silent);
             let why = format!("{name} {why}");
@@ -141,13 +150,16 @@ impl Sending {
 /// plan, unless one of them failed: then all are gone.
 pub(crate) async fn measure(job: &Job, plan: &Plan, workers: &mut Workers, watch: &mut Watch) -> Result<Measured> {
     workers.assign(job, plan).await?;
-    let mut sending = Sending::begin(workers).await?;
+    let longest = longest(job);
+    let mut sending = Sending::begin(workers, longest).await?;
     let begin = sending.begin;
+    // However often they speak.
+    let over = begin + longest + SILENCE_LIMIT;
     let mut run = Run::new(begin, job.length());
     let mut signal = None;
     let mut give_up = None;
     let ended = loop {
-        let until = give_up.unwrap_or_else(|| Instant::now() + SILENCE_LIMIT * 2);
+        let until = give_up.unwrap_or_else(|| Instant::now() + SILENCE_LIMIT * 2).min(over);
         let heard = tokio::select! {
             heard = sending.hear() => heard,
             name = watch.signals.next() => {
@@ -191,11 +203,13 @@ fn checked(mut measured: Measured, planned: u64) -> Measured {
     measured
 }
 
-fn add(merge: &mut Merge, worker: usize, word: Word) -> Result<(), Spoilt> {
+fn add(merge: &mut Merge, worker: usize, word: Word, longest: Duration) -> Result<(), Spoilt> {
     match word {
         Word::Interval(row) => {
             let (number, start_ms, end_ms) = (row.number, row.start_ms, row.end_ms);
-            let interval = row.interval().map_err(|why| Spoilt::Interval { number, why })?;
+            // A worker that is late by as much as it may be silent is another matter.
+            let longest_ms = u64::try_from((longest + SILENCE_LIMIT).as_millis()).unwrap_or(u64::MAX);
+            let interval = row.interval(longest_ms).map_err(|why| Spoilt::Interval { number, why })?;
             merge.add(worker, number, Sum { start_ms, end_ms, interval })?;
         }
         Word::End { intervals } => merge.end(worker, intervals)?,
@@ -252,6 +266,8 @@ mod tests {
 
     use super::*;
 
+    const A_MINUTE: Duration = Duration::from_mins(1);
+
     /// A sum that differs from the plan is no measurement of it. A run that broke off keeps its own reason.
     #[test]
     fn shares_must_add_up_to_the_plan() {
@@ -270,19 +286,19 @@ mod tests {
 
     #[test]
     fn words_out_of_order_spoil_the_run() {
-        let mut merge = Merge::new(1);
+        let mut merge = Merge::new(1, 10);
         for word in [
             Word::Hello { protocol: PROTOCOL.to_owned(), version: String::new() },
             Word::Ready { planned: 1, fingerprint: String::new() },
             Word::Pong { id: 0, clock_ns: 0 },
         ] {
-            assert!(matches!(add(&mut merge, 0, word), Err(Spoilt::OutOfOrder)));
+            assert!(matches!(add(&mut merge, 0, word, A_MINUTE), Err(Spoilt::OutOfOrder)));
         }
-        let gave_up = add(&mut merge, 0, Word::Error { message: "no\nroom".to_owned() });
+        let gave_up = add(&mut merge, 0, Word::Error { message: "no\nroom".to_owned() }, A_MINUTE);
         assert_eq!(gave_up.unwrap_err().to_string(), "gave up: no room");
-        add(&mut merge, 0, Word::Interval(Box::default())).unwrap();
-        assert!(add(&mut merge, 0, Word::Interval(Box::default())).is_err(), "its number was used");
-        add(&mut merge, 0, Word::End { intervals: 1 }).unwrap();
+        add(&mut merge, 0, Word::Interval(Box::default()), A_MINUTE).unwrap();
+        assert!(add(&mut merge, 0, Word::Interval(Box::default()), A_MINUTE).is_err(), "its number was used");
+        add(&mut merge, 0, Word::End { intervals: 1 }, A_MINUTE).unwrap();
         assert!(merge.is_over());
     }
 }

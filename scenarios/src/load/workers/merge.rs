@@ -17,6 +17,8 @@ pub(crate) enum Error {
     Ahead { intervals: u64, slow: usize },
     #[error("ended after {said} intervals but delivered {delivered}")]
     End { said: u64, delivered: u64 },
+    #[error("delivered more than the {most} intervals of the longest run, and does not end")]
+    Endless { most: u64 },
 }
 
 /// Intervals that some workers have delivered and others have not.
@@ -26,6 +28,8 @@ pub(crate) struct Merge {
     next: Vec<u64>,
     /// Whether each worker has ended and delivers nothing more.
     ended: Vec<bool>,
+    /// Intervals that the longest run of the plan has.
+    most: u64,
     open: BTreeMap<u64, Sum>,
 }
 
@@ -38,8 +42,9 @@ pub(crate) struct Sum {
 }
 
 impl Merge {
-    pub(crate) fn new(workers: usize) -> Self {
-        Self { next: vec![0; workers], ended: vec![false; workers], open: BTreeMap::new() }
+    /// For so many workers, each of which delivers at most `most` intervals.
+    pub(crate) fn new(workers: usize, most: u64) -> Self {
+        Self { next: vec![0; workers], ended: vec![false; workers], most, open: BTreeMap::new() }
     }
 
     /// Adds an interval of a worker.
@@ -47,6 +52,9 @@ impl Merge {
         let next = &mut self.next[worker];
         if self.ended[worker] || number != *next {
             return Err(Error::Order { number, next: *next });
+        }
+        if number >= self.most {
+            return Err(Error::Endless { most: self.most });
         }
         *next += 1;
         let newest = *next;
@@ -112,7 +120,7 @@ mod tests {
 
     #[test]
     fn an_interval_is_whole_when_everybody_who_goes_on_has_delivered_it() {
-        let mut merge = Merge::new(3);
+        let mut merge = Merge::new(3, 1000);
         merge.add(0, 0, sum(1000, 1)).unwrap();
         merge.add(1, 0, sum(1010, 2)).unwrap();
         assert!(merge.pop().is_none());
@@ -133,7 +141,7 @@ mod tests {
     #[test]
     fn an_interval_lasts_from_the_first_to_the_last() {
         let part = |start_ms, end_ms| Sum { start_ms, end_ms, interval: Interval::default() };
-        let mut merge = Merge::new(2);
+        let mut merge = Merge::new(2, 1000);
         merge.add(0, 0, part(5, 1000)).unwrap();
         merge.add(1, 0, part(3, 990)).unwrap();
         merge.add(0, 1, part(1000, 2000)).unwrap();
@@ -145,7 +153,7 @@ mod tests {
 
     #[test]
     fn who_has_ended_says_nothing_more_and_holds_nobody_up() {
-        let mut merge = Merge::new(2);
+        let mut merge = Merge::new(2, 1000);
         merge.add(1, 0, sum(1, 1)).unwrap();
         merge.end(1, 1).unwrap();
         assert_eq!(merge.add(1, 1, sum(1, 1)), Err(Error::Order { number: 1, next: 1 }));
@@ -157,9 +165,22 @@ mod tests {
         assert!(!merge.is_over());
     }
 
+    /// A worker that goes on when all others have ended is not followed for ever.
+    #[test]
+    fn a_worker_without_an_end_is_told() {
+        let mut merge = Merge::new(2, 90);
+        merge.end(1, 0).unwrap();
+        for number in 0..90 {
+            merge.add(0, number, sum(1, 1)).unwrap();
+            merge.pop().unwrap();
+        }
+        let endless = merge.add(0, 90, sum(1, 1)).unwrap_err().to_string();
+        assert_eq!(endless, "delivered more than the 90 intervals of the longest run, and does not end");
+    }
+
     #[test]
     fn gaps_repetitions_and_hanging_workers_are_told() {
-        let mut merge = Merge::new(2);
+        let mut merge = Merge::new(2, 1000);
         assert_eq!(merge.add(0, 1, sum(1, 1)).unwrap_err().to_string(), "delivered interval 1 where 0 is next");
         merge.add(0, 0, sum(1, 1)).unwrap();
         assert_eq!(merge.add(0, 0, sum(1, 1)), Err(Error::Order { number: 0, next: 1 }));

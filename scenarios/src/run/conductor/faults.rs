@@ -104,6 +104,7 @@ impl Conductor<'_> {
         rows.extend(stage.moves.finish(now_ms));
         rows.extend(stage.validators.finish(now_ms, truth.as_ref())?);
         rows.extend(stage.redis.iter_mut().flat_map(|redis| redis.finish(now_ms)));
+        rows.extend(stage.load.attacks().map(|attacks| attacks.finish(now_ms)).unwrap_or_default());
         for row in rows {
             self.writer.fault(&row)?;
         }

@@ -99,6 +99,7 @@ pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
              config/webhook/manifests.yaml}` to `subject`",
         );
     }
+    attacks(scenario)?;
     alerts(scenario)?;
     shared_cache(scenario)?;
     sickness(scenario)
@@ -150,6 +151,19 @@ fn calls(scenario: &Scenario) -> Result<(), Problem> {
         Ok(_) => Ok(()),
         Err(error) => problem("api", error.to_string()),
     }
+}
+
+/// Attacks are over when load is, so that a run shows how the subject stands them.
+fn attacks(scenario: &Scenario) -> Result<(), Problem> {
+    let loaded = units::Span(scenario.phases.loaded());
+    let mut attacks = scenario.admission.iter().flat_map(|config| &config.attacks);
+    let late = attacks.find(|attack| attack.at.0 + attack.lasts.0 > loaded.0);
+    late.map_or(Ok(()), |attack| {
+        let name = attack.name.as_str();
+        let text =
+            format!("`attacks`: `{name}` ends after the load ({loaded}): make it shorter, or `phases.steady` longer");
+        problem("admission", text)
+    })
 }
 
 /// A shared cache holds verdicts about signatures.
