@@ -232,7 +232,13 @@ impl Found {
     /// Takes the built manifests. If plain manifests mean the same, the scenario names the plain ones, because tools
     /// rewrite those when the sources change.
     pub(crate) fn kustomized(&mut self, kustomized: Kustomized) {
-        if self.crds.iter().map(|crd| &crd.file).chain(self.hooks.iter().map(|hook| &hook.file)).any(|file| self.is_near(file)) {
+        if self
+            .crds
+            .iter()
+            .map(|crd| &crd.file)
+            .chain(self.hooks.iter().map(|hook| &hook.file))
+            .any(|file| self.is_near(file))
+        {
             // The program that was chosen has manifests of its own.
             return;
         }
@@ -316,7 +322,8 @@ impl Found {
             if seen.ran() {
                 self.forget_webhooks(seen);
                 // It reacted to no kind, so kinds that it does not follow come last: it can miss nothing of them.
-                let is_taken = |crd: &Crd| seen.reactions.iter().any(|one| one.kind == crd.kind && one.refused.is_none());
+                let is_taken =
+                    |crd: &Crd| seen.reactions.iter().any(|one| one.kind == crd.kind && one.refused.is_none());
                 self.crds.sort_by_key(|crd| (!seen.follows(&crd.name()), !is_taken(crd)));
             }
             return self.keep(OBJECTS, &seen.around());

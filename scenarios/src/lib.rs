@@ -17,7 +17,6 @@ mod itself;
 mod live;
 mod load;
 pub mod matrix;
-mod mounted;
 mod observe;
 mod observer;
 mod placed;

@@ -215,7 +215,9 @@ fn filled(deployed: &Deployed, world: &World) -> Vec<(String, Mount)> {
     let writes = |name: &str| {
         world.asks.iter().any(|ask| {
             matches!(ask.verb, "update" | "patch") && ask.resource == "secrets" && ask.name.as_deref() == Some(name)
-                || ask.verb == "create" && ask.resource == "secrets" && ask.status < 300
+                || ask.verb == "create"
+                    && ask.resource == "secrets"
+                    && ask.status < 300
                     && world.wrote.iter().any(|wrote| wrote.resource == "secrets" && wrote.name == name)
         })
     };

@@ -425,14 +425,14 @@ mod tests {
             (r"{}", "admission.rate: is 0: write how many requests to send"),
             (
                 r#"{"rate": "1/s", "shape": {"steps": [{"rate": "1/s", "for": "1s"}]}}"#,
-                "admission.rate: stands beside `shape: {steps",
+                "admission.rate: cannot be used with `shape: {steps",
             ),
             (
                 r#"{"rate": "1/s", "shape": {"sine": {"amplitude": "2/s", "period": "1s"}}}"#,
                 "admission.shape: sine.amplitude (2/s) is above `rate` (1/s)",
             ),
-            (r#"{"rate": "1/s", "replay": "x"}"#, "admission.rate: stands beside `replay`"),
-            (r#"{"shape": {"ramp": {"to": "2/s"}}, "replay": "x"}"#, "admission.shape: stands beside `replay`"),
+            (r#"{"rate": "1/s", "replay": "x"}"#, "admission.rate: cannot be used with `replay`"),
+            (r#"{"shape": {"ramp": {"to": "2/s"}}, "replay": "x"}"#, "admission.shape: cannot be used with `replay`"),
             (r#"{"rate": "60000/s"}"#, "admission.rate: is 60000/s: write at most `50000/s` for each of `threads`"),
             (r#"{"rate": "1/s", "threads": 0}"#, "admission.threads: is 0: write 1 to 64"),
             (r#"{"rate": "1/s", "threads": 65}"#, "admission.threads: is 65: write 1 to 64"),
@@ -445,7 +445,7 @@ mod tests {
                 r#"{"rate": "1/s", "callsPerConnection": 9, "client": "no-reuse"}"#,
                 "admission.callsPerConnection: is always 1 with `client: no-reuse`",
             ),
-            (r#"{"rate": "1/s", "connections": 2}"#, "admission.connections: goes with `client: http2` only"),
+            (r#"{"rate": "1/s", "connections": 2}"#, "admission.connections: needs `client: http2`"),
             (r#"{"rate": "1/s", "connections": 0, "client": "http2"}"#, "admission.connections: is 0: write 1 to 100"),
             (
                 r#"{"rate": "1/s", "mix": {}}"#,
@@ -460,7 +460,7 @@ mod tests {
             (r#"{"rate": "1/s", "workers": {"count": 0}}"#, "admission.workers: count is 0: write 1 to 64"),
             (
                 r#"{"rate": "1/s", "workers": {"count": 2}, "through": "apiserver"}"#,
-                "admission.workers: goes with load that is sent to the webhook itself",
+                "admission.workers: needs load that is sent to the webhook itself",
             ),
             (r#"{"rate": "1/s", "maxInFlight": 0}"#, "admission.maxInFlight: is 0: write 1 to 20000"),
             (r#"{"rate": "1/s", "maxInFlight": 20001}"#, "admission.maxInFlight: is 20001: write 1 to 20000"),

@@ -172,7 +172,7 @@ fn judge_by(template: &Template, right: &Expected, verdict: Verdict) -> Result<J
     let Verdict { allowed, patch, message, .. } = verdict;
     if !allowed {
         let why = match right {
-            Expected::Allow { .. } | Expected::Admit => Some("allowing it is right".to_owned()),
+            Expected::Allow { .. } | Expected::Admit => Some("it is right to allow it".to_owned()),
             Expected::Deny { refused, .. } => unnamed(refused, &message),
             Expected::Refuse | Expected::Any => None,
         };

@@ -10,7 +10,7 @@ use crate::record::{EndedBy, Evidence, FaultEvent, FaultRow, ReadOn, Step, Verb}
 /// The subject reported later versions.
 const LATER: ReadOn = ReadOn { t_ms: 4500, times: 3 };
 /// The text about these reports.
-const READ_ON: &str = "while 3 later versions were, the first at 4.5 s";
+const READ_ON: &str = "while 3 later versions were reported, the first at 4.5 s";
 
 /// Version 17 of an object, written at 4 s.
 fn row(outcome: Outcome, steps: &[Step]) -> AnomalyRow {

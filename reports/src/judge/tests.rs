@@ -625,7 +625,7 @@ fn rights_that_are_missing_are_named_once_and_break_nothing() {
     example.intervals[7].refused = vec![refused("list leases of coordination.k8s.io", 5)];
     let judgement = example.judged();
     assert_eq!(judgement.verdict, Verdict::Pass);
-    let named = "403 to 8 requests of the subject: list leases of coordination.k8s.io (7 times), get secrets (1 times)";
+    let named = "403 to 8 requests of the subject, because its roles do not allow it: list leases of coordination.k8s.io (7 times), get secrets (1 times)";
     assert!(judgement.notes.iter().any(|note| note.contains(named)), "{:?}", judgement.notes);
 }
 
@@ -685,7 +685,7 @@ fn a_lot_may_find_nothing_to_hit_now_and_then() {
     };
     let (verdict, text) = told(1, true);
     assert_eq!(verdict, Verdict::Pass, "{text}");
-    assert!(text.contains("of the drawn faults 1 fault found nothing that they could act on (silent-watch)"), "{text}");
+    assert!(text.contains("1 fault of the drawn faults hit nothing (silent-watch)"), "{text}");
     let (verdict, text) = told(2, true);
     assert_eq!(verdict, Verdict::Inconclusive);
     assert!(text.starts_with("2 of 4 faults were never hit: silent-watch 2 times (while it was active"), "{text}");

@@ -177,7 +177,9 @@ fn secrets(spec: &Value, container: &Value) -> Vec<(String, String)> {
         volume["secret"]["secretName"].as_str().map(str::to_owned)
     };
     let mounts = container["volumeMounts"].as_array().into_iter().flatten().filter(|mount| mount["subPath"].is_null());
-    mounts.filter_map(|mount| Some((mount["mountPath"].as_str()?.to_owned(), secret(mount["name"].as_str()?)?))).collect()
+    mounts
+        .filter_map(|mount| Some((mount["mountPath"].as_str()?.to_owned(), secret(mount["name"].as_str()?)?)))
+        .collect()
 }
 
 fn given(variable: &Value) -> Given {

@@ -434,7 +434,7 @@ fn what_was_seen_is_what_is_written() {
             "    # seen: `go build -o bin/manager cmd/main.go` builds it.",
             "    # seen: --x was left out",
             "    env:\n      MODE: fast\n",
-            "    # check: seen: it listens at 6060 (/healthz), and no flag or variable names that port",
+            "    # check: seen: it listens at 6060 (/healthz), and no flag or variable sets that port",
             "    url: http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics\n    series: [go_goroutines]\n",
             "    # seen: 2 pods for one Basket; one that was deleted came back.\n    - {resource: pods/v1, by: owner, perParent: 2, drift: ",
             "  witness: {kind: status}\n",
@@ -485,7 +485,7 @@ fn what_does_not_run_leaves_its_last_words() {
         &text,
         &[
             "# check: the program ended by itself. Its last output:\n#   one\n#   unable to load in-cluster configuration",
-            "# check: next: it wants a cluster around it",
+            "# check: next: it needs a cluster around it",
             "    # check: it was started with these arguments.\n    run:\n      - ./bin/manager\n",
             "  resource: baskets.shop.example.com/v1\n",
         ],

@@ -130,7 +130,8 @@ async fn made_of(found: &Found, world: &World, trial: &Trial, number: usize) -> 
                 }
                 // Of what somebody wrote no field is replaced by a guess.
                 let fields = if from.is_none() && why != last { refused_fields(&why) } else { Vec::new() };
-                let others = |field: &String| loadgen::churn::alternatives(&crd.definition, &crd.version, &template, field);
+                let others =
+                    |field: &String| loadgen::churn::alternatives(&crd.definition, &crd.version, &template, field);
                 let others: Vec<_> = fields.iter().flat_map(others).map(|template| (None, template)).collect();
                 for other in others.into_iter().rev() {
                     templates.push_front(other);

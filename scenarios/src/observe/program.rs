@@ -8,7 +8,7 @@ use anyhow::Result;
 use tokio::io::AsyncReadExt as _;
 
 use super::world::World;
-use crate::mounted::Mounted;
+use crate::run::Mounted;
 use crate::subject::{Launch, Log, Running};
 
 /// Interval of readings. At most a thousand requests come in between.

@@ -13,7 +13,7 @@ use super::api::Api;
 use crate::init::Found;
 use crate::init::seen::{Ask, Wrote};
 use crate::keeper::Folder;
-use crate::mounted::Mounted;
+use crate::run::Mounted;
 use crate::run::free_port;
 use crate::scenario::{self, Given, Mount};
 

@@ -401,7 +401,7 @@ mod tests {
                 .unmatched
                 .as_ref()
                 .unwrap()
-                .starts_with("its rules (CREATE caches.cache.example.com) match nothing"),
+                .starts_with("its rules (CREATE caches.cache.example.com) match no written object"),
             "{planned:?}"
         );
     }

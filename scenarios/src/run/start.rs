@@ -20,6 +20,7 @@ use super::crew::{self, Crew};
 use super::feed::Feed;
 use super::front::Front;
 use super::load::LoadPlan;
+use super::mounted::Mounted;
 use super::ports::free_port;
 use super::ready::Ready;
 use super::redis::Redis;
@@ -28,7 +29,7 @@ use super::validators::Validators;
 use super::world::World;
 use super::{Options, manifest, payloads};
 use crate::clock::Clock;
-use crate::mounted::Mounted;
+
 use crate::private;
 use crate::scenario::{self, METRICS_PORT, Scenario};
 use crate::witness::{self, Reported, Reporter, Scene};

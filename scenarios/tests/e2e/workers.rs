@@ -195,7 +195,7 @@ fn a_worker_that_lies_makes_the_run_invalid() {
     let sed = |script: &str| format!("sed -u -e '{script}'");
     let entries = r#""a","#.repeat(1000);
     for (change, why) in [
-        (sed("s/\"number\":1,/\"number\":9,/"), "delivered interval 9 where 1 is next"),
+        (sed("s/\"number\":1,/\"number\":9,/"), "interval 9"),
         (sed("s/^.*\"number\":1,.*$/noise/"), "wrote `noise`, which is no line of the protocol"),
         (
             sed(&format!("s|\"service\":\"[^\"]*\"|\"service\":\"{histogram}\"|")),
@@ -246,7 +246,7 @@ fn other_versions_and_nonsense_are_refused() {
     let error = said(&[hello, r#"{"error":{"message":"no descriptors left"}}"#]);
     assert!(error.contains("no descriptors left"), "{error}");
     let order = said(&[hello, r#"{"end":{"intervals":0}}"#]);
-    assert!(order.contains("where `ready` is next"), "{order}");
+    assert!(order.contains("instead of `ready`"), "{order}");
     let long = refused("head -c 4194400 /dev/zero");
     assert!(long.contains("a line of more than 4194304 bytes"), "{long}");
     let none = refused("exit 255");

@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(
             said,
             [
-                "its answer is about another image (sha256:b): nothing of it counts",
+                "its answer is about another image (sha256:b), so it is ignored",
                 "it answers `perhaps`, which is no class of this program: verified, not-found, auth, unavailable, misconfigured, \
                  internal, unsigned, invalid, mismatch, denied, too-much-evidence, busy",
                 "it speaks version 2 of the contract, and this program version 1: bring both to one release",

@@ -116,7 +116,7 @@ fn attacks_that_make_no_sense_are_refused() {
     let config: crate::admission::Config = serde_json::from_str(&format!("{through}{one}]}}")).unwrap();
     let apiserver = config.check().unwrap_err().to_string();
     assert!(
-        apiserver.starts_with("admission.attacks: goes with load that is sent to the webhook itself"),
+        apiserver.starts_with("admission.attacks: needs load that is sent to the webhook itself"),
         "{apiserver}"
     );
     assert!(read(r#"[{"name": "slow-loris", "at": "1s", "for": "5s"}]"#).is_err());

@@ -71,7 +71,7 @@ fn wrong_answers_are_explained() {
     let pod = template(&corpus, "Pod CREATE", false);
     let denied = wrong(pod, verdict(false, None)).unwrap();
     assert!(
-        !denied.0 && denied.1.contains("was denied, but it is right to allow it; the answer: because"),
+        !denied.0 && denied.1.contains("was denied, it is right to allow it; the answer: because"),
         "{}",
         denied.1
     );

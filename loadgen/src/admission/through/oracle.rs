@@ -210,7 +210,7 @@ mod tests {
             ("r/a:1", None),
             ("r/gone:1", None),
             (&other, Some("another digest")),
-            ("evil:1", Some("that nobody asked for")),
+            ("evil:1", Some("that was not requested")),
         ] {
             let outcome = judge(&operator, create(0), None, &reply(201, &pod(image))).unwrap();
             let why = outcome.judgement.wrong.map(|wrong| wrong.why);

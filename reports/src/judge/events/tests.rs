@@ -105,7 +105,7 @@ fn what_was_not_read_is_never_a_pass() {
     assert_eq!(fired(Some(unread)), [text]);
     let nothing = fired(None);
     assert_eq!(nothing.len(), 2, "{nothing:?}");
-    assert!(nothing.iter().all(|text| text.contains("inconclusive: the run did not come to the end of its drain")));
+    assert!(nothing.iter().all(|text| text.contains("inconclusive: the run did not reach the end of its drain")));
     let children = ChildrenState { unread: Some("HTTP 403".into()), ..ChildrenState::default() };
     let fired = fired(Some(EndState { children: Some(children), ..state() }));
     assert_eq!(fired, ["events.restored inconclusive: the children could not be compared: HTTP 403."]);

@@ -246,7 +246,7 @@ mod tests {
         let about = About::default();
         let wrong = |log: &Log, about: &About| log.check(about).unwrap_err();
         assert!(wrong(&Log::default(), &about).contains("needs a `pattern`"));
-        assert!(wrong(&log("(?P<rv>a)"), &about).contains("which object"));
+        assert!(wrong(&log("(?P<rv>a)"), &about).contains("does not identify the object"));
         assert!(wrong(&log("(?P<uid>a)(?P<rv>b)(?P<generation>c)"), &about).contains("keep one"));
         assert!(wrong(&log("(?P<uid>a)(?P<change>c)"), &about).contains("beside it"));
         assert!(wrong(&log("("), &about).contains("not a regular expression"));

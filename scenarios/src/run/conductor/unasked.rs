@@ -138,7 +138,7 @@ mod tests {
         let standby = said(&[("leases.coordination.k8s.io", &["create", "get"])]);
         assert!(standby.contains("It waits to become the leader: check that it may write its Lease"), "{standby}");
         let silent = said(&[]);
-        assert!(silent.contains("It requested no objects at all. Its output may say what it waits for"), "{silent}");
+        assert!(silent.contains("It requested no objects at all. Its output may show the reason"), "{silent}");
         let many: Vec<String> = (0..20).map(|number| format!("kind{number}")).collect();
         let many: Vec<(&str, &[&str])> = many.iter().map(|kind| (kind.as_str(), &["get"][..])).collect();
         assert!(said(&many).contains("kind7 (get), 12 more."), "{}", said(&many));

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use crate::mounted::Mounted;
 use crate::run::alerts::{self, Receiver};
 use crate::run::attach::{Handed, Who};
 use crate::run::calls::Door;
 use crate::run::clocks::Clocks;
 use crate::run::deploy::{Deployed, Watched};
+use crate::run::mounted::Mounted;
 use crate::run::ports::free_port;
 use crate::run::ready::{Port, Ready};
 use crate::run::redis::{self, Redis};
