@@ -195,7 +195,7 @@ fn a_worker_that_lies_makes_the_run_invalid() {
     let sed = |script: &str| format!("sed -u -e '{script}'");
     let entries = r#""a","#.repeat(1000);
     for (change, why) in [
-        (sed("s/\"number\":1,/\"number\":9,/"), "interval 9"),
+        (sed("s/\"number\":1,/\"number\":9,/"), "delivered interval 9 where 1 is next"),
         (sed("s/^.*\"number\":1,.*$/noise/"), "wrote `noise`, which is no line of the protocol"),
         (
             sed(&format!("s|\"service\":\"[^\"]*\"|\"service\":\"{histogram}\"|")),
