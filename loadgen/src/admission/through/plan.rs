@@ -304,7 +304,7 @@ mod tests {
             ),
             (r#""client": "no-reuse""#, "admission.client: needs"),
             (r#""threads": 2"#, "admission.threads: is 2: needs"),
-            (r#""mix": {"evictPod": 1}"#, "admission.mix: `evictPod` is nothing that a user does through"),
+            (r#""mix": {"evictPod": 1}"#, "admission.mix: `evictPod` is not an action through the API server"),
         ] {
             let error = plan(&format!(r#"{{"rate": "20/s", "through": "apiserver", {more}}}"#), 10).unwrap_err();
             assert!(error.to_string().starts_with(expected), "{error}");
