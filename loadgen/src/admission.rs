@@ -7,6 +7,7 @@
 mod answer;
 mod answers;
 pub mod attack;
+pub mod attack_plan;
 #[doc(hidden)]
 pub mod bench;
 mod config;

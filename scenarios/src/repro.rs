@@ -167,7 +167,7 @@ fn outcome(record: &Record, judgement: &Judgement, events: &Events, directory: &
     }
 }
 
-/// If a client lacks an ability that the bug needs, nothing is run, and nothing is said about the client.
+/// If a client lacks an ability that the bug needs, nothing is run, and there is no result for the client.
 fn not_applicable(scenario: &Scenario, play: &Play) -> Option<Outcome> {
     let repro = scenario.repro.as_ref()?;
     let lacks: Vec<Need> = repro.needs.iter().filter(|need| play.cannot.contains(need)).copied().collect();

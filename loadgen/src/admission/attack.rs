@@ -1,6 +1,6 @@
-//! Attacks that are no review: clients over HTTP/2 whose frames are written by hand, beside the load.
+//! Attacks that are not reviews: clients over HTTP/2 whose frames are written by hand, beside the load.
 //!
-//! Owns when each attack begins and ends, its connections, and what it did. What one connection sends is in `session`. An attack has no
+//! Owns the times of each attack, its connections and its counts. The frames of one connection are in `session`. An attack has no
 //! right answer: other parts judge whether reviews of other clients are answered meanwhile, and how much memory the webhook takes.
 
 mod connection;
@@ -14,51 +14,19 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use units::Span;
 
+use super::attack_plan::check;
+pub use super::attack_plan::{Attack, Name};
 use super::{Error, Target};
 use crate::wire::{Endpoint, Tls};
 use connection::keep_attacking;
 use session::Script;
 
-/// Connections of one attack when the scenario names no number: 16,000 streams.
-pub const DEFAULT_CONNECTIONS: u32 = 64;
-/// Most connections of one attack: no more are needed than a webhook commonly allows one address.
-pub const CONNECTIONS_MAX: u32 = 512;
-/// Most attacks of one run.
-pub const ATTACKS_MAX: usize = 8;
 /// The address that attacks on loopback come from. A webhook shares its room by address, so the load must not have the same. Linux has all
 /// of 127.0.0.0/8.
 const FROM: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
-/// The attacks that exist.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(rename = "AttackName")]
-pub enum Name {
-    /// Streams with heads of 7 KiB that bring no body. Before them, each connection brings one whole request.
-    OpenStreams,
-    /// Reviews of 160 containers, whose large answers nobody reads: the client's window is 0.
-    UnreadAnswers,
-}
-
-/// One attack.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Attack {
-    /// What is sent.
-    pub name: Name,
-    /// When it begins, counted from the start of the load.
-    pub at: Span,
-    /// How long it lasts.
-    #[serde(rename = "for")]
-    pub lasts: Span,
-    /// HTTP/2 connections, all from one address, 1 to 512. On loopback that address is 127.0.0.2.
-    #[serde(default = "default_connections")]
-    pub connections: u32,
-}
-
-/// What an attack did so far.
+/// The counts of one attack so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Connections that were made.
@@ -92,27 +60,6 @@ struct Shared {
     reset: AtomicU64,
     unread: AtomicU64,
     trouble: Mutex<Option<String>>,
-}
-
-impl Name {
-    /// As it is written in a scenario.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OpenStreams => "open-streams",
-            Self::UnreadAnswers => "unread-answers",
-        }
-    }
-}
-
-impl Attack {
-    /// The attack in words.
-    pub fn describe(&self) -> String {
-        let what = match self.name {
-            Name::OpenStreams => "open streams and bring no body",
-            Name::UnreadAnswers => "ask for large answers and read none",
-        };
-        format!("for {} {} HTTP/2 connections {what}", self.lasts, self.connections)
-    }
 }
 
 impl Counts {
@@ -214,32 +161,6 @@ impl Drop for Attackers {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-/// Refuses attacks that make no sense on their own.
-pub(super) fn check(attacks: &[Attack]) -> Result<(), Error> {
-    let refuse = |problem: String| Err(Error::Config { key: "attacks", problem });
-    if attacks.len() > ATTACKS_MAX {
-        return refuse(format!("has {} entries: write at most {ATTACKS_MAX}", attacks.len()));
-    }
-    for (at, attack) in attacks.iter().enumerate() {
-        let name = attack.name.as_str();
-        if !(1..=CONNECTIONS_MAX).contains(&attack.connections) {
-            let text = format!("`{name}`: connections is {}: write 1 to {CONNECTIONS_MAX}", attack.connections);
-            return refuse(text);
-        }
-        if attack.lasts.0.is_zero() {
-            return refuse(format!("`{name}` lasts for no time: write for example `for: 5s`"));
-        }
-        if attacks[..at].iter().any(|other| other.name == attack.name) {
-            return refuse(format!("names `{name}` twice: keep one entry"));
-        }
-    }
-    Ok(())
-}
-
-fn default_connections() -> u32 {
-    DEFAULT_CONNECTIONS
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use units::{Rate, Span};
 
-use super::attack::{self, Attack};
+use super::attack_plan::{self, Attack};
 use super::{Error, Image, Mix};
 use crate::arrivals::{Recorded, Recording};
 use crate::{Arrivals, Schedule, Shape, Size};
@@ -287,7 +287,7 @@ impl Config {
             self.check_through()?;
         }
         super::own::check(&self.objects)?;
-        attack::check(&self.attacks)?;
+        attack_plan::check(&self.attacks)?;
         if self.mix.total() == 0 {
             return refuse(
                 "mix",

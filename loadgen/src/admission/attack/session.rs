@@ -1,4 +1,4 @@
-//! What one connection of an attack sends, and how it reads what comes back. Pure.
+//! The frames of one connection of an attack, and its reading of the answers. Pure.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ const REVIEWS_A_TURN: usize = 5;
 const FILLER_BYTES: usize = 7000;
 /// Containers of a review. All name one image, which costs one look-up, and each is one write of the patch: 36 KiB as base64.
 const CONTAINERS: usize = 160;
-/// The connection's window before the server has said anything (RFC 9113, section 6.9.2).
+/// The connection's window before the first frame of the server (RFC 9113, section 6.9.2).
 const WINDOW_AT_FIRST_BYTES: i64 = 65_535;
 /// `SETTINGS_HEADER_TABLE_SIZE`, `SETTINGS_INITIAL_WINDOW_SIZE` (RFC 9113, section 6.5.2).
 const SETTING_TABLE: u16 = 1;
@@ -28,7 +28,7 @@ const AUTHORITY: usize = 1;
 const PATH: usize = 4;
 const CONTENT_TYPE: usize = 31;
 
-/// What all connections of an attack send: made once.
+/// The requests of all connections of an attack, made once.
 #[derive(Debug)]
 pub(super) struct Script {
     name: Name,
@@ -50,7 +50,7 @@ pub(super) struct Session<'s> {
     done: Done,
 }
 
-/// What happened since the last look.
+/// The events since the last look.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Done {
     pub streams: u64,
@@ -72,7 +72,7 @@ impl Script {
 }
 
 impl<'s> Session<'s> {
-    /// A connection that has said nothing.
+    /// A connection before its first frame.
     pub(super) fn new(script: &'s Script) -> Self {
         let (cutter, open) = (Cutter::new(), BTreeSet::new());
         Self { script, cutter, next: 1, open, window: WINDOW_AT_FIRST_BYTES, done: Done::default() }
@@ -116,7 +116,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// Takes in what came, and puts together what a server has to be told.
+    /// Reads the received bytes, and returns the frames that a server has to get.
     pub(super) fn read(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
         let (open, window, done) = (&mut self.open, &mut self.window, &mut self.done);
         let read = self.cutter.feed(bytes, |frame| {
@@ -146,7 +146,7 @@ impl<'s> Session<'s> {
         read.map_err(|fault| fault.text.to_owned())
     }
 
-    /// What happened since the last look.
+    /// The events since the last look.
     pub(super) fn take(&mut self) -> Done {
         std::mem::take(&mut self.done)
     }

@@ -1,6 +1,6 @@
 //! Folders that a program finds where a kubelet mounts them, in a mount namespace of its own.
 //!
-//! Owns the command that makes the namespace. The content of the folders belongs to whoever starts the program.
+//! Owns the command that makes the namespace. The content of the folders belongs to the run.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ const SCRIPT_VARIABLE: &str = "LONGHAUL_MOUNTS";
 /// Of util-linux, which every distribution has.
 const UNSHARE: &str = "unshare";
 
-/// What a program finds where.
+/// The mounts of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounts {
     /// An empty folder for the copies of folders that get another entry.

@@ -51,7 +51,7 @@ const HTTP2_WINDOW_BYTES: u32 = 256 << 10;
 /// answers a longer head with 431, and ends the connection at four times as much, decoded or not.
 const HTTP2_HEAD_BYTES: u32 = 8 << 10;
 const HTTP2_HEAD_BYTES_MOST: usize = 4 * HTTP2_HEAD_BYTES as usize;
-/// What a client may keep with us of the heads that it sends. h2 keeps each value as a part of the buffer in which it came, so that a table
+/// The heads that a client may keep here. h2 keeps each value as a part of the buffer in which it came, so that a table
 /// of 4 KiB could hold 2 MiB. Without one a head has some 300 bytes more.
 const HTTP2_TABLE_BYTES: u32 = 0;
 /// A PING is sent after this long without a frame, and its answer is awaited for as long.

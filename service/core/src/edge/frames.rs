@@ -79,7 +79,7 @@ struct Beside {
     ends: bool,
 }
 
-/// What was seen in some bytes.
+/// The findings in some bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     /// A request came to its end.

@@ -31,7 +31,7 @@ struct Number {
     shift: u32,
 }
 
-/// What a number says.
+/// The meaning of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Of {
     /// The index of a whole field.
