@@ -1,4 +1,5 @@
 //! The kit with a real API server; requests go through curl, so that nothing but the kit is tested.
+#![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it must be")]
 
 use std::path::PathBuf;
 use std::process::Command;
