@@ -4,6 +4,7 @@
 //! and man pages; images that hold nothing else. The same commit gives the same bytes on machines with the same toolchain. Why it
 //! is made like this: `docs/decisions/024`.
 
+mod action;
 mod archive;
 mod build;
 mod elf;
@@ -38,7 +39,7 @@ struct Arguments {
     /// Where the files go; what is there of an earlier time is replaced.
     #[arg(long, default_value = "target/dist")]
     out: PathBuf,
-    /// Afterwards run the commands of docs/ci.md, and the workflows that `longhaul gate init` writes, against what was built.
+    /// Afterwards run the commands of docs/ci.md, action.yml, and the workflows that `longhaul gate init` writes, against what was built.
     #[arg(long)]
     check: bool,
     /// Build nothing, only run those against what is in the folder.
@@ -133,6 +134,7 @@ fn dist(arguments: &Arguments) -> Result<()> {
 /// Runs what other projects' pipelines do against the files in a folder.
 fn play(out: &Path) -> Result<()> {
     page::check(out)?;
+    action::check(out)?;
     workflows::check(out)
 }
 

@@ -74,14 +74,14 @@ pub(crate) fn tarball(page: &str) -> Option<&str> {
 }
 
 /// The blocks of the page.
-struct Page {
+pub(crate) struct Page {
     scenario: String,
     workflow: Value,
     script: String,
 }
 
 impl Page {
-    fn read(page: &str) -> Result<Self> {
+    pub(crate) fn read(page: &str) -> Result<Self> {
         let block = |language: &str, first: &str| -> Result<String> {
             let mut blocks = page.split("```").skip(1).step_by(2);
             let found = blocks.find_map(|block| {
@@ -96,7 +96,7 @@ impl Page {
 }
 
 /// A checkout of somebody's repository, and the place of the releases.
-struct Project {
+pub(crate) struct Project {
     folder: tempfile::TempDir,
     releases: String,
 }
@@ -110,7 +110,7 @@ pub(crate) struct Ran {
 }
 
 impl Project {
-    fn new(out: &Path, page: &Page, forgetful: bool) -> Result<Self> {
+    pub(crate) fn new(out: &Path, page: &Page, forgetful: bool) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let path = root().join(WATCHER);
         let mut program = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
@@ -126,6 +126,15 @@ impl Project {
         fs::write(folder.path().join("longhaul.yaml"), &page.scenario)?;
         let out = out.canonicalize().with_context(|| format!("failed to find {}", out.display()))?;
         Ok(Self { folder, releases: format!("file://{}", out.display()) })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The address of the folder with the archives.
+    pub(crate) fn releases(&self) -> &str {
+        &self.releases
     }
 
     /// Runs a script in the checkout.
