@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::archive::Entry;
 use crate::target::{Target, Toolchain};
-use crate::{FEATURE, PROGRAMS, SEED, SEED_PACKAGE, cargo, elf, read, root, said};
+use crate::{FEATURE, PROGRAMS, SEED, SEED_PACKAGE, cargo, elf, read, root, said, suite};
 
 /// Between the flags in `CARGO_ENCODED_RUSTFLAGS`.
 const FLAGS_SEPARATOR: &str = "\x1f";
@@ -69,6 +69,7 @@ pub(crate) fn programs(toolchain: &Toolchain, release: &Release) -> Result<PathB
         elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())?;
     }
     seed(toolchain, release, &folder)?;
+    suite(toolchain, release, &folder)?;
     Ok(folder)
 }
 
@@ -83,6 +84,20 @@ fn seed(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> {
     ensure!(status.success(), "the build of the seed for {} failed ({status})", target.triple());
     let path = folder.join(SEED);
     strip(&target_folder().join(target.triple()).join(SEED_PROFILE).join(SEED), &path)?;
+    elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())
+}
+
+/// Builds the program of the archive for test-suites into `folder`. It has no feature of its own.
+fn suite(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> {
+    let target = toolchain.target;
+    let mut command = cargo();
+    command.args(["build", "--release", "--locked", "--target", target.triple()]);
+    command.args(["--package", suite::PACKAGE, "--bin", suite::PROGRAM]);
+    settings(&mut command, toolchain, release)?;
+    let status = command.status().context("failed to start cargo")?;
+    ensure!(status.success(), "the build of {} for {} failed ({status})", suite::PROGRAM, target.triple());
+    let path = folder.join(suite::PROGRAM);
+    strip(&target_folder().join(target.triple()).join("release").join(suite::PROGRAM), &path)?;
     elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())
 }
 

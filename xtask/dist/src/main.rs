@@ -12,9 +12,11 @@ mod elf;
 #[expect(dead_code, reason = "this program needs a part of what all of Longhaul's programs share")]
 mod exit;
 mod image;
+mod installation;
 mod licences;
 mod page;
 mod sbom;
+mod suite;
 mod target;
 mod workflows;
 
@@ -39,6 +41,10 @@ struct Arguments {
     /// Where the files go; what is there of an earlier time is replaced.
     #[arg(long, default_value = "target/dist")]
     out: PathBuf,
+    /// The address of the folder that the files will be published in. Without it, what names their address is left out: the index for
+    /// setup-envtest and the manifest for krew.
+    #[arg(long, value_name = "URL")]
+    address: Option<String>,
     /// Afterwards run the commands of docs/ci.md, action.yml, and the workflows that `longhaul gate init` writes, against what was built.
     #[arg(long)]
     check: bool,
@@ -122,8 +128,23 @@ fn dist(arguments: &Arguments) -> Result<()> {
     }
     let texts = build::texts(&built)?;
     let mut sums = Sums::default();
+    let mut archives = suite::Archives::default();
     for (target, programs) in &built {
         ship(*target, programs, &texts, &release, fresh.path(), &mut sums)?;
+        let others = vec![
+            Entry::file("LICENSE", read(&root().join("LICENSE"))?),
+            Entry::file("THIRD-PARTY.txt", licences::list(*target, &[suite::PACKAGE])?.into_bytes()),
+        ];
+        let program = read(&programs.join(suite::PROGRAM))?;
+        archives.add(*target, program, others, &release, fresh.path(), &mut sums)?;
+    }
+    let built: Vec<Target> = built.iter().map(|(target, _)| *target).collect();
+    installation::script(fresh.path(), &mut sums)?;
+    if let Some(address) = &arguments.address {
+        archives.index(address, fresh.path(), &mut sums)?;
+        installation::krew(address, &built, &release, fresh.path(), &mut sums)?;
+    } else {
+        println!("dist: the index for setup-envtest and the manifest for krew: skipped: needs --address");
     }
     sums.write(fresh.path())?;
     replace(&out, fresh)?;
