@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
     use crate::archive::{Entry, tarball};
-    use crate::page::printed;
+    use crate::page::{printed, there};
 
     /// A release whose program says its version.
     fn release(out: &Path) -> Sums {
@@ -106,10 +106,7 @@ mod tests {
 
     /// Whether the programs are there that the script needs. False (and a message) when one is not.
     fn has_programs() -> bool {
-        let missing = ["sh", "curl", "tar", "sha256sum"].into_iter().find(|program| {
-            let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default());
-            !found.into_iter().any(|folder| folder.join(program).is_file())
-        });
+        let missing = ["curl", "tar", "sha256sum"].into_iter().find(|program| !there(program));
         if let Some(program) = missing {
             println!("skipped: needs {program}");
         }
