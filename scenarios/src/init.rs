@@ -22,6 +22,7 @@ mod kustomize;
 mod language;
 mod makefile;
 mod manifests;
+pub(crate) mod pipeline;
 mod project;
 mod rust;
 mod sample;
