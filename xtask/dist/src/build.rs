@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::archive::Entry;
 use crate::target::{Target, Toolchain};
-use crate::{FEATURE, PROGRAMS, SEED, SEED_PACKAGE, cargo, elf, read, root, said, suite};
+use crate::{FEATURE, PROGRAMS, SEED, SEED_PACKAGE, SUITE, SUITE_PACKAGE, cargo, elf, read, root, said};
 
 /// Between the flags in `CARGO_ENCODED_RUSTFLAGS`.
 const FLAGS_SEPARATOR: &str = "\x1f";
@@ -92,12 +92,12 @@ fn suite(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> 
     let target = toolchain.target;
     let mut command = cargo();
     command.args(["build", "--release", "--locked", "--target", target.triple()]);
-    command.args(["--package", suite::PACKAGE, "--bin", suite::PROGRAM]);
+    command.args(["--package", SUITE_PACKAGE, "--bin", SUITE]);
     settings(&mut command, toolchain, release)?;
     let status = command.status().context("failed to start cargo")?;
-    ensure!(status.success(), "the build of {} for {} failed ({status})", suite::PROGRAM, target.triple());
-    let path = folder.join(suite::PROGRAM);
-    strip(&target_folder().join(target.triple()).join("release").join(suite::PROGRAM), &path)?;
+    ensure!(status.success(), "the build of {} for {} failed ({status})", SUITE, target.triple());
+    let path = folder.join(SUITE);
+    strip(&target_folder().join(target.triple()).join("release").join(SUITE), &path)?;
     elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())
 }
 

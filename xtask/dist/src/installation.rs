@@ -169,7 +169,10 @@ mod tests {
         let text = manifest("https://example.com/files/", &targets, &release, &sums).unwrap();
         let yaml: Value = serde_saphyr::from_str(&text).unwrap();
         assert_eq!(yaml["spec"]["version"], format!("v{version}"));
-        assert!(yaml["spec"]["shortDescription"].as_str().unwrap().len() <= 50, "krew's guide asks for at most 50 characters");
+        assert!(
+            yaml["spec"]["shortDescription"].as_str().unwrap().len() <= 50,
+            "krew's guide asks for at most 50 characters"
+        );
         let platforms = yaml["spec"]["platforms"].as_array().unwrap();
         assert_eq!(platforms.len(), targets.len());
         for (platform, target) in platforms.iter().zip(targets) {

@@ -81,6 +81,11 @@ const SEED: &str = "longhaul-seed";
 /// The package that it is built from.
 const SEED_PACKAGE: &str = "service-seed";
 
+/// What is `kube-apiserver`, `etcd` and `kubectl` for test-suites, in an archive of its own.
+const SUITE: &str = "longhaul-envtest";
+/// The package that it is built from.
+const SUITE_PACKAGE: &str = "mock-envtest";
+
 /// A program that is shipped, in a tarball and an image of its name.
 struct Program {
     name: &'static str,
@@ -133,9 +138,9 @@ fn dist(arguments: &Arguments) -> Result<()> {
         ship(*target, programs, &texts, &release, fresh.path(), &mut sums)?;
         let others = vec![
             Entry::file("LICENSE", read(&root().join("LICENSE"))?),
-            Entry::file("THIRD-PARTY.txt", licences::list(*target, &[suite::PACKAGE])?.into_bytes()),
+            Entry::file("THIRD-PARTY.txt", licences::list(*target, &[SUITE_PACKAGE])?.into_bytes()),
         ];
-        let program = read(&programs.join(suite::PROGRAM))?;
+        let program = read(&programs.join(SUITE))?;
         archives.add(*target, program, others, &release, fresh.path(), &mut sums)?;
     }
     let built: Vec<Target> = built.iter().map(|(target, _)| *target).collect();

@@ -12,14 +12,11 @@ use flate2::Compression;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha512};
 
+use crate::SUITE;
 use crate::archive::{self, Entry, Sums};
 use crate::build::Release;
 use crate::target::Target;
 
-/// The program that is all three.
-pub(crate) const PROGRAM: &str = "longhaul-envtest";
-/// The package that it is built from.
-pub(crate) const PACKAGE: &str = "mock-envtest";
 /// The version of Kubernetes that the API server answers as.
 const KUBERNETES: &str = "1.34.1";
 /// The names that suites call.
@@ -45,7 +42,7 @@ impl Archives {
         sums: &mut Sums,
     ) -> Result<()> {
         let name = format!("envtest-v{KUBERNETES}-linux-{}.tar.gz", target.architecture());
-        let mut entries = vec![Entry::program(PROGRAM, program)];
+        let mut entries = vec![Entry::program(SUITE, program)];
         entries.extend(NAMES.iter().map(|name| Entry::program(name, script(name).into_bytes())));
         entries.extend(others);
         let packed = archive::tarball(FOLDER, entries, release.seconds, Compression::best())?;
@@ -67,7 +64,7 @@ impl Archives {
 
 /// Calls the program by one of its names. It replaces the shell, so that a suite signals and watches the program.
 fn script(name: &str) -> String {
-    format!("#!/bin/sh\nexec \"$(dirname \"$0\")/{PROGRAM}\" {name} \"$@\"\n")
+    format!("#!/bin/sh\nexec \"$(dirname \"$0\")/{SUITE}\" {name} \"$@\"\n")
 }
 
 #[cfg(test)]
@@ -118,9 +115,9 @@ mod tests {
         let beside = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned();
         let folder = std::env::var_os("LONGHAUL_PROGRAMS").map(PathBuf::from);
         let places = [beside].into_iter().chain(folder);
-        let found = places.into_iter().find_map(|folder| std::fs::read(folder.join(PROGRAM)).ok());
+        let found = places.into_iter().find_map(|folder| std::fs::read(folder.join(SUITE)).ok());
         if found.is_none() {
-            println!("skipped: needs {PROGRAM}");
+            println!("skipped: needs {SUITE}");
         }
         found
     }
