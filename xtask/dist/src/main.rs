@@ -133,7 +133,7 @@ fn dist(arguments: &Arguments) -> Result<()> {
     }
     let texts = build::texts(&built)?;
     let mut sums = Sums::default();
-    let mut archives = suite::Archives::default();
+    let mut archives = suite::Archives::new(Compression::best());
     for (target, programs) in &built {
         ship(*target, programs, &texts, &release, fresh.path(), &mut sums)?;
         let others = vec![

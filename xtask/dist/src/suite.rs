@@ -27,10 +27,18 @@ const FOLDER: &str = "controller-tools/envtest";
 const INDEX: &str = "envtest-releases.yaml";
 
 /// The archives of all targets, for the index.
-#[derive(Debug, Default)]
-pub(crate) struct Archives(BTreeMap<String, Value>);
+#[derive(Debug)]
+pub(crate) struct Archives {
+    written: BTreeMap<String, Value>,
+    level: Compression,
+}
 
 impl Archives {
+    /// None yet.
+    pub(crate) fn new(level: Compression) -> Self {
+        Self { written: BTreeMap::new(), level }
+    }
+
     /// Writes the archive of a target. `others` are licences and the bill of materials.
     pub(crate) fn add(
         &mut self,
@@ -45,17 +53,17 @@ impl Archives {
         let mut entries = vec![Entry::program(SUITE, program)];
         entries.extend(NAMES.iter().map(|name| Entry::program(name, script(name).into_bytes())));
         entries.extend(others);
-        let packed = archive::tarball(FOLDER, entries, release.seconds, Compression::best())?;
-        self.0.insert(name.clone(), json!({"hash": hex::encode(Sha512::digest(&packed))}));
+        let packed = archive::tarball(FOLDER, entries, release.seconds, self.level)?;
+        self.written.insert(name.clone(), json!({"hash": hex::encode(Sha512::digest(&packed))}));
         sums.add(out, &name, &packed)
     }
 
     /// Writes the index; the archives are to lie at this address.
     pub(crate) fn index(mut self, address: &str, out: &Path, sums: &mut Sums) -> Result<()> {
-        for (name, archive) in &mut self.0 {
+        for (name, archive) in &mut self.written {
             archive["selfLink"] = json!(format!("{}/{name}", address.trim_end_matches('/')));
         }
-        let index = json!({"releases": {format!("v{KUBERNETES}"): self.0}});
+        let index = json!({"releases": {format!("v{KUBERNETES}"): self.written}});
         // JSON is YAML.
         let text = serde_json::to_string_pretty(&index).context("failed to write the index")? + "\n";
         sums.add(out, INDEX, text.as_bytes())
@@ -79,6 +87,38 @@ mod tests {
 
     /// The version that was tried, for Go's proxy.
     const SETUP: &str = "sigs.k8s.io/controller-runtime/tools/setup-envtest@release-0.22";
+
+    /// A suite's environment that downloads its programs.
+    const ENVIRONMENT: &str = r#"package main
+
+import (
+	"fmt"
+	"os"
+
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+func main() {
+	environment := &envtest.Environment{
+		DownloadBinaryAssets:         true,
+		DownloadBinaryAssetsIndexURL: os.Getenv("INDEX"),
+		BinaryAssetsDirectory:        "assets",
+	}
+	config, err := environment.Start()
+	if err != nil {
+		panic(err)
+	}
+	defer environment.Stop()
+	version, err := discovery.NewDiscoveryClientForConfigOrDie(config).ServerVersion()
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("answers as", version.GitVersion)
+}
+"#;
+    const ENVIRONMENT_MODULE: &str =
+        "module example.com/environment\n\ngo 1.26.0\n\nrequire sigs.k8s.io/controller-runtime v0.25.2\n";
 
     #[test]
     fn the_version_is_that_of_the_api_server() {
@@ -140,7 +180,7 @@ mod tests {
         }
         let address = serve(out.clone());
         let release = Release { version: "0.0.0", revision: "abc".to_owned(), seconds: 1_700_000_000 };
-        let (mut archives, mut sums) = (Archives::default(), Sums::default());
+        let (mut archives, mut sums) = (Archives::new(Compression::fast()), Sums::default());
         archives.add(target, program, Vec::new(), &release, &out, &mut sums).unwrap();
         archives.index(&address, &out, &mut sums).unwrap();
         let mut setup = Command::new(bin.join("setup-envtest"));
@@ -155,5 +195,29 @@ mod tests {
         }
         let version = Command::new(assets.join("kube-apiserver")).arg("--version").output().unwrap();
         assert_eq!(String::from_utf8_lossy(&version.stdout).trim(), format!("Kubernetes v{KUBERNETES}"));
+        environment(folder.path(), &format!("{address}/{INDEX}"));
+    }
+
+    /// controller-runtime's own download, as suites configure it: the API server starts and answers.
+    fn environment(folder: &Path, index: &str) {
+        let module = folder.join("environment");
+        std::fs::create_dir(&module).unwrap();
+        std::fs::write(module.join("main.go"), ENVIRONMENT).unwrap();
+        std::fs::write(module.join("go.mod"), ENVIRONMENT_MODULE).unwrap();
+        let go = |words: &[&str]| {
+            let mut command = Command::new("go");
+            command.args(words).current_dir(&module).env("INDEX", index).env("GOFLAGS", "-mod=mod");
+            for variable in ["KUBEBUILDER_ASSETS", "TEST_ASSET_KUBE_APISERVER", "TEST_ASSET_ETCD", "TEST_ASSET_KUBECTL"]
+            {
+                command.env_remove(variable);
+            }
+            command.stdin(Stdio::null()).output().unwrap()
+        };
+        if !go(&["build", "-o", "environment", "."]).status.success() {
+            return println!("skipped: needs controller-runtime v0.25.2 from Go's proxy");
+        }
+        let run = Command::new(module.join("environment")).env("INDEX", index).current_dir(&module).output().unwrap();
+        let said = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
+        assert!(run.status.success() && said.contains(&format!("answers as v{KUBERNETES}")), "{said}");
     }
 }
