@@ -1,7 +1,5 @@
 //! The first pages that somebody reads: short enough to be read, and beginning with the download.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
-
 use std::path::{Path, PathBuf};
 
 /// Words of a page, commands among them.

@@ -15,6 +15,8 @@ const FLAGS_SEPARATOR: &str = "\x1f";
 /// The shells, and what their completions are called where they are looked for.
 const SHELLS: [(&str, &str, &str); 3] = [("bash", "", ".bash"), ("zsh", "_", ""), ("fish", "", ".fish")];
 
+/// The largest program: every pipeline downloads it.
+const BYTES_MAX: usize = 40_000_000;
 /// The profile of the seed: small before all (Cargo.toml).
 const SEED_PROFILE: &str = "seed";
 
@@ -66,7 +68,9 @@ pub(crate) fn programs(toolchain: &Toolchain, release: &Release) -> Result<PathB
     for program in &PROGRAMS {
         let path = folder.join(program.name);
         strip(&built.join(program.name), &path)?;
-        elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())?;
+        let bytes = read(&path)?;
+        elf::check(&bytes, target.machine()).with_context(|| path.display().to_string())?;
+        ensure!(bytes.len() <= BYTES_MAX, "{} has {} bytes, more than {BYTES_MAX}", path.display(), bytes.len());
     }
     seed(toolchain, release, &folder)?;
     suite(toolchain, release, &folder)?;

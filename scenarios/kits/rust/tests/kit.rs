@@ -10,7 +10,7 @@ use longhaul_kit::{Error, Fault, Longhaul, Plane};
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// Starts it with the program of `cargo xtask test`; `None` (and a message) where that or curl is missing.
-fn start(longhaul: Longhaul) -> Option<Plane> {
+fn start(longhaul: &Longhaul) -> Option<Plane> {
     if !Command::new("curl").arg("--version").output().is_ok_and(|output| output.status.success()) {
         println!("skipped: needs curl");
         return None;
@@ -43,7 +43,7 @@ fn statuses(plane: &Plane, method: &str, urls: &str, body: &str) -> String {
 
 #[test]
 fn a_plane_without_faults_passes() {
-    let Some(plane) = start(Longhaul::new()) else { return };
+    let Some(plane) = start(&Longhaul::new()) else { return };
     assert_eq!(statuses(&plane, "GET", "/api/v1/namespaces/default", ""), "200");
     let verdict = plane.stop();
     assert!(verdict.passed() && verdict.record().is_some(), "{verdict}");
@@ -53,7 +53,7 @@ fn a_plane_without_faults_passes() {
 fn a_fault_by_name_and_keys_is_met() {
     let refusal =
         Fault::named("http-error").on("configmaps").with("on", "list").with("status", "500").with("count", "1");
-    let Some(plane) = start(Longhaul::new().fault(refusal)) else { return };
+    let Some(plane) = start(&Longhaul::new().fault(refusal)) else { return };
     let both = [(); 2].map(|()| statuses(&plane, "GET", CONFIG_MAPS, ""));
     assert_eq!(both, ["500", "200"]);
 }
@@ -61,18 +61,18 @@ fn a_fault_by_name_and_keys_is_met() {
 #[test]
 fn a_fault_that_hits_nothing_is_undecided() {
     let never = Fault::named("watch-410").at(Duration::from_hours(1));
-    let Some(plane) = start(Longhaul::new().fault(never.clone())) else { return };
+    let Some(plane) = start(&Longhaul::new().fault(never.clone())) else { return };
     let verdict = plane.stop();
     assert!(verdict.code == 2 && verdict.to_string().contains("watch-410"), "{verdict}");
     // Dropped without a look, it fails its test.
-    let Some(plane) = start(Longhaul::new().fault(never.clone())) else { return };
+    let Some(plane) = start(&Longhaul::new().fault(never.clone())) else { return };
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(plane))).is_err());
-    drop(start(Longhaul::new().fault(never).allow_undecided()));
+    drop(start(&Longhaul::new().fault(never).allow_undecided()));
 }
 
 #[test]
 fn a_hot_loop_fails() {
-    let Some(plane) = start(Longhaul::new()) else { return };
+    let Some(plane) = start(&Longhaul::new()) else { return };
     let body = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"hot"},"data":{"one":"two"}}"#;
     let began = Instant::now();
     // Each further manager of the field is another version; curl expands the range over one connection.
