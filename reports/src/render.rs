@@ -12,6 +12,7 @@ use crate::record::{self, Record, file};
 
 mod compare;
 mod csv;
+mod ctrf;
 mod diff;
 pub mod gate;
 mod history;
@@ -26,6 +27,7 @@ mod tests;
 
 pub use compare::{compare, compare_markdown};
 pub use csv::{CsvError, csv};
+pub use ctrf::ctrf;
 pub use diff::diff;
 pub use history::{history, history_svg};
 pub use html::{compare_html, diff_html, gate_html, html, running_html, suite_html};
@@ -44,7 +46,7 @@ struct Renderer {
 }
 
 /// The renderers, in the order in which their files are written.
-const RENDERERS: [Renderer; 5] = [VERDICT, html::ROW, markdown::ROW, junit::ROW, openmetrics::ROW];
+const RENDERERS: [Renderer; 6] = [VERDICT, html::ROW, markdown::ROW, junit::ROW, ctrf::ROW, openmetrics::ROW];
 
 /// The reports beside the record, and the purpose of each.
 pub fn reports() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -70,7 +72,7 @@ pub enum Error {
     #[error("render {}", file::OPENMETRICS)]
     OpenMetrics(#[from] std::fmt::Error),
     /// The judgement could not be turned into JSON.
-    #[error("render {}", file::VERDICT)]
+    #[error("render {} or {}", file::VERDICT, file::CTRF)]
     Json(#[from] serde_json::Error),
     /// The summary for the CI job could not be appended.
     #[error("append the report to {path}")]

@@ -1,6 +1,7 @@
 //! The command line of `longhaul`: parses it, builds the runtime, starts the command, and turns results into exit
 //! codes.
 
+use std::ffi::OsString;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -170,7 +171,7 @@ pub fn main() -> ExitCode {
             std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
         return program.run(&arguments);
     }
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(words_of(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return ExitCode::from(refused(&error)),
     };
@@ -188,6 +189,12 @@ pub fn main() -> ExitCode {
     let Some(why) = crate::out::lost() else { return ExitCode::from(code) };
     crate::out::err!("longhaul: failed to write to stdout: {why}");
     ExitCode::from(if code == exit::PASS { exit::SOFTWARE } else { code })
+}
+
+/// The command line. Help and usage name a plug-in of kubectl as its users type it.
+fn words_of(mut words: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    let first = words.next().map(|word| if crate::is_plugin(&word) { OsString::from(crate::AS_PLUGIN) } else { word });
+    first.into_iter().chain(words)
 }
 
 /// The exit code of a command line that does not run a command: help and version are no errors, everything else is
@@ -331,6 +338,14 @@ mod tests {
             assert!(commands.iter().any(|command| command == now), "{old}: {now}");
             assert_eq!(refused(&Cli::try_parse_from(["longhaul", old]).err().unwrap()), exit::USAGE);
         }
+    }
+
+    /// `kubectl longhaul` is the program under another name.
+    #[test]
+    fn a_plug_in_of_kubectl_says_how_it_is_typed() {
+        let words = ["/bin/kubectl-longhaul", "soak", "--help"].map(OsString::from);
+        let help = Cli::try_parse_from(words_of(words.into_iter())).err().unwrap().to_string();
+        assert!(help.contains("Usage: kubectl longhaul soak "), "{help}");
     }
 
     /// The help texts of a command and its subcommands, for a terminal of this width.

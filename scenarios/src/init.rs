@@ -23,6 +23,7 @@ mod kustomize;
 mod language;
 mod makefile;
 mod manifests;
+pub(crate) mod pipeline;
 mod project;
 mod rust;
 mod sample;

@@ -38,7 +38,22 @@ const STARTED_AS: &str = "LONGHAUL_STARTED_AS";
 /// sets.
 fn started_as() -> String {
     let said = std::env::var(STARTED_AS).ok().filter(|said| !said.is_empty());
-    said.or_else(|| std::env::args().next().map(|program| quoted(&program))).unwrap_or_else(|| "longhaul".to_owned())
+    said.or_else(|| std::env::args().next().map(|program| typed(&program))).unwrap_or_else(|| "longhaul".to_owned())
+}
+
+/// The name by which kubectl finds this program as its plug-in.
+const PLUGIN: &str = "kubectl-longhaul";
+/// The words that start the plug-in.
+const AS_PLUGIN: &str = "kubectl longhaul";
+
+/// Whether kubectl started the program that has this path.
+fn is_plugin(program: &std::ffi::OsStr) -> bool {
+    std::path::Path::new(program).file_name().is_some_and(|name| name == PLUGIN)
+}
+
+/// The words that start the program of this path.
+fn typed(program: &str) -> String {
+    if is_plugin(program.as_ref()) { AS_PLUGIN.to_owned() } else { quoted(program) }
 }
 
 /// An argument, quoted for a shell.
@@ -58,5 +73,12 @@ mod tests {
         assert_eq!(super::quoted("target/debug/longhaul"), "target/debug/longhaul");
         assert_eq!(super::quoted("my runs/it's.yaml"), r"'my runs/it'\''s.yaml'");
         assert_eq!(super::quoted(""), "''");
+    }
+
+    /// kubectl starts a plug-in by its path, which nobody types.
+    #[test]
+    fn a_plug_in_is_typed_as_a_command_of_kubectl() {
+        assert_eq!(super::typed("/home/me/.krew/bin/kubectl-longhaul"), "kubectl longhaul");
+        assert_eq!(super::typed("bin/longhaul"), "bin/longhaul");
     }
 }

@@ -47,6 +47,7 @@ const CRATES: &[Crate] = &[
     one("example-watcher", "a subject: the small watcher to copy from", &[], &[]),
     one("planted-client", "a subject: every documented mistake of a watch client", &["units"], &[]),
     one("kube-rs-subject", "a subject: kube-rs", &[], &[]),
+    one("longhaul-kit", "a test in Rust starts `longhaul envtest` with it", &[], &[]),
     one("service", "the system under test: a program with a list of roles", &[
         "service-admission", "service-validator", "service-alerting", "service-shared-cache", "service-contract", "service-files", "service-packages", "service-replicas", "service-inject", "service-watcher", "service-watch", "service-registry", "service-core",
     ], &[]),

@@ -140,6 +140,8 @@ pub mod file {
     pub const MARKDOWN: &str = "report.md";
     /// The report for CI systems.
     pub const JUNIT: &str = "junit.xml";
+    /// The report for services that read CTRF.
+    pub const CTRF: &str = "ctrf.json";
     /// Verdict and totals for monitoring.
     pub const OPENMETRICS: &str = "metrics.txt";
 }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 
 use crate::init::seen::{Came, Seen, next_step};
-use crate::init::{Found, build, render, scenario, tool};
+use crate::init::{Found, build, pipeline, render, scenario, tool};
 use crate::out::out;
 use crate::scenario::Source;
 use crate::{observe, placed, shown};
@@ -37,6 +37,13 @@ pub(super) struct Arguments {
     /// was no run.
     #[arg(long = "try", conflicts_with = "no_run")]
     tried: bool,
+    /// Add a target to the Makefile that downloads this version into `bin/` and soaks. A Makefile that is there is changed with --force alone, else
+    /// the change is shown. A scenario that is there stays as it is.
+    #[arg(long)]
+    make: bool,
+    /// Write a workflow for GitHub Actions, likewise.
+    #[arg(long)]
+    github: bool,
     /// The main package of the program, such as `./cmd/manager`, if there are several.
     #[arg(long, value_name = "PACKAGE")]
     main: Option<PathBuf>,
@@ -45,6 +52,10 @@ pub(super) struct Arguments {
 /// Writes the scenario and prints where its values come from.
 pub(super) fn init(arguments: &Arguments) -> anyhow::Result<u8> {
     let Arguments { folder, output, force, .. } = arguments;
+    let adds = arguments.make || arguments.github;
+    if adds && folder.join(output).is_file() {
+        return add(arguments);
+    }
     if !force && folder.join(output).symlink_metadata().is_ok() {
         // Checked before anything is built and run.
         anyhow::bail!("{}: the file exists; --force replaces it", folder.join(output).display());
@@ -70,6 +81,9 @@ pub(super) fn init(arguments: &Arguments) -> anyhow::Result<u8> {
         }
         out!("written   {}", path.display());
     }
+    if adds {
+        add(arguments)?;
+    }
     let path = folder.join(output);
     let file = path.display();
     match Source::read(&path.display().to_string()) {
@@ -83,6 +97,28 @@ pub(super) fn init(arguments: &Arguments) -> anyhow::Result<u8> {
     if arguments.tried {
         out!("left out  `--try` ran nothing, so there is no verdict");
         return Ok(reports::exit::INCONCLUSIVE);
+    }
+    Ok(reports::exit::PASS)
+}
+
+/// Writes the target and the workflow, or shows how files that are there would change.
+fn add(arguments: &Arguments) -> anyhow::Result<u8> {
+    let Arguments { folder, output, force, .. } = arguments;
+    let scenario = output.display().to_string();
+    let make = arguments.make.then(|| pipeline::make(folder, &scenario));
+    let github = arguments.github.then(|| pipeline::github(folder, &scenario));
+    for change in make.into_iter().chain(github) {
+        let Some(change) = change.with_context(|| folder.display().to_string())? else { continue };
+        let (name, path) = (Path::new(change.name), folder.join(change.name));
+        if let Some(difference) = change.difference.as_ref().filter(|_| !force) {
+            out!("left out  {}: it is there, and --force makes this change:", path.display());
+            difference.lines().for_each(|line| out!("          {}", shown::line(line)));
+            continue;
+        }
+        placed::make_room(folder, name)
+            .and_then(|()| placed::write(folder, name, &change.text, *force))
+            .with_context(|| format!("failed to write {}", path.display()))?;
+        out!("written   {}", path.display());
     }
     Ok(reports::exit::PASS)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::operator::project;
-use crate::support::{findings, has_python, longhaul, soak};
+use crate::support::{findings, has_python, longhaul, soak, story};
 
 /// The first experience of a user who has never written a scenario.
 #[test]
@@ -114,4 +114,27 @@ fn a_program_that_ends_leaves_its_last_words() {
         assert!(text.contains(told) && text.contains("# check: the program ended by itself."), "{text}\n{said}");
         assert!(text.contains("baskets.shop.example.com/v1"), "{text}");
     }
+}
+
+/// Files that are there are shown as they would change, and changed with `--force` alone; a scenario that is there stays in both cases.
+#[test]
+fn make_and_github_show_what_would_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    std::fs::write(place("longhaul.yaml"), "mine\n").unwrap();
+    std::fs::write(place("Makefile"), "build:\n\ttrue\n").unwrap();
+    let init = |more: &[&str]| {
+        let output = longhaul(&["init", "--make", "--github"]).args(more).arg(folder.path()).output().unwrap();
+        assert!(output.status.success(), "{}", story(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let said = init(&[]);
+    assert!(said.contains("+ longhaul-soak: $(LONGHAUL) build "), "{said}");
+    assert_eq!(std::fs::read_to_string(place("Makefile")).unwrap(), "build:\n\ttrue\n");
+    assert!(place(".github/workflows/longhaul-soak.yml").is_file());
+    init(&["--force"]);
+    let makefile = std::fs::read_to_string(place("Makefile")).unwrap();
+    assert!(makefile.starts_with("build:\n\ttrue\n") && makefile.contains("\nlonghaul-soak:"), "{makefile}");
+    assert_eq!(std::fs::read_to_string(place("longhaul.yaml")).unwrap(), "mine\n");
+    assert_eq!(init(&["--force"]), "", "all is there");
 }

@@ -27,6 +27,7 @@ mod inject;
 mod interrupt;
 mod kubebuilder;
 mod kubectl_run;
+mod kits;
 mod lifecycles;
 mod load;
 mod matrix;

@@ -25,7 +25,7 @@ fn the_clean_service_passes() {
     for file in ["manifest.json", "intervals.jsonl", "samples.jsonl", "latency.hlog", "faults.jsonl", "end.json"] {
         assert!(soak.record().join(file).is_file(), "the record lacks {file}");
     }
-    for file in ["report.html", "report.md", "junit.xml", "metrics.txt", "subject.log"] {
+    for file in ["report.html", "report.md", "junit.xml", "ctrf.json", "metrics.txt", "subject.log"] {
         assert!(soak.record().join(file).is_file(), "the record lacks {file}");
     }
     let record = soak.record();

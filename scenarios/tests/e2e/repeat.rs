@@ -57,3 +57,21 @@ fn begins_a_row_with_its_fault(record: &Path) {
     assert!(starts.iter().any(|start| start.abs_diff(began) <= 500), "{began} ms, rows at {starts:?}");
     assert!(starts.iter().all(|start| !(began + 501..began + 3000).contains(start)), "{began} ms, rows at {starts:?}");
 }
+
+/// kubectl finds the program as its plug-in; help and usage say how that is typed.
+#[test]
+fn a_plug_in_of_kubectl_is_the_same_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("kubectl-longhaul");
+    std::os::unix::fs::symlink(itself(), &link).unwrap();
+    let text = |output: std::process::Output| String::from_utf8_lossy(&output.stdout).into_owned();
+    let help = text(Command::new(&link).args(["soak", "--help"]).output().unwrap());
+    assert!(help.contains("Usage: kubectl longhaul soak "), "{help}");
+    let Some(kubectl) = installer::on_path("kubectl") else {
+        println!("skipped: needs kubectl");
+        return;
+    };
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let said = text(Command::new(kubectl).args(["longhaul", "show", "library"]).env("PATH", path).output().unwrap());
+    assert!(said.contains("bugs/js-idle-no-fin"), "{said}");
+}

@@ -87,6 +87,11 @@ impl Sums {
         Ok(())
     }
 
+    /// The sum of a file that was written.
+    pub(crate) fn of(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(written, ..)| written == name).map(|(_, sum, _)| sum.as_str())
+    }
+
     pub(crate) fn write(&mut self, folder: &Path) -> Result<()> {
         self.0.sort();
         let lines: Vec<String> = self.0.iter().map(|(name, sum, _)| format!("{sum}  {name}")).collect();

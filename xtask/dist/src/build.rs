@@ -8,13 +8,15 @@ use anyhow::{Context, Result, ensure};
 
 use crate::archive::Entry;
 use crate::target::{Target, Toolchain};
-use crate::{FEATURE, PROGRAMS, SEED, SEED_PACKAGE, cargo, elf, read, root, said};
+use crate::{FEATURE, PROGRAMS, SEED, SEED_PACKAGE, SUITE, SUITE_PACKAGE, cargo, elf, read, root, said};
 
 /// The separator of flags in `CARGO_ENCODED_RUSTFLAGS`.
 const FLAGS_SEPARATOR: &str = "\x1f";
 /// The shells, and the names under which they look for completions.
 const SHELLS: [(&str, &str, &str); 3] = [("bash", "", ".bash"), ("zsh", "_", ""), ("fish", "", ".fish")];
 
+/// The largest program: every pipeline downloads it.
+const BYTES_MAX: usize = 40_000_000;
 /// The profile of the seed: optimized for size (Cargo.toml).
 const SEED_PROFILE: &str = "seed";
 
@@ -66,9 +68,12 @@ pub(crate) fn programs(toolchain: &Toolchain, release: &Release) -> Result<PathB
     for program in &PROGRAMS {
         let path = folder.join(program.name);
         strip(&built.join(program.name), &path)?;
-        elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())?;
+        let bytes = read(&path)?;
+        elf::check(&bytes, target.machine()).with_context(|| path.display().to_string())?;
+        ensure!(bytes.len() <= BYTES_MAX, "{} has {} bytes, more than {BYTES_MAX}", path.display(), bytes.len());
     }
     seed(toolchain, release, &folder)?;
+    suite(toolchain, release, &folder)?;
     Ok(folder)
 }
 
@@ -83,6 +88,20 @@ fn seed(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> {
     ensure!(status.success(), "the build of the seed for {} failed ({status})", target.triple());
     let path = folder.join(SEED);
     strip(&target_folder().join(target.triple()).join(SEED_PROFILE).join(SEED), &path)?;
+    elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())
+}
+
+/// Builds the program of the archive for test-suites into `folder`. It has no feature of its own.
+fn suite(toolchain: &Toolchain, release: &Release, folder: &Path) -> Result<()> {
+    let target = toolchain.target;
+    let mut command = cargo();
+    command.args(["build", "--release", "--locked", "--target", target.triple()]);
+    command.args(["--package", SUITE_PACKAGE, "--bin", SUITE]);
+    settings(&mut command, toolchain, release)?;
+    let status = command.status().context("failed to start cargo")?;
+    ensure!(status.success(), "the build of {} for {} failed ({status})", SUITE, target.triple());
+    let path = folder.join(SUITE);
+    strip(&target_folder().join(target.triple()).join("release").join(SUITE), &path)?;
     elf::check(&read(&path)?, target.machine()).with_context(|| path.display().to_string())
 }
 

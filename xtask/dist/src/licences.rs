@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::target::Target;
-use crate::{FEATURE, cargo, said};
+use crate::{FEATURE, PROGRAMS, cargo, said};
 
 /// The prefixes of files with licence terms.
 const TERMS: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
@@ -79,7 +79,9 @@ fn linked(target: Target, packages: &[&str]) -> Result<BTreeSet<Linked>> {
     let mut command = cargo();
     command.args(["tree", "--locked", "--edges=normal,no-proc-macro", "--prefix=none", "--target", target.triple()]);
     command.args(["--format", "{p}|{l}|{r}"]).args(packages.iter().map(|name| format!("--package={name}")));
-    command.args(packages.iter().map(|name| format!("--features={name}/{FEATURE}")));
+    // The program for test-suites has nothing that only shipped programs have.
+    let with_feature = packages.iter().filter(|name| PROGRAMS.iter().any(|program| program.package == **name));
+    command.args(with_feature.map(|name| format!("--features={name}/{FEATURE}")));
     Ok(said(&mut command)?.lines().filter_map(read_line).collect())
 }
 

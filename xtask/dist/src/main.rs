@@ -4,6 +4,7 @@
 //! completions and man pages; images that contain nothing else. The same commit gives the same bytes on machines with
 //! the same toolchain. `docs/decisions/024` gives the reasons.
 
+mod action;
 mod archive;
 mod build;
 mod elf;
@@ -11,9 +12,11 @@ mod elf;
 #[expect(dead_code, reason = "this program needs a part of what all of Longhaul's programs share")]
 mod exit;
 mod image;
+mod installation;
 mod licences;
 mod page;
 mod sbom;
+mod suite;
 mod target;
 mod workflows;
 
@@ -38,7 +41,11 @@ struct Arguments {
     /// The folder for the files. Earlier files are replaced.
     #[arg(long, default_value = "target/dist")]
     out: PathBuf,
-    /// After the build, run the commands of docs/ci.md and the workflows of `longhaul gate init` against the built files.
+    /// The address of the folder that the files will be published in. Without it, what names their address is left out: the index for
+    /// setup-envtest and the manifest for krew.
+    #[arg(long, value_name = "URL")]
+    address: Option<String>,
+    /// After the build, run the commands of docs/ci.md, action.yml and the workflows of `longhaul gate init` against the built files.
     #[arg(long)]
     check: bool,
     /// Build nothing, and run those checks against the files in the folder.
@@ -74,6 +81,11 @@ const PROGRAMS: [Program; 2] = [
 const SEED: &str = "longhaul-seed";
 /// Its package.
 const SEED_PACKAGE: &str = "service-seed";
+
+/// What is `kube-apiserver`, `etcd` and `kubectl` for test-suites, in an archive of its own.
+const SUITE: &str = "longhaul-envtest";
+/// The package that it is built from.
+const SUITE_PACKAGE: &str = "mock-envtest";
 
 /// A released program, in a tarball and an image of its name.
 struct Program {
@@ -121,8 +133,23 @@ fn dist(arguments: &Arguments) -> Result<()> {
     }
     let texts = build::texts(&built)?;
     let mut sums = Sums::default();
+    let mut archives = suite::Archives::new(Compression::best());
     for (target, programs) in &built {
         ship(*target, programs, &texts, &release, fresh.path(), &mut sums)?;
+        let others = vec![
+            Entry::file("LICENSE", read(&root().join("LICENSE"))?),
+            Entry::file("THIRD-PARTY.txt", licences::list(*target, &[SUITE_PACKAGE])?.into_bytes()),
+        ];
+        let program = read(&programs.join(SUITE))?;
+        archives.add(*target, program, others, &release, fresh.path(), &mut sums)?;
+    }
+    let built: Vec<Target> = built.iter().map(|(target, _)| *target).collect();
+    installation::script(fresh.path(), &mut sums)?;
+    if let Some(address) = &arguments.address {
+        archives.index(address, fresh.path(), &mut sums)?;
+        installation::krew(address, &built, &release, fresh.path(), &mut sums)?;
+    } else {
+        println!("dist: the index for setup-envtest and the manifest for krew: skipped: needs --address");
     }
     sums.write(fresh.path())?;
     replace(&out, fresh)?;
@@ -133,6 +160,7 @@ fn dist(arguments: &Arguments) -> Result<()> {
 /// Runs the pipelines of other projects against the files in a folder.
 fn play(out: &Path) -> Result<()> {
     page::check(out)?;
+    action::check(out)?;
     workflows::check(out)
 }
 

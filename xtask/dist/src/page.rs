@@ -20,6 +20,8 @@ pub(crate) const PAGE: &str = include_str!("../../../docs/ci.md");
 const PROGRAMS: [&str; 6] = ["bash", "curl", "sha256sum", "tar", "make", "python3"];
 /// The expression of the workflow for the address of the files.
 const RELEASES: &str = "${{ vars.LONGHAUL_RELEASES }}";
+/// What the recipes download first.
+const INSTALL: &str = "install.sh";
 /// The project's program; one project lacks one line of it.
 pub(crate) const WATCHER: &str = "scenarios/subjects/watcher.py";
 pub(crate) const HEARS_OF_DELETIONS: &str = "            self.deleted(metadata)\n";
@@ -45,6 +47,8 @@ pub(crate) fn check(out: &Path) -> Result<()> {
             scope.spawn(|| play("the workflow with a program that forgets deletions", true, workflow)),
             scope.spawn(|| play("the script", false, script)),
             scope.spawn(|| play("the script with a program that forgets deletions", true, script)),
+            scope.spawn(|| recipes(out, &page, false)),
+            scope.spawn(|| recipes(out, &page, true)),
         ];
         plays.map(|one| one.join().unwrap_or_else(|_| Err(anyhow::anyhow!("panicked"))))
     });
@@ -56,6 +60,9 @@ pub(crate) fn missing(out: &Path) -> Option<String> {
     let tarball = tarball(PAGE)?;
     if !out.join(format!("{tarball}.tar.gz")).is_file() {
         return Some(format!("{tarball}.tar.gz in {} (cargo xtask dist)", out.display()));
+    }
+    if !out.join(INSTALL).is_file() {
+        return Some(format!("{INSTALL} in {} (cargo xtask dist)", out.display()));
     }
     if !Target::X86_64.runs_here() {
         return Some("a machine that runs x86_64 programs".to_owned());
@@ -75,14 +82,16 @@ pub(crate) fn tarball(page: &str) -> Option<&str> {
 }
 
 /// The blocks of the page.
-struct Page {
+pub(crate) struct Page {
     scenario: String,
     workflow: Value,
     script: String,
+    gitlab: Value,
+    makefile: String,
 }
 
 impl Page {
-    fn read(page: &str) -> Result<Self> {
+    pub(crate) fn read(page: &str) -> Result<Self> {
         let block = |language: &str, first: &str| -> Result<String> {
             let mut blocks = page.split("```").skip(1).step_by(2);
             let found = blocks.find_map(|block| {
@@ -90,14 +99,21 @@ impl Page {
             });
             found.map(str::to_owned).with_context(|| format!("the page has no {language} that begins with `{first}`"))
         };
-        let workflow = serde_saphyr::from_str(&block("yaml", "# .github/workflows/soak.yml\n")?)
-            .map_err(|error| anyhow::anyhow!("the workflow is no YAML: {error}"))?;
-        Ok(Self { scenario: block("yaml", "# longhaul.yaml\n")?, workflow, script: block("sh", "set -eu\n")? })
+        let yaml = |first: &str| -> Result<Value> {
+            serde_saphyr::from_str(&block("yaml", first)?).map_err(|error| anyhow::anyhow!("{first}: no YAML: {error}"))
+        };
+        Ok(Self {
+            scenario: block("yaml", "# longhaul.yaml\n")?,
+            workflow: yaml("# .github/workflows/soak.yml\n")?,
+            script: block("sh", "set -eu\n")?,
+            gitlab: yaml("# .gitlab-ci.yml\n")?,
+            makefile: block("make", "# Makefile\n")?,
+        })
     }
 }
 
 /// A checkout of the example repository, and the address of the releases.
-struct Project {
+pub(crate) struct Project {
     folder: tempfile::TempDir,
     releases: String,
 }
@@ -111,7 +127,7 @@ pub(crate) struct Ran {
 }
 
 impl Project {
-    fn new(out: &Path, page: &Page, forgetful: bool) -> Result<Self> {
+    pub(crate) fn new(out: &Path, page: &Page, forgetful: bool) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let path = root().join(WATCHER);
         let mut program = fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
@@ -127,6 +143,15 @@ impl Project {
         fs::write(folder.path().join("longhaul.yaml"), &page.scenario)?;
         let out = out.canonicalize().with_context(|| format!("failed to find {}", out.display()))?;
         Ok(Self { folder, releases: format!("file://{}", out.display()) })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The address of the folder with the archives.
+    pub(crate) fn releases(&self) -> &str {
+        &self.releases
     }
 
     /// Runs a script in the checkout.
@@ -214,6 +239,31 @@ pub(crate) fn github(
     Ok(ran)
 }
 
+/// Runs both recipes in one checkout. `make` says 2 whatever its command said.
+fn recipes(out: &Path, page: &Page, forgetful: bool) -> Result<()> {
+    let project = Project::new(out, page, forgetful)?;
+    let job = &page.gitlab["soak"];
+    let mut variables = BTreeMap::from([("LONGHAUL_RELEASES".to_owned(), project.releases.clone())]);
+    for (name, value) in job["variables"].as_object().context("the job of GitLab has no variables")? {
+        variables.insert(name.clone(), value.as_str().context("a variable is no text")?.to_owned());
+    }
+    let lines: Option<Vec<&str>> = job["script"].as_array().into_iter().flatten().map(Value::as_str).collect();
+    let gitlab = project.bash(&lines.context("a line of a script is no text")?.join("\n"), &variables)?;
+    let makefile = project.folder.path().join("Makefile");
+    let both = fs::read_to_string(&makefile)? + "\n" + &page.makefile;
+    fs::write(&makefile, both)?;
+    variables.remove("LONGHAUL_DIR");
+    let make = project.bash("make soak", &variables)?;
+    for (name, output, fails) in [("GitLab", gitlab, 1), ("make", make, 2)] {
+        let (code, wanted) = (output.status.code(), if forgetful { fails } else { 0 });
+        ensure!(code == Some(wanted), "docs/ci.md: the recipe for {name}: exit code {code:?}\n{}", printed(&output));
+        println!("docs/ci.md: the recipe for {name}: exit code {wanted}, as it should be");
+    }
+    let report = job["artifacts"]["reports"]["junit"].as_str().context("the recipe for GitLab names no JUnit")?;
+    ensure!(project.folder.path().join(report).is_file(), "there is no {report}");
+    Ok(())
+}
+
 /// Runs the script, twice in a row if it passes: the second time the download exists already.
 fn script(page: &Page, project: &Project) -> Result<Ran> {
     let mut variables = BTreeMap::from([("LONGHAUL_RELEASES".to_owned(), project.releases.clone())]);
@@ -243,7 +293,9 @@ pub(crate) mod tests {
     fn the_page_names_the_version_that_is_built() {
         let name = format!("longhaul-{}-{}", env!("CARGO_PKG_VERSION"), Target::X86_64.triple());
         assert_eq!(tarball(PAGE), Some(name.as_str()));
-        assert!(Page::read(PAGE).unwrap().script.contains(&format!("LONGHAUL={name}\n")));
+        let page = Page::read(PAGE).unwrap();
+        assert!(page.script.contains(&format!("LONGHAUL={name}\n")));
+        assert!(page.makefile.contains(&format!("LONGHAUL_VERSION ?= {}\n", env!("CARGO_PKG_VERSION"))));
     }
 
     #[test]
@@ -285,6 +337,7 @@ pub(crate) mod tests {
         let packed = archive::tarball(folder, programs, 0, Compression::fast()).unwrap();
         let mut sums = Sums::default();
         sums.add(out, &format!("{folder}.tar.gz"), &packed).unwrap();
+        crate::installation::script(out, &mut sums).unwrap();
         sums.write(out).unwrap();
     }
 }
