@@ -64,11 +64,8 @@ pub fn describe(scenario: &Scenario) -> String {
     if scenario.registry.lock.is_some() {
         line(format!("{:15} every tag of a locked image moves once", "lock"));
     }
-    if let Some(cache) = &scenario.shared_cache {
-        let away = cache.away.map(|away| format!("gone at {} for {}", away.at, away.lasts));
-        let forges = cache.forges.then(|| "forges verdicts".to_owned());
-        let what: Vec<String> = away.into_iter().chain(forges).collect();
-        line(format!("{:15} {}", "shared cache", if what.is_empty() { "there".to_owned() } else { what.join(", ") }));
+    if let Some(text) = shared_cache(scenario) {
+        line(format!("{:15} {text}", "shared cache"));
     }
     if let Some(restarts) = scenario.subject.upkeep().validator_restarts {
         line(format!("{:15} {}", "validators", validators::replaced(&restarts)));
@@ -115,6 +112,15 @@ pub fn describe(scenario: &Scenario) -> String {
     limits(scenario, &mut line);
     decides(scenario, &mut line);
     text
+}
+
+/// The shared cache, and what happens to it.
+fn shared_cache(scenario: &Scenario) -> Option<String> {
+    let cache = scenario.shared_cache.as_ref()?;
+    let away = cache.away.map(|away| format!("gone at {} for {}", away.at, away.lasts));
+    let forges = cache.forges.then(|| "forges verdicts".to_owned());
+    let what: Vec<String> = away.into_iter().chain(forges).collect();
+    Some(if what.is_empty() { "there".to_owned() } else { what.join(", ") })
 }
 
 /// The meaning of the subject's own clock, and the resulting times.

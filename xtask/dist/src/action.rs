@@ -334,6 +334,6 @@ mod tests {
     #[test]
     #[ignore = "slow"]
     fn the_action_does_what_it_says() {
-        crate::page::tests::with_shipped(check);
+        page::tests::with_shipped(check);
     }
 }

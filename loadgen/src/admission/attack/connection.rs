@@ -39,7 +39,7 @@ async fn attack(
     shared.connections.fetch_add(1, Ordering::Relaxed);
     let (mut from_server, mut to_server) = tokio::io::split(stream);
     let (mut session, mut out) = (Session::new(script), Vec::new());
-    session.greet(&mut out);
+    Session::greet(&mut out);
     let mut turns = interval(TURN);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut incoming = vec![0; READ_BYTES];

@@ -79,7 +79,7 @@ impl<'s> Session<'s> {
     }
 
     /// The first bytes. With a window of 0 no byte of an answer's body can be sent.
-    pub(super) fn greet(&self, out: &mut Vec<u8>) {
+    pub(super) fn greet(out: &mut Vec<u8>) {
         out.extend_from_slice(raw::PREFACE);
         raw::settings(&[(SETTING_TABLE, 0), (SETTING_WINDOW, 0)], out);
     }

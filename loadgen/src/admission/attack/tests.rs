@@ -40,7 +40,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 fn streams_are_opened_and_bring_no_body() {
     let script = Script::new(Name::OpenStreams, &endpoint(), "a:1");
     let (mut session, mut out) = (Session::new(&script), Vec::new());
-    session.greet(&mut out);
+    Session::greet(&mut out);
     assert!(out.starts_with(raw::PREFACE));
     out.clear();
     session.turn(&mut out);
