@@ -37,25 +37,28 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
+/// The folders below `folder` with a manifest and sources; crates lie at most two folders deep.
+fn crates(folder: &Path) -> Vec<PathBuf> {
+    let mut found = vec![folder.to_owned()];
+    let below = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.is_dir()).collect::<Vec<_>>()
+    };
+    for one in below(folder) {
+        found.extend(below(&one));
+        found.push(one);
+    }
+    found.retain(|one| one.join("Cargo.toml").is_file() && one.join("src").is_dir());
+    found
+}
+
 #[test]
 fn r37_every_line_has_a_name_of_the_list() {
     let mut files = Vec::new();
     let service = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    sources(&service.join("src"), &mut files);
-    for part in [
-        "admission",
-        "alerting",
-        "contract",
-        "core",
-        "inject",
-        "packages",
-        "registry",
-        "replicas",
-        "validator",
-        "watch",
-        "watcher",
-    ] {
-        sources(&service.join(part).join("src"), &mut files);
+    // The programs of their own log nothing of this list: the seed, the planted ones, and what tests and fuzzers run.
+    for crate_folder in crates(service) {
+        sources(&crate_folder.join("src"), &mut files);
     }
     let mut unnamed = Vec::new();
     let mut count = 0;

@@ -21,7 +21,7 @@ use crate::validator::{Memory, Pieces, Question, Validator};
 
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
-const KEY: &str = include_str!("../../../../../verify/fixtures/trust/keys/p256.pub");
+const KEY: &str = include_str!("../../../../../roles/verify/fixtures/trust/keys/p256.pub");
 /// Time in which the registry delivers a bundle.
 const FETCH: Duration = Duration::from_millis(20);
 /// Time limit of a question.

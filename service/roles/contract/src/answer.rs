@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn the_schema_has_these_fields_and_classes() {
         let schema: serde_json::Value =
-            serde_json::from_str(include_str!("../../../docs/contract.schema.json")).unwrap();
+            serde_json::from_str(include_str!("../../../../docs/contract.schema.json")).unwrap();
         let ruling = &schema["$defs"]["ruling"]["properties"];
         let mut verdicts = vec![VERIFIED];
         verdicts.extend(CLASSES);
