@@ -104,6 +104,13 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether the program is not there. Nothing was started then.
+    pub fn misses_program(&self) -> bool {
+        matches!(self, Self::Missing { .. })
+    }
+}
+
 /// A started subject. Dropping it kills what is left of its process group.
 pub struct Running {
     child: Child,

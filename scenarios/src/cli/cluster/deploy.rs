@@ -22,7 +22,8 @@ pub(super) struct Service {
 impl Service {
     /// The program beside this one: looked for before anything is started.
     pub(super) fn found() -> Result<Self> {
-        let program = crate::subject::sibling(PROGRAM).context("build it first: `cargo build --release -p service`")?;
+        let program = crate::subject::sibling(PROGRAM)
+            .context("build it first: `cargo build --release -p service --features full`")?;
         Ok(Self { program })
     }
 

@@ -1,4 +1,4 @@
-//! The section `alerts`: the receivers of alerts, and their settings.
+//! The section `alerting`: the receivers of alerts, their settings, and the listener for alerts of other processes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,13 +11,12 @@ use service_contract::alerts::BODY_BYTES_MAX;
 use service_contract::link::{self, Files};
 use service_contract::listen::{Listen, RawListen};
 use service_core::config::quantity::Span;
-use service_core::config::{Checker, Error, Kind, Section, YamlError, kind, yaml};
+use service_core::config::{Checker, Error, Section, YamlError, yaml};
 use service_core::wire::keeps_secrets;
 
 use crate::markup::Markup;
 use crate::template;
 
-pub const KINDS: &[Kind] = &[kind::<Alerts>()];
 /// A slower receiver is tried again.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Most attempts to send an alert.
@@ -30,7 +29,7 @@ const PRIORITY: u32 = 3;
 const RECEIVERS_MAX: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Alerts {
+pub struct Alerting {
     /// The cluster's name in alerts.
     pub cluster: String,
     /// Receivers of admissions.
@@ -41,6 +40,8 @@ pub struct Alerts {
     pub remote: Option<Remote>,
     /// The file for undeliverable alerts.
     pub dead_letters: Option<PathBuf>,
+    /// The listener for alerts of other processes.
+    pub listener: Option<Listen>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,10 +56,6 @@ pub struct Remote {
     pub queue: usize,
 }
 
-/// The listener for alerts of other processes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Alerting(pub Listen);
-
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawRemote {
@@ -70,27 +67,6 @@ struct RawRemote {
     fail_if_alert_sending_fails: bool,
     timeout: Option<Span>,
     queue: Option<u64>,
-}
-
-#[doc(hidden)]
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct RawListener {
-    alerting: Option<RawListen>,
-}
-
-impl Section for Alerting {
-    const KEYS: &'static [&'static str] = &["alerting"];
-    type Raw = RawListener;
-
-    fn read(text: &str) -> Result<Self::Raw, YamlError> {
-        yaml(text)
-    }
-
-    fn check(raw: RawListener, check: &Checker<'_>) -> Result<Option<Self>, Error> {
-        let Some(raw) = raw.alerting else { return Ok(None) };
-        Listen::check(raw, "alerting", BODY_BYTES_MAX, check).map(|listen| Some(Self(listen)))
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,17 +127,18 @@ impl Secret {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct RawFile {
-    alerts: Option<RawAlerts>,
+    alerting: Option<RawAlerting>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct RawAlerts {
+struct RawAlerting {
     cluster: String,
     admit: RawStream,
     reject: RawStream,
     remote: Option<RawRemote>,
     dead_letters: Option<PathBuf>,
+    listener: Option<RawListen>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -191,8 +168,9 @@ struct RawReceiver {
     collapse: Option<Span>,
 }
 
-impl Section for Alerts {
-    const KEYS: &'static [&'static str] = &["alerts"];
+impl Section for Alerting {
+    const KEYS: &'static [&'static str] = &["alerting"];
+    const FORMER: &'static [(&'static str, &'static str)] = &[("alerts", "alerting")];
     type Raw = RawFile;
 
     fn read(text: &str) -> Result<Self::Raw, YamlError> {
@@ -200,9 +178,9 @@ impl Section for Alerts {
     }
 
     fn check(raw: RawFile, check: &Checker<'_>) -> Result<Option<Self>, Error> {
-        let Some(raw) = raw.alerts else { return Ok(None) };
+        let Some(raw) = raw.alerting else { return Ok(None) };
         let stream = |name: &str, raw: RawStream| {
-            let key = format!("alerts.{name}.receivers");
+            let key = format!("alerting.{name}.receivers");
             check.within(&key, raw.receivers.len() as u64, 0, RECEIVERS_MAX as u64)?;
             let each = raw.receivers.into_iter().enumerate();
             each.map(|(at, one)| receiver(check, &format!("{key}[{at}]"), name, at, one)).collect::<Result<Vec<_>, _>>()
@@ -211,17 +189,21 @@ impl Section for Alerts {
         let mut names: Vec<_> = admit.iter().chain(&reject).map(|one| &one.name).collect();
         names.sort();
         if let Some((twice, _)) = names.iter().zip(names.iter().skip(1)).find(|(one, next)| one == next) {
-            return Err(check.value("alerts", format!("two receivers are called `{twice}`: give each its own `name`")));
+            return Err(
+                check.value("alerting", format!("two receivers are called `{twice}`: give each its own `name`"))
+            );
         }
         let remote = raw.remote.map(|raw| remote(check, raw)).transpose()?;
+        let listener =
+            raw.listener.map(|raw| Listen::check(raw, "alerting.listener", BODY_BYTES_MAX, check)).transpose()?;
         let dead_letters = raw.dead_letters.map(|path| check.folder.join(path));
         let cluster = if raw.cluster.is_empty() { "not specified".to_owned() } else { raw.cluster };
-        Ok(Some(Self { cluster, admit, reject, remote, dead_letters }))
+        Ok(Some(Self { cluster, admit, reject, remote, dead_letters, listener }))
     }
 }
 
 fn remote(check: &Checker<'_>, raw: RawRemote) -> Result<Remote, Error> {
-    let of = |name: &str| format!("alerts.remote.{name}");
+    let of = |name: &str| format!("alerting.remote.{name}");
     link::address(&raw.url).map_err(|error| check.value(of("url"), error.to_string()))?;
     let joined = |path: PathBuf| check.folder.join(path);
     let identity = match (raw.certificate, raw.key) {

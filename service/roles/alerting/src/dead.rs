@@ -67,7 +67,7 @@ impl DeadLetters {
         // A disk that hangs must not block a thread that answers reviews.
         if let Err(error) = tokio::task::spawn_blocking(write).await.unwrap_or(Ok(())) {
             self.metrics.lost.inc();
-            tracing::warn!(name: service_core::logs::names::LETTER_LOST, receiver, error = %error, "a dead letter was lost");
+            tracing::warn!(name: crate::events::LETTER_LOST, receiver, error = %error, "a dead letter was lost");
         }
     }
 }

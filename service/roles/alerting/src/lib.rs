@@ -7,6 +7,7 @@
 mod collapse;
 pub mod config;
 mod dead;
+pub mod events;
 mod markup;
 mod metrics;
 mod queue;
@@ -26,16 +27,16 @@ use service_core::alert::{Alert, AlertSink};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
-pub use config::{Alerting, Alerts};
+pub use config::Alerting;
 use dead::DeadLetters;
 use metrics::Metrics;
 use receiver::Receiver;
 use remote::Remote;
-pub use role::Telling;
+pub use role::AlertingRole;
 pub use template::TemplateError;
 
 /// Every receiver of a process.
-pub struct Desk {
+pub struct Receivers {
     admit: Vec<Arc<Receiver>>,
     reject: Vec<Arc<Receiver>>,
     /// Another process that sends to its own receivers.
@@ -57,9 +58,9 @@ pub struct OpenError {
     what: String,
 }
 
-impl Desk {
+impl Receivers {
     /// Reads the files of `settings` and begins to wait for alerts. Must be called inside a runtime.
-    pub fn open(settings: &Alerts, registry: &mut Registry) -> Result<Arc<Self>, OpenError> {
+    pub fn open(settings: &Alerting, registry: &mut Registry) -> Result<Arc<Self>, OpenError> {
         let metrics = Metrics::register(registry);
         let dead = Arc::new(DeadLetters::new(settings.dead_letters.clone(), Arc::clone(&metrics)));
         let queues = settings.admit.len() + settings.reject.len() + usize::from(settings.remote.is_some());
@@ -67,13 +68,13 @@ impl Desk {
         let open = |(stream, receivers): (&'static str, &[config::Receiver])| {
             let each = receivers.iter().enumerate().map(|(at, one)| {
                 let made = Receiver::begin(one, &settings.cluster, bytes, both.clone());
-                made.map_err(|what| OpenError { key: format!("alerts.{stream}.receivers[{at}]"), what })
+                made.map_err(|what| OpenError { key: format!("alerting.{stream}.receivers[{at}]"), what })
             });
             each.collect::<Result<Vec<_>, _>>()
         };
         let remote = settings.remote.as_ref().map(|remote| {
             let made = Remote::begin(remote, bytes, both.clone());
-            made.map_err(|what| OpenError { key: "alerts.remote".to_owned(), what })
+            made.map_err(|what| OpenError { key: "alerting.remote".to_owned(), what })
         });
         let (admit, reject) = (open(("admit", &settings.admit))?, open(("reject", &settings.reject))?);
         let waited_for = Arc::new(Semaphore::new(WAITED_FOR_BYTES_MAX));
@@ -81,7 +82,7 @@ impl Desk {
     }
 }
 
-impl AlertSink for Desk {
+impl AlertSink for Receivers {
     fn tell(&self, alert: Alert, deadline: Instant) -> BoxFuture<'static, Result<(), String>> {
         let receivers = if alert.admitted { &self.admit } else { &self.reject };
         let alert = Arc::new(alert.cut());

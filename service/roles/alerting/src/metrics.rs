@@ -24,11 +24,11 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers counters at zero, under the name and the prefix `longhaul_alerts`.
+    /// Registers counters at zero, under the prefix `longhaul_alerting`.
     pub fn register(registry: &mut Registry) -> Arc<Self> {
         let metrics = Self::default();
-        registry.register("longhaul_alerts", "Alerts by receiver and what became of them", metrics.alerts.clone());
-        let sub = registry.sub_registry_with_prefix("longhaul_alerts");
+        let sub = registry.sub_registry_with_prefix("longhaul_alerting");
+        sub.register("alerts", "Alerts by receiver and what became of them", metrics.alerts.clone());
         sub.register("waiting", "Alerts that wait for a receiver", metrics.waiting.clone());
         sub.register("letters_lost", "Dead letters that no file took", metrics.lost.clone());
         Arc::new(metrics)

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use service_core::alert::Alert;
-use service_core::logs::names;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
@@ -98,7 +97,7 @@ impl Queue {
         {
             task.abort();
             let error = "the process ended before all that waited was sent";
-            tracing::warn!(name: names::ALERT_FAILED, receiver = self.name, error, "an alert could not be sent");
+            tracing::warn!(name: crate::events::ALERT_FAILED, receiver = self.name, error, "an alert could not be sent");
         }
     }
 }

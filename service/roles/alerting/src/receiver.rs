@@ -137,7 +137,7 @@ impl Work {
     async fn tell_or_bury(&self, alert: &Alert, more: u64) {
         if let Err(why) = self.tell(alert, more, None).await {
             tracing::warn!(
-                name: service_core::logs::names::ALERT_FAILED,
+                name: crate::events::ALERT_FAILED,
                 receiver = self.settings.name, error = %why, "an alert could not be sent"
             );
             self.bury(alert, &why).await;

@@ -15,7 +15,6 @@ use service_contract::pool::{Metrics as PoolMetrics, Pool, Settings, Unanswered}
 use service_contract::{ALERTS, path};
 use service_core::alert::Alert;
 use service_core::judge::CONTRACT;
-use service_core::logs::names;
 use service_core::wire::Protocol;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
@@ -117,7 +116,7 @@ impl Work {
             self.metrics.waiting.dec_by(i64::try_from(taken.len()).unwrap_or(i64::MAX));
             let alerts: Vec<&Alert> = taken.iter().map(|waiting| &*waiting.alert).collect();
             if let Err(why) = self.bring_again(&alerts).await {
-                tracing::warn!(name: names::ALERT_FAILED, receiver = NAME, error = %why, "an alert could not be sent");
+                tracing::warn!(name: crate::events::ALERT_FAILED, receiver = NAME, error = %why, "an alert could not be sent");
                 for alert in alerts {
                     self.bury(alert, &why).await;
                 }

@@ -10,7 +10,7 @@ use http::{Method, StatusCode};
 use service_contract::ALERTS;
 use service_contract::alerts::{ALERTS_MAX, Brought, Taken};
 use service_contract::answer;
-use service_contract::desk::{Desk, Refusal, Route};
+use service_contract::endpoint::{Endpoint, Refusal, Route};
 use service_core::alert::AlertSink;
 use service_core::config::{Config, kind};
 use service_core::edge::Labels;
@@ -18,7 +18,7 @@ use service_core::judge::CONTRACT;
 use service_core::role::{About, Role, Start, Started};
 use tokio::time::Instant;
 
-use crate::config::{Alerting, Alerts};
+use crate::config::Alerting;
 
 const LABELS: Labels = Labels {
     check: "alerting-certificate",
@@ -30,26 +30,31 @@ const ROUTES: &[Route] = &[Route { method: Method::POST, path: ALERTS }];
 
 const ABOUT: About = About {
     name: "alerting",
-    help: "Only receivers of alerts, for managers that bring them",
-    sections: &[kind::<Alerting>(), kind::<Alerts>()],
-    needs: &[Config::has::<Alerting>, Config::has::<Alerts>],
-    lacks: "the sections `alerting` (listen, certificate, key, clientCA) and `alerts` (receivers) in the configuration",
+    help: "Only receivers of alerts, for webhooks that bring them",
+    sections: &[kind::<Alerting>()],
+    needs: &[has_listener],
+    lacks: "`alerting.listener` (listen, certificate, key, clientCA) in the configuration",
     always: false,
 };
 
+fn has_listener(config: &Config) -> bool {
+    config.find::<Alerting>().is_some_and(|settings| settings.listener.is_some())
+}
+
 /// The role that accepts alerts of other processes.
 #[derive(Debug)]
-pub struct Telling;
+pub struct AlertingRole;
 
-impl Role for Telling {
+impl Role for AlertingRole {
     fn about(&self) -> &'static About {
         &ABOUT
     }
 
     fn start<'a>(&'a self, start: &'a mut Start<'_>) -> BoxFuture<'a, anyhow::Result<Started>> {
         async move {
-            let Alerting(settings) = start.config.find::<Alerting>().context("the section `alerting` is missing")?;
-            let sink = start.alerts.clone().context("the section `alerts` is missing")?;
+            let settings = start.config.find::<Alerting>().and_then(|settings| settings.listener.as_ref());
+            let settings = settings.context("`alerting.listener` is missing")?;
+            let sink = start.alerts.clone().context("the section `alerting` is missing")?;
             settings.open(LABELS, Paths(sink), start).await
         }
         .boxed()
@@ -59,7 +64,7 @@ impl Role for Telling {
 /// Passes received alerts to `0`.
 struct Paths(Arc<dyn AlertSink>);
 
-impl Desk for Paths {
+impl Endpoint for Paths {
     fn name(&self) -> &'static str {
         "alerting"
     }

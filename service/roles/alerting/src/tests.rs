@@ -23,13 +23,13 @@ fn alert(image: &str, admitted: bool) -> Alert {
     }
 }
 
-fn settings(text: &str) -> Alerts {
+fn settings(text: &str) -> Alerting {
     let config = Config::parse(text, Path::new("test.yaml"), config::KINDS).unwrap_or_else(|error| panic!("{error}"));
-    config.find::<Alerts>().unwrap().clone()
+    config.find::<Alerting>().unwrap().clone()
 }
 
-fn desk(text: &str) -> Arc<Desk> {
-    Desk::open(&settings(text), &mut Registry::default()).unwrap()
+fn desk(text: &str) -> Arc<Receivers> {
+    Receivers::open(&settings(text), &mut Registry::default()).unwrap()
 }
 
 fn soon() -> Instant {
@@ -101,7 +101,7 @@ async fn failures_that_pass_are_tried_again_and_others_are_dead_letters() {
     let folder = tempfile::tempdir().unwrap();
     let letters = folder.path().join("dead.jsonl");
     let desk = desk(&format!(
-        "alerts: {{deadLetters: {}, reject: {{receivers: [{{name: passing, template: keybase, url: '{}'}}, {{name: refusing, template: keybase, url: '{}'}}, \
+        "alerting: {{deadLetters: {}, reject: {{receivers: [{{name: passing, template: keybase, url: '{}'}}, {{name: refusing, template: keybase, url: '{}'}}, \
          {{name: gone, template: keybase, url: 'http://127.0.0.1:1/', attempts: 1}}]}}}}",
         letters.display(),
         passing.uri(),
@@ -128,7 +128,7 @@ async fn a_receiver_that_never_answers_delays_nobody_unless_it_blocks() {
     let never = ResponseTemplate::new(200).set_delay(Duration::from_hours(1));
     Mock::given(method("POST")).respond_with(never).mount(&server).await;
     let text = |more: &str| {
-        format!("alerts: {{admit: {{receivers: [{{template: slack, url: '{}', queue: 2{more}}}]}}}}", server.uri())
+        format!("alerting: {{admit: {{receivers: [{{template: slack, url: '{}', queue: 2{more}}}]}}}}", server.uri())
     };
     let patient = desk(&text(""));
     let begun = Instant::now();
@@ -177,7 +177,7 @@ async fn an_answer_without_end_is_no_answer() {
         let address = endless(head, piece).await;
         let text = |more: &str| {
             format!(
-                "alerts: {{admit: {{receivers: [{{template: slack, url: 'http://{address}/', timeout: 200ms, attempts: 2{more}}}]}}}}"
+                "alerting: {{admit: {{receivers: [{{template: slack, url: 'http://{address}/', timeout: 200ms, attempts: 2{more}}}]}}}}"
             )
         };
         let blocking = desk(&text(", failIfAlertSendingFails: true"));
@@ -201,13 +201,13 @@ async fn what_waits_has_a_bound_in_bytes() {
     Mock::given(method("POST")).respond_with(never).mount(&server).await;
     let folder = tempfile::tempdir().unwrap();
     let text = format!(
-        "alerts: {{deadLetters: {1}, reject: {{receivers: [{{template: slack, url: '{0}', queue: 100000}}, {{template: slack, url: '{0}', \
+        "alerting: {{deadLetters: {1}, reject: {{receivers: [{{template: slack, url: '{0}', queue: 100000}}, {{template: slack, url: '{0}', \
          name: b, queue: 100000, collapse: 1h}}]}}}}",
         server.uri(),
         folder.path().join("dead").display()
     );
     let mut registry = Registry::default();
-    let desk = Desk::open(&settings(&text), &mut registry).unwrap();
+    let desk = Receivers::open(&settings(&text), &mut registry).unwrap();
     let most = |number: usize| Alert {
         message: "m".repeat(1 << 20),
         images: (0..500).map(|image| format!("{number}-{image}-{}", "i".repeat(500))).collect(),
@@ -219,7 +219,7 @@ async fn what_waits_has_a_bound_in_bytes() {
     }
     let mut page = String::new();
     prometheus_client::encoding::text::encode(&mut page, &registry).unwrap();
-    let waiting = page.lines().find_map(|line| line.strip_prefix("longhaul_alerts_waiting ")).unwrap();
+    let waiting = page.lines().find_map(|line| line.strip_prefix("longhaul_alerting_waiting ")).unwrap();
     let held = waiting.parse::<usize>().unwrap() * bytes;
     assert!(held > 1 << 20 && held <= 4 << 20, "{waiting} alerts of {bytes} bytes");
     desk.stop(Duration::ZERO).await;
@@ -229,7 +229,7 @@ async fn what_waits_has_a_bound_in_bytes() {
 async fn a_burst_is_one_line_with_a_count() {
     let server = well().await;
     let text =
-        format!("alerts: {{reject: {{receivers: [{{template: keybase, url: '{}', collapse: 1h}}]}}}}", server.uri());
+        format!("alerting: {{reject: {{receivers: [{{template: keybase, url: '{}', collapse: 1h}}]}}}}", server.uri());
     let desk = desk(&text);
     for _ in 0..50 {
         desk.tell(alert("a", false), soon()).await.unwrap();
@@ -245,10 +245,10 @@ fn what_cannot_be_used_says_where_and_what_to_write() {
     for (text, told) in [
         (
             "{template: slak, url: 'https://x/'}",
-            "alerts.admit.receivers[0].template: `slak` is none: use one of slack, ",
+            "alerting.admit.receivers[0].template: `slak` is none: use one of slack, ",
         ),
         ("{template: slack, markup: slack, url: 'https://x/'}", "markup: is of `templateFile`"),
-        ("{template: slack}", "alerts.admit.receivers[0].url: is missing: write `url` or `urlFile`"),
+        ("{template: slack}", "alerting.admit.receivers[0].url: is missing: write `url` or `urlFile`"),
         ("{template: slack, url: 'ftp://x'}", "is no URL of HTTP"),
         ("{template: slack, url: 'https://u:p@x/'}", "has a user in it"),
         ("{template: slack, url: 'https://x/', headers: {'a b': c}}", "`a b` is no header"),
@@ -260,7 +260,7 @@ fn what_cannot_be_used_says_where_and_what_to_write() {
             "two receivers are called `n`",
         ),
     ] {
-        let text = format!("alerts: {{admit: {{receivers: [{text}]}}}}");
+        let text = format!("alerting: {{admit: {{receivers: [{text}]}}}}");
         let error = Config::parse(&text, Path::new("a.yaml"), config::KINDS).unwrap_err().to_string();
         assert!(error.contains(told), "{error}");
     }
@@ -269,12 +269,12 @@ fn what_cannot_be_used_says_where_and_what_to_write() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("url"), "http://hooks.corp/T0/secret\n").unwrap();
     let text = format!(
-        "alerts: {{admit: {{receivers: [{{template: slack, urlFile: {}}}]}}}}",
+        "alerting: {{admit: {{receivers: [{{template: slack, urlFile: {}}}]}}}}",
         folder.path().join("url").display()
     );
-    let error = Desk::open(&settings(&text), &mut Registry::default()).err().unwrap().to_string();
+    let error = Receivers::open(&settings(&text), &mut Registry::default()).err().unwrap().to_string();
     assert!(error.contains("would be shown to everybody") && !error.contains("secret"), "{error}");
-    let text = "alerts: {admit: {receivers: [{templateFile: /nowhere, url: 'https://x/'}]}}";
-    let error = Desk::open(&settings(text), &mut Registry::default()).err().unwrap().to_string();
-    assert!(error.starts_with("alerts.admit.receivers[0]: templateFile: /nowhere: "), "{error}");
+    let text = "alerting: {admit: {receivers: [{templateFile: /nowhere, url: 'https://x/'}]}}";
+    let error = Receivers::open(&settings(text), &mut Registry::default()).err().unwrap().to_string();
+    assert!(error.starts_with("alerting.admit.receivers[0]: templateFile: /nowhere: "), "{error}");
 }

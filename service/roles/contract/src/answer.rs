@@ -28,7 +28,7 @@ const SHOWN_BYTES_MAX: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Breach {
     /// The status is not success.
-    #[error("it answered {status}{}", said(text))]
+    #[error("it answered {status}{}", quotation(text))]
     Status {
         status: StatusCode,
         /// The text of the answer.
@@ -150,7 +150,7 @@ fn version(theirs: u32) -> Result<(), Breach> {
     if theirs == CONTRACT { Ok(()) } else { Err(Breach::Version { theirs }) }
 }
 
-fn said(text: &str) -> String {
+fn quotation(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {}", shown(text)) }
 }
 

@@ -49,7 +49,7 @@ pub struct Case {
     pub failed: Option<String>,
 }
 
-struct Bench {
+struct Check {
     link: Link,
     subject: Subject,
     validator: String,
@@ -59,7 +59,7 @@ struct Bench {
 pub async fn check(subject: Subject) -> Result<Vec<Case>, LinkError> {
     let link =
         Link::open(&subject.url, &subject.files, subject.protocol, Limits { open_max: PARALLEL, idle_max: PARALLEL })?;
-    let mut bench = Bench { link, validator: String::new(), subject };
+    let mut bench = Check { link, validator: String::new(), subject };
     let mut cases = Vec::new();
     let mut case =
         |demand: &'static str, outcome: Result<(), String>| cases.push(Case { demand, failed: outcome.err() });
@@ -82,7 +82,7 @@ pub async fn check(subject: Subject) -> Result<Vec<Case>, LinkError> {
     Ok(cases)
 }
 
-impl Bench {
+impl Check {
     fn question(&self) -> Value {
         let mut question = json!({"contract": CONTRACT, "validator": self.validator, "image": self.subject.image});
         if let Some(demands) = &self.subject.demands {

@@ -5,7 +5,8 @@
 
 pub mod alerts;
 pub mod answer;
-pub mod desk;
+pub mod endpoint;
+pub mod events;
 pub mod external;
 pub mod kit;
 pub mod link;

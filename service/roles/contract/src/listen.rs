@@ -19,7 +19,7 @@ use service_core::logs::names;
 use service_core::role::{Running, Start, Started};
 use service_core::share::Share;
 
-use crate::desk::{Bounds, Desk, Internal};
+use crate::endpoint::{Bounds, Endpoint, Internal};
 
 /// The processes of a cluster, each with one or two HTTP/2 connections.
 const MAX_CONNECTIONS: u64 = 256;
@@ -91,9 +91,14 @@ impl Listen {
         })
     }
 
-    /// Binds and answers with `desk`: a role without tasks of its own.
-    pub async fn open<D: Desk>(&self, labels: Labels, desk: D, start: &mut Start<'_>) -> anyhow::Result<Started> {
-        let name = desk.name();
+    /// Binds and answers with `endpoint`: a role without tasks of its own.
+    pub async fn open<D: Endpoint>(
+        &self,
+        labels: Labels,
+        endpoint: D,
+        start: &mut Start<'_>,
+    ) -> anyhow::Result<Started> {
+        let name = endpoint.name();
         let files = Files {
             certificate: self.certificate.clone(),
             key: self.key.clone(),
@@ -108,7 +113,7 @@ impl Listen {
         let edge = start.edge.of(name);
         let listener = Listener::bind(self.listen, Protocols::Tls(Arc::clone(&tls)), edge).await;
         let listener = listener.with_context(|| format!("failed to listen on {} ({name}.listen)", self.listen))?;
-        let listener = listener.checked_as(desk.listener()).known_to_its_clients().with_limits(Limits {
+        let listener = listener.checked_as(endpoint.listener()).known_to_its_clients().with_limits(Limits {
             connections: self.max_connections,
             connections_per_peer: self.max_connections,
             handshakes_per_peer: self.max_connections.div_ceil(4),
@@ -117,7 +122,7 @@ impl Listen {
         let memory = start.shared(|_| Share::of_calls());
         let body_bytes = self.max_body_bytes.min(memory.body_max());
         let bounds = Bounds { in_flight: self.max_in_flight, body_bytes, memory, time: self.timeout };
-        let internal = Arc::new(Internal::new(bounds, desk, start.metrics));
+        let internal = Arc::new(Internal::new(bounds, endpoint, start.metrics));
         let probes = vec![Arc::clone(&tls) as Arc<dyn Probe>, Arc::clone(listener.heartbeat()) as _];
         start.background.spawn(tls.follow_files(start.look.subscribe()));
         let handler: Handler = Arc::new(move |request, peer| serve(Arc::clone(&internal), request, peer).boxed());

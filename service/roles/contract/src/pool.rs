@@ -148,7 +148,7 @@ impl Pool {
     ) -> Result<T, Unanswered> {
         let (outcome, answer) = match self.place(deadline).await {
             Err(why) => (Outcome::Crowded, Err(why)),
-            Ok(_place) => self.asked(request, read, cap_bytes, deadline).await,
+            Ok(_place) => self.exchange(request, read, cap_bytes, deadline).await,
         };
         self.metrics.count(&self.settings.name, outcome);
         answer
@@ -170,7 +170,7 @@ impl Pool {
         }
     }
 
-    async fn asked<T>(
+    async fn exchange<T>(
         &self,
         request: &Make<'_>,
         read: &Read<'_, T>,

@@ -4,6 +4,7 @@
 //! KRM functions (`ResourceList` in, `ResourceList` out). A [`service_core::role::Review`] judges the images, by the
 //! same reviews that an API server would send: rules, validators and messages are those of the webhook.
 
+pub mod command;
 mod edit;
 mod objects;
 mod paths;

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::edit::{self, Edit};
 use crate::paths::Path;
-use crate::review::{Answer, Asked, ask};
+use crate::review::{Answer, ReviewedObject, ask};
 use crate::yaml::{Document, Error, Id};
 
 /// The longest wait of an API server for a webhook.
@@ -135,8 +135,13 @@ pub async fn judge(
     wanted: &Wanted,
 ) -> Result<Judged, Error> {
     let json = document.json(object.id)?;
-    let place =
-        Place { review, text, document, object, namespace: object.namespace.as_deref().unwrap_or(&wanted.namespace) };
+    let place = ObjectContext {
+        review,
+        text,
+        document,
+        object,
+        namespace: object.namespace.as_deref().unwrap_or(&wanted.namespace),
+    };
     let mut judged = Judged::default();
     let usual = USUAL.iter().flat_map(|path| path.find(document, object.id)).collect::<Vec<_>>();
     // Without any image no review is needed.
@@ -162,7 +167,7 @@ pub async fn judge(
 }
 
 /// An object and its text.
-struct Place<'a> {
+struct ObjectContext<'a> {
     review: &'a dyn Review,
     text: &'a str,
     document: &'a Document,
@@ -170,9 +175,9 @@ struct Place<'a> {
     namespace: &'a str,
 }
 
-impl Place<'_> {
+impl ObjectContext<'_> {
     async fn ask(&self, json: &str, api_version: &str, kind: &str) -> Result<Answer, String> {
-        let asked = Asked { api_version, kind, namespace: self.namespace, name: &self.object.name, json };
+        let asked = ReviewedObject { api_version, kind, namespace: self.namespace, name: &self.object.name, json };
         ask(self.review, asked, Instant::now() + LONGEST).await
     }
 
@@ -224,7 +229,7 @@ impl Place<'_> {
 
 impl Judged {
     /// Records the new text of an image.
-    fn take(&mut self, place: &Place<'_>, pointer: &str, new: &str, answer: &Answer) {
+    fn take(&mut self, place: &ObjectContext<'_>, pointer: &str, new: &str, answer: &Answer) {
         let Some(id) = place.document.at(place.object.id, pointer) else { return };
         let image = place.document.text(id).unwrap_or_default().to_owned();
         let field = Some((pointer, id));
@@ -242,7 +247,7 @@ impl Judged {
         self.pins.push(Pin { image, pinned: new.to_owned(), evidence: evidence.collect() });
     }
 
-    fn warn(&mut self, place: &Place<'_>, answer: &Answer) {
+    fn warn(&mut self, place: &ObjectContext<'_>, answer: &Answer) {
         self.findings.extend(answer.warnings.iter().map(|text| place.finding(Severity::Warning, text.clone(), None)));
     }
 }

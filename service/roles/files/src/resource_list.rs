@@ -58,7 +58,7 @@ pub async fn run(review: &dyn Review, text: &str, mut wanted: Wanted) -> Result<
         results.extend(said.iter().map(|finding| result(document, finding)));
         findings.extend(said);
     }
-    edits.extend(told(text, document, &results));
+    edits.extend(results_edit(text, document, &results));
     Ok(Done { text: edit::apply(text, edits), findings })
 }
 
@@ -120,7 +120,7 @@ fn dotted(pointer: &str) -> String {
 }
 
 /// The edit that adds results to the list's existing ones.
-fn told(text: &str, document: &Document, results: &[Value]) -> Option<Edit> {
+fn results_edit(text: &str, document: &Document, results: &[Value]) -> Option<Edit> {
     if results.is_empty() {
         return None;
     }

@@ -34,7 +34,7 @@ pub struct Known {
 
 /// An object to review.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct ReviewedObject<'a> {
     /// `group/version`, or the version alone.
     pub api_version: &'a str,
     pub kind: &'a str,
@@ -44,7 +44,7 @@ pub struct Asked<'a> {
 }
 
 /// Reviews an object.
-pub async fn ask(review: &dyn Review, asked: Asked<'_>, deadline: Instant) -> Result<Answer, String> {
+pub async fn ask(review: &dyn Review, asked: ReviewedObject<'_>, deadline: Instant) -> Result<Answer, String> {
     let (group, version) = asked.api_version.split_once('/').unwrap_or(("", asked.api_version));
     let kind = json!({"group": group, "version": version, "kind": asked.kind});
     let resource = json!({"group": group, "version": version, "resource": plural(asked.kind)});

@@ -1,4 +1,4 @@
-//! The section `reconcile`: the queue of the reconciler, its attempts, and the leader election among replicas.
+//! The section `packages`: the queue of the reconciler, its attempts, and the leader election among replicas.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const WORKERS: usize = 8;
 /// The waits of the UDS operator between its five attempts: powers of three.
 const RETRIES: [Duration; 4] =
     [Duration::from_secs(3), Duration::from_secs(9), Duration::from_secs(27), Duration::from_secs(81)];
-/// The name of the lease; also the default name of the role `watch` in a cluster.
+/// The name of the lease; also the default name of the role `packages` in a cluster.
 const LEASE_NAME: &str = "longhaul-watch";
 /// client-go's default: longer than a short outage of the API server, and still a short wait.
 const LEASE_DURATION: Duration = Duration::from_secs(15);
@@ -28,7 +28,7 @@ const LEASE_DURATION_MAX: Duration = Duration::from_hours(1);
 const RETRY_SPREAD: f64 = 1.2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reconcile {
+pub struct Packages {
     /// The key by which work is kept in order.
     pub queue: QueueKey,
     /// Objects worked on at one time.
@@ -41,7 +41,7 @@ pub struct Reconcile {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct RawReconcile {
+struct RawPackages {
     pub queue: QueueKey,
     pub workers: Option<usize>,
     pub retries: Option<Vec<Span>>,
@@ -63,11 +63,12 @@ struct RawLease {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct RawFile {
-    reconcile: RawReconcile,
+    packages: RawPackages,
 }
 
-impl Section for Reconcile {
-    const KEYS: &'static [&'static str] = &["reconcile"];
+impl Section for Packages {
+    const KEYS: &'static [&'static str] = &["packages"];
+    const FORMER: &'static [(&'static str, &'static str)] = &[("reconcile", "packages")];
     type Raw = RawFile;
 
     fn read(text: &str) -> Result<Self::Raw, YamlError> {
@@ -75,14 +76,14 @@ impl Section for Reconcile {
     }
 
     fn check(raw: RawFile, check: &Checker<'_>) -> Result<Option<Self>, Error> {
-        let raw = raw.reconcile;
+        let raw = raw.packages;
         let workers = raw.workers.unwrap_or(WORKERS);
-        check.within("reconcile.workers", workers as u64, 1, 256)?;
+        check.within("packages.workers", workers as u64, 1, 256)?;
         let retries = match raw.retries {
             Some(retries) => retries.into_iter().map(|span| span.0).collect(),
             None => RETRIES.to_vec(),
         };
-        check.within("reconcile.retries", retries.len() as u64, 0, 100)?;
+        check.within("packages.retries", retries.len() as u64, 0, 100)?;
         let lease = lease(raw.lease, check)?;
         Ok(Some(Self { queue: raw.queue, workers, retries, lease }))
     }
@@ -91,25 +92,25 @@ impl Section for Reconcile {
 fn lease(raw: RawLease, check: &Checker<'_>) -> Result<Lease, Error> {
     let name = raw.name.unwrap_or_else(|| LEASE_NAME.into());
     for (key, text) in [("name", Some(&name)), ("namespace", raw.namespace.as_ref())] {
-        check.object_name(&format!("reconcile.lease.{key}"), text)?;
+        check.object_name(&format!("packages.lease.{key}"), text)?;
     }
     let lease = Lease {
         enabled: raw.enabled,
         name,
         namespace: raw.namespace,
-        duration: check.positive("reconcile.lease.duration", raw.duration, LEASE_DURATION)?,
-        renew: check.positive("reconcile.lease.renew", raw.renew, LEASE_RENEW)?,
-        retry: check.positive("reconcile.lease.retry", raw.retry, LEASE_RETRY)?,
+        duration: check.positive("packages.lease.duration", raw.duration, LEASE_DURATION)?,
+        renew: check.positive("packages.lease.renew", raw.renew, LEASE_RENEW)?,
+        retry: check.positive("packages.lease.retry", raw.retry, LEASE_RETRY)?,
     };
     if lease.duration.subsec_nanos() != 0 || lease.duration > LEASE_DURATION_MAX {
-        return Err(check.value("reconcile.lease.duration", "is stored in whole seconds: write 1s to 1h"));
+        return Err(check.value("packages.lease.duration", "is stored in whole seconds: write 1s to 1h"));
     }
     if lease.renew >= lease.duration {
-        return Err(check.value("reconcile.lease.renew", "must be shorter than reconcile.lease.duration"));
+        return Err(check.value("packages.lease.renew", "must be shorter than packages.lease.duration"));
     }
     if lease.retry.mul_f64(RETRY_SPREAD) >= lease.renew {
         return Err(
-            check.value("reconcile.lease.retry", "must fit into reconcile.lease.renew: write less than 5/6 of it")
+            check.value("packages.lease.retry", "must fit into packages.lease.renew: write less than 5/6 of it")
         );
     }
     Ok(lease)

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use service_watch::config::{Lease, Resource, Watch};
 use service_watch::{Diagnostics, Elector, Informer, Metrics, Package, Start, TargetError, Tenure};
 
-use crate::config::Reconcile;
+use crate::config::Packages;
 use crate::reconcile::{self, Applied, Inbox, Term};
 use service_core::config::Kubernetes;
 use service_core::edge::Probe;
@@ -28,7 +28,7 @@ pub enum Error {
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
     /// The election has no namespace for its lease.
-    #[error("reconcile.lease.namespace: is needed beside `enabled: true` outside of a pod")]
+    #[error("packages.lease.namespace: is needed beside `enabled: true` outside of a pod")]
     LeaseNamespace,
     #[error(transparent)]
     Witness(#[from] TargetError),
@@ -53,7 +53,7 @@ struct Reconciliation {
 
 impl Controller {
     pub fn start(start: &mut service_core::role::Start<'_>, metrics: &Metrics) -> Result<Self, Error> {
-        let (settings, reconcile) = (start.config.of::<Watch>(), start.config.of::<Reconcile>());
+        let (settings, reconcile) = (start.config.of::<Watch>(), start.config.of::<Packages>());
         let Resource::Packages = settings.resource;
         let cluster = Cluster::find(start.config.of::<Kubernetes>().kubeconfig.as_deref())?;
         let pod_namespace = cluster.namespace.clone();
@@ -73,7 +73,7 @@ impl Controller {
         })?;
         let to_inbox = Arc::clone(&inbox);
         let policies = Informer::start(Start {
-            source: Applied::SOURCE,
+            source: Applied::source(),
             settings,
             client: Arc::clone(&client),
             metrics,
@@ -176,7 +176,7 @@ impl Reconciliation {
                 why = term.broken() => return why,
                 why = elector.hold() => {
                     term.cut().await;
-                    tracing::warn!(name: service_core::logs::names::LEASE_LOST, why, "this replica does not lead any more");
+                    tracing::warn!(name: service_watch::events::LEASE_LOST, why, "this replica does not lead any more");
                 }
                 () = self.stop.cancelled() => {
                     // No other replica may begin before the last write is done: the lease is given back after it.

@@ -175,7 +175,7 @@ impl Reconciler {
         let long_ago = memo.restored_at.is_none_or(|last| now.duration_since(last) > RESTORES_FORGOTTEN);
         let restores = if long_ago { 1 } else { memo.restores.saturating_add(1) };
         let message = format!("{} network policies were not as they should be and were restored", done.writes);
-        tracing::warn!(name: service_core::logs::names::RECONCILE_RESTORED, package = %object.key, restores, message);
+        tracing::warn!(name: crate::events::RECONCILE_RESTORED, package = %object.key, restores, message);
         self.count("restored");
         self.api.warn(object, "NetworkPolicyRestored", &message).await;
         self.remember(&object.key, Memo { restores, restored_at: Some(now), retry_at: None, failures: 0, ..memo });
@@ -186,7 +186,7 @@ impl Reconciler {
         let deleting = object.body.deleting;
         let failures = if memo.generation == generation { memo.failures.saturating_add(1) } else { 1 };
         let wait = self.retries.get(failures - 1).copied().filter(|_| error.may_pass() || deleting);
-        tracing::warn!(name: service_core::logs::names::RECONCILE_FAILED, package = %object.key, failures, %error, "reconciliation failed");
+        tracing::warn!(name: crate::events::RECONCILE_FAILED, package = %object.key, failures, %error, "reconciliation failed");
         let phase = match (deleting, wait) {
             (false, Some(_)) => "Retrying",
             (false, None) => "Failed",

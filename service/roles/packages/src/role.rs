@@ -8,13 +8,13 @@ use service_core::role::{About, Role, Running, Start, Started};
 use service_watch::Metrics;
 use service_watch::config::Watch;
 
-use crate::config::Reconcile;
+use crate::config::Packages;
 use crate::controller::Controller;
 
 const ABOUT: About = About {
-    name: "watch",
+    name: "packages",
     help: "Only watch and reconciler",
-    sections: &[kind::<Kubernetes>(), kind::<Watch>(), kind::<Reconcile>()],
+    sections: &[kind::<Kubernetes>(), kind::<Watch>(), kind::<Packages>()],
     needs: &[],
     lacks: "",
     always: true,
@@ -22,9 +22,9 @@ const ABOUT: About = About {
 
 /// The role that watches and reconciles Packages.
 #[derive(Debug)]
-pub struct Packages;
+pub struct PackagesRole;
 
-impl Role for Packages {
+impl Role for PackagesRole {
     fn about(&self) -> &'static About {
         &ABOUT
     }
@@ -34,16 +34,16 @@ impl Role for Packages {
             let metrics = start.shared(Metrics::register);
             let controller = Controller::start(start, &metrics).context("failed to start the watch")?;
             let probes = controller.probes().into();
-            Ok(Started { served: None, probes, reload: None, running: Box::new(Stage(Some(controller))) })
+            Ok(Started { served: None, probes, reload: None, running: Box::new(Tasks(Some(controller))) })
         }
         .boxed()
     }
 }
 
 /// The controller, until the role ends.
-struct Stage(Option<Controller>);
+struct Tasks(Option<Controller>);
 
-impl Running for Stage {
+impl Running for Tasks {
     fn broken(&mut self) -> BoxFuture<'_, String> {
         async move {
             match &mut self.0 {

@@ -159,7 +159,7 @@ impl Api {
     fn refused(&self, call: &Call, reason: &'static str) {
         if let Some(left_out) = self.throttle.admit() {
             tracing::warn!(
-                name: names::CALL_REFUSED,
+                name: crate::events::CALL_REFUSED,
                 request_id = call.id(), peer = &**call.client().identity(), address = %call.peer.address(), reason, left_out,
                 "a call was refused"
             );
@@ -285,7 +285,7 @@ impl Api {
     ) {
         let written = written.as_ref().ok();
         tracing::info!(
-            name: names::AUDIT_WRITE,
+            name: crate::events::AUDIT_WRITE,
             request_id = call.id(),
             peer = &**call.client().identity(),
             address = %call.peer.address(),
@@ -331,9 +331,9 @@ impl Call {
 
 impl Calls for Api {
     type Call = Call;
-    type Place<'a> = SemaphorePermit<'a>;
-    type Asked<'a> = Route<'a>;
-    type Held<'a> = Bytes;
+    type Permit<'a> = SemaphorePermit<'a>;
+    type Target<'a> = Route<'a>;
+    type Body<'a> = Bytes;
     type Refusal = Refusal;
 
     fn in_flight(&self) -> &Gauge {
@@ -349,7 +349,7 @@ impl Calls for Api {
         self.timeout
     }
 
-    fn asked<'a>(&self, call: &mut Call, head: &'a Head) -> Result<Route<'a>, Refusal> {
+    fn target<'a>(&self, call: &mut Call, head: &'a Head) -> Result<Route<'a>, Refusal> {
         let client = self.client_of(&call.peer)?;
         if let Err(soon) = call.gate.limits.take(client.identity()) {
             call.gate.limits.sweep();
@@ -384,10 +384,10 @@ impl Calls for Api {
     async fn read<'a, B: Body<Data = Bytes, Error: Broken> + Send + Unpin>(
         &'a self,
         _: &'a Self::Call,
-        (asked, head): (&Self::Asked<'_>, &Head),
+        (asked, head): (&Self::Target<'_>, &Head),
         body: &mut B,
         deadline: Instant,
-    ) -> Result<Self::Held<'a>, Refusal> {
+    ) -> Result<Self::Body<'a>, Refusal> {
         match asked {
             Route::Scale(..) | Route::Image(..) => body::read(&head.headers, body, self.body_max, deadline).await,
             _ => Ok(Bytes::new()),
@@ -397,8 +397,8 @@ impl Calls for Api {
     async fn answer(
         &self,
         call: &Self::Call,
-        (asked, head): (Self::Asked<'_>, &Head),
-        body: Self::Held<'_>,
+        (asked, head): (Self::Target<'_>, &Head),
+        body: Self::Body<'_>,
         deadline: Instant,
     ) -> Result<Answer, Refusal> {
         match asked {
@@ -421,7 +421,7 @@ impl Calls for Api {
 
     fn panicked(&self, call: &Call) -> Refusal {
         self.metrics.panics.inc();
-        tracing::error!(name: names::CALL_PANICKED, request_id = call.id(), "a call panicked");
+        tracing::error!(name: crate::events::CALL_PANICKED, request_id = call.id(), "a call panicked");
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "a defect of this service: see its log")
     }
 

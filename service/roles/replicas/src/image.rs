@@ -27,7 +27,7 @@ pub struct Set {
 }
 
 /// The position of a container in a Deployment.
-struct Place {
+struct ContainerField {
     list: &'static str,
     index: usize,
 }
@@ -58,11 +58,11 @@ pub async fn set(
     Ok(Set { written, image, warnings })
 }
 
-fn place(deployment: &Value, container: &str) -> Result<Place, Refusal> {
+fn place(deployment: &Value, container: &str) -> Result<ContainerField, Refusal> {
     let pod = &deployment["spec"]["template"]["spec"];
     let found = LISTS.iter().find_map(|list| {
         let index = pod[list].as_array()?.iter().position(|one| one["name"] == container)?;
-        Some(Place { list, index })
+        Some(ContainerField { list, index })
     });
     found.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "the deployment has no such container"))
 }
@@ -71,7 +71,7 @@ fn place(deployment: &Value, container: &str) -> Result<Place, Refusal> {
 async fn admitted(
     admit: &dyn Review,
     known: &Value,
-    place: &Place,
+    place: &ContainerField,
     image: &str,
     deadline: Instant,
 ) -> Result<(String, Vec<String>), Refusal> {

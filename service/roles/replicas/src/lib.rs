@@ -8,10 +8,14 @@ mod access;
 mod answer;
 mod api;
 mod body;
+#[cfg(feature = "certs-dev")]
+pub mod certs;
 pub mod client;
+pub mod command;
 pub mod config;
 mod cursor;
 mod deployment;
+pub mod events;
 mod image;
 mod limits;
 mod list;
@@ -22,7 +26,7 @@ mod route;
 mod scale;
 mod upstream;
 
-pub use role::Replicas;
+pub use role::ReplicasRole;
 
 /// The served description of the API.
 pub const OPENAPI: &str = include_str!("openapi.json");

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::answer::{self, CONTINUE};
 use super::cursor::Cursor;
 use super::deployment::Deployment;
-use super::route::{BASE, Page};
+use super::route::{BASE, PageQuery};
 use service_core::edge::Answer;
 use service_watch::{Key, Object, Store};
 
@@ -30,7 +30,7 @@ impl<'a> From<&'a Object<Deployment>> for Entry<'a> {
 }
 
 /// A page of the objects in `store`.
-pub fn page(store: &Store<Deployment>, page: &Page) -> Answer {
+pub fn page(store: &Store<Deployment>, page: &PageQuery) -> Answer {
     let after = page.after.as_ref().map(Cursor::key);
     // One more than shown, to find out whether there are more.
     let mut found = store.after(after, page.limit + 1);

@@ -32,9 +32,9 @@ const ABOUT: About = About {
 
 /// The role that serves the API over Deployments.
 #[derive(Debug)]
-pub struct Replicas;
+pub struct ReplicasRole;
 
-impl Role for Replicas {
+impl Role for ReplicasRole {
     fn about(&self) -> &'static About {
         &ABOUT
     }

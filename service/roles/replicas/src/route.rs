@@ -27,7 +27,7 @@ pub enum Route<'a> {
     Scale(Target<'a>, How),
     /// A new image for a container of one Deployment.
     Image(Target<'a>, &'a str, How),
-    List(Page),
+    List(PageQuery),
     /// Whether the cluster behind this API answers.
     Health,
     Description,
@@ -43,7 +43,7 @@ pub struct How {
 
 /// The requested part of the list.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct PageQuery {
     /// Most entries.
     pub limit: usize,
     /// The page begins after this cursor.
@@ -172,8 +172,8 @@ fn how(query: Option<&str>) -> Result<How, Refusal> {
     Ok(how)
 }
 
-fn page(query: Option<&str>) -> Result<Page, Refusal> {
-    let mut page = Page { limit: LIMIT_MAX, after: None };
+fn page(query: Option<&str>) -> Result<PageQuery, Refusal> {
+    let mut page = PageQuery { limit: LIMIT_MAX, after: None };
     for (key, value) in pairs(query, &["limit", "continue"])? {
         if key == "limit" {
             let limit = value.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit));

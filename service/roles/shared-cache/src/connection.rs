@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustls_pki_types::ServerName;
-use service_core::logs::names;
 use service_core::wire::{Trust, client_config};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -47,7 +46,7 @@ struct Open {
 
 /// The outcome of a question.
 #[derive(Debug)]
-pub enum Asked {
+pub enum Lookup {
     /// There is no connection.
     Away,
     /// The answer is late or invalid.
@@ -80,20 +79,20 @@ impl Connection {
     }
 
     /// The value of a name.
-    pub async fn value(&self, name: &str, deadline: Instant) -> Asked {
-        let Some(open) = self.open.lock().clone() else { return Asked::Away };
+    pub async fn value(&self, name: &str, deadline: Instant) -> Lookup {
+        let Some(open) = self.open.lock().clone() else { return Lookup::Away };
         // A correct Redis never sends more than the largest value.
         let last = (VALUE_BYTES_MAX - 1).to_string();
         let ask = resp::command(&[b"GETRANGE", name.as_bytes(), b"0", last.as_bytes()]);
         match self.answer(&open, ask, VALUE_BYTES_MAX, deadline).await {
-            Some(Reply::Value(value)) if value.is_empty() => Asked::Absent,
-            Some(Reply::Nil) => Asked::Absent,
-            Some(Reply::Value(value)) => Asked::Found(value),
+            Some(Reply::Value(value)) if value.is_empty() => Lookup::Absent,
+            Some(Reply::Nil) => Lookup::Absent,
+            Some(Reply::Value(value)) => Lookup::Found(value),
             Some(_) => {
                 self.lose(open.serial, "it answered what is no value");
-                Asked::Failed
+                Lookup::Failed
             }
-            None => Asked::Failed,
+            None => Lookup::Failed,
         }
     }
 
@@ -132,7 +131,7 @@ impl Connection {
         let driver = tokio::spawn(drive(Arc::downgrade(self), serial, exchange));
         *current = Some(Open { asker, serial, _driver: Arc::new(AbortOnDropHandle::new(driver)) });
         self.metrics.connected.set(1);
-        tracing::info!(name: names::SHARED_CACHE_FOUND, "the shared cache is there");
+        tracing::info!(name: crate::events::SHARED_CACHE_FOUND, "the shared cache is there");
     }
 
     /// Drops a connection, once.
@@ -142,7 +141,7 @@ impl Connection {
             *current = None;
             self.metrics.connected.set(0);
             self.broken.notify_one();
-            tracing::warn!(name: names::SHARED_CACHE_LOST, error = %why, "the shared cache is not asked for a while");
+            tracing::warn!(name: crate::events::SHARED_CACHE_LOST, error = %why, "the shared cache is not asked for a while");
         }
     }
 
@@ -190,7 +189,7 @@ async fn follow(connection: Weak<Connection>) {
             }
             Err(error) => {
                 if !said {
-                    tracing::warn!(name: names::SHARED_CACHE_LOST, %error, "the shared cache cannot be reached");
+                    tracing::warn!(name: crate::events::SHARED_CACHE_LOST, %error, "the shared cache cannot be reached");
                     said = true;
                 }
                 rest = rest.saturating_mul(2).min(REST_MAX);

@@ -64,11 +64,11 @@ pub struct Asker {
 
 struct Question {
     command: Vec<u8>,
-    place: Place,
+    place: PendingReply,
 }
 
 /// The receiver of an answer, and the largest size of its value.
-struct Place {
+struct PendingReply {
     most: usize,
     answer: oneshot::Sender<Reply>,
 }
@@ -77,7 +77,7 @@ impl Asker {
     /// The answer to a command, which has a value of at most `most` bytes; `None` if the exchange has ended.
     pub async fn ask(&self, command: Vec<u8>, most: usize) -> Option<Reply> {
         let (answer, answered) = oneshot::channel();
-        self.questions.send(Question { command, place: Place { most, answer } }).await.ok()?;
+        self.questions.send(Question { command, place: PendingReply { most, answer } }).await.ok()?;
         answered.await.ok()
     }
 }
@@ -86,9 +86,9 @@ impl Asker {
 pub struct Exchange {
     stream: Box<dyn Stream>,
     questions: mpsc::Receiver<Question>,
-    under_way: mpsc::Sender<Place>,
-    places: mpsc::Receiver<Place>,
-    next: Option<Place>,
+    under_way: mpsc::Sender<PendingReply>,
+    places: mpsc::Receiver<PendingReply>,
+    next: Option<PendingReply>,
 }
 
 impl Exchange {
@@ -139,7 +139,7 @@ async fn answer_now(stream: &mut Box<dyn Stream>, words: &[&[u8]]) -> Result<Rep
 async fn write(
     mut writer: impl AsyncWrite + Unpin,
     questions: &mut mpsc::Receiver<Question>,
-    under_way: &mpsc::Sender<Place>,
+    under_way: &mpsc::Sender<PendingReply>,
 ) -> Result<Ended, Ended> {
     while let Some(Question { command, place }) = questions.recv().await {
         // Its caller has stopped waiting.
@@ -158,8 +158,8 @@ async fn write(
 
 async fn read(
     mut reader: impl AsyncRead + Unpin,
-    places: &mut mpsc::Receiver<Place>,
-    next: &mut Option<Place>,
+    places: &mut mpsc::Receiver<PendingReply>,
+    next: &mut Option<PendingReply>,
 ) -> Result<Ended, Ended> {
     let mut input = BytesMut::new();
     loop {

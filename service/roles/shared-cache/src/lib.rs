@@ -6,6 +6,7 @@
 
 pub mod config;
 mod connection;
+pub mod events;
 mod exchange;
 mod metrics;
 mod resp;
@@ -24,7 +25,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 pub use config::SharedCache;
-use connection::{Asked, Connection};
+use connection::{Connection, Lookup};
 use metrics::Metrics;
 pub use seal::{HEAD_BYTES, Hmac, Opened, Seal};
 
@@ -83,17 +84,17 @@ impl Knowledge for Cache {
         async move {
             let asked = connection.value(&seal.name(&key), deadline).await;
             let (outcome, known) = match asked {
-                Asked::Away => ("away", None),
-                Asked::Failed => ("failed", None),
-                Asked::Absent => ("miss", None),
-                Asked::Found(sealed) => match seal.open(&key, &sealed, SystemTime::now()) {
+                Lookup::Away => ("away", None),
+                Lookup::Failed => ("failed", None),
+                Lookup::Absent => ("miss", None),
+                Lookup::Found(sealed) => match seal.open(&key, &sealed, SystemTime::now()) {
                     Opened::Good(known) => ("hit", Some(known)),
                     // Redis checks ends by its own clock.
                     Opened::Over => ("miss", None),
                     Opened::Foreign => ("refused", None),
                 },
             };
-            metrics.asked(outcome);
+            metrics.count(outcome);
             known
         }
         .boxed()

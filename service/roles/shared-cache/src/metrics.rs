@@ -35,7 +35,7 @@ impl Metrics {
 
     /// Counts a question: `hit`, `miss`, `refused` (its code is not ours), `failed` (late or broken), `away` (no
     /// connection).
-    pub fn asked(&self, outcome: &'static str) {
+    pub fn count(&self, outcome: &'static str) {
         self.asked.get_or_create(&Outcome { outcome }).inc();
     }
 

@@ -8,7 +8,7 @@ use service_core::edge::Labels;
 use service_core::role::{About, Role, Start, Started};
 
 use crate::config::Validator;
-use crate::desk::Paths;
+use crate::paths::Paths;
 
 const LABELS: Labels = Labels {
     check: "validator-certificate",
@@ -28,9 +28,9 @@ const ABOUT: About = About {
 
 /// The role that answers other processes' questions about signatures.
 #[derive(Debug)]
-pub struct Validating;
+pub struct ValidatorRole;
 
-impl Role for Validating {
+impl Role for ValidatorRole {
     fn about(&self) -> &'static About {
         &ABOUT
     }
@@ -43,7 +43,7 @@ impl Role for Validating {
         async move {
             let Validator(settings) = start.config.find::<Validator>().context("the section `validator` is missing")?;
             let judge =
-                start.judge.clone().context("nobody here knows who may sign: the role `manager` is not built in")?;
+                start.judge.clone().context("nobody here knows who may sign: the role `admission` is not built in")?;
             settings.open(LABELS, Paths(judge), start).await
         }
         .boxed()

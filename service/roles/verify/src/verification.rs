@@ -35,7 +35,7 @@ pub fn verify(
 ) -> Verdict {
     let mut trial = Trial::new(subject, requirement, trust, now);
     for piece in evidence {
-        let judged = trial.judged(piece);
+        let judged = trial.judgement(piece);
         trial.take(judged);
     }
     trial.verdict()
@@ -74,7 +74,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Judges one piece, in any order.
-    pub fn judged(&self, evidence: &Evidence) -> Judged {
+    pub fn judgement(&self, evidence: &Evidence) -> Judged {
         let source = evidence.source().to_owned();
         if self.unworkable.is_some() || self.pieces >= EVIDENCE_MAX {
             return Judged { source, outcome: Ok(Vec::new()) };

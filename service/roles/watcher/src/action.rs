@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use parking_lot::RwLock;
-use service_watch::{Change, Event, Room};
+use service_watch::{Backpressure, Change, Event};
 
 use crate::filter::Filter;
 use crate::finalize::{Step, step};
@@ -31,7 +31,7 @@ pub struct Action {
 }
 
 impl Action {
-    fn show(&self, resource: &'static str, event: &Event<Meta>, metrics: &Metrics) -> Room {
+    fn show(&self, resource: &str, event: &Event<Meta>, metrics: &Metrics) -> Backpressure {
         let filter = self.filter.read();
         if let Way::Work(work) = &self.way
             && let Task::Finalize(finalizer) = work.task()
@@ -66,7 +66,7 @@ impl Action {
 }
 
 /// Passes an event to every action of its resource; returns the room that they need.
-pub fn show(actions: &[Action], resource: &'static str, event: &Event<Meta>, metrics: &Metrics) -> Room {
+pub fn show(actions: &[Action], resource: &str, event: &Event<Meta>, metrics: &Metrics) -> Backpressure {
     let rooms: Vec<_> = actions.iter().filter_map(|action| action.show(resource, event, metrics)).collect();
     // One after the other: all of them must be free before the next event.
     (!rooms.is_empty()).then(|| {

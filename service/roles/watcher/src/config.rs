@@ -21,7 +21,7 @@ const ACTIONS_MAX: usize = 64;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Shortest wait before a failed hook is called again.
 const RETRY_LEAST: Duration = Duration::from_millis(100);
-/// The waits of the UDS operator between its five attempts, as in `reconcile`.
+/// The waits of the UDS operator between its five attempts, as in `packages`.
 const RETRIES: [Duration; 4] =
     [Duration::from_secs(3), Duration::from_secs(9), Duration::from_secs(27), Duration::from_secs(81)];
 /// Objects worked on at one time by an action, if their keys allow it.

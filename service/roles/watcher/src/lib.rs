@@ -8,13 +8,14 @@
 
 mod action;
 mod api;
-mod board;
 pub mod config;
+pub mod events;
 mod filter;
 mod finalize;
 mod hook;
 mod meta;
 mod metrics;
+mod problems;
 mod reconcile;
 mod role;
 mod tell;
@@ -22,4 +23,4 @@ mod visit;
 mod work;
 
 pub use config::Watcher;
-pub use role::Watching;
+pub use role::WatcherRole;

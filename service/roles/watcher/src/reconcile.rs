@@ -21,11 +21,11 @@ struct Call<'a> {
 
 pub async fn visit(tools: &Tools, pending: &Pending) -> Visited {
     if pending.change == Change::Deleted {
-        return said(bring(tools, pending.change, partial(&pending.object).to_string()).await);
+        return visit_result(bring(tools, pending.change, partial(&pending.object).to_string()).await);
     }
     match tools.api.read(&pending.object.key).await {
         Ok(Some(body)) => match String::from_utf8(body.to_vec()) {
-            Ok(text) => said(bring(tools, pending.change, text).await),
+            Ok(text) => visit_result(bring(tools, pending.change, text).await),
             Err(error) => Visited::Later(format!("the API server's answer: {error}"), None),
         },
         // The watch reports the deletion.
@@ -38,12 +38,12 @@ pub async fn visit(tools: &Tools, pending: &Pending) -> Visited {
 pub async fn bring(tools: &Tools, change: Change, object: String) -> Result<(), Failure> {
     let later = |error: serde_json::Error| Failure::Later(format!("the API server's answer: {error}"), None);
     let object = RawValue::from_string(object).map_err(later)?;
-    let call = Call { action: &tools.action, resource: tools.resource, change: tell::name(change), object: &object };
+    let call = Call { action: &tools.action, resource: &tools.resource, change: tell::name(change), object: &object };
     let body = serde_json::to_vec(&call).map_err(later)?;
     tools.hook.post("application/json", Bytes::from(body)).await
 }
 
-fn said(result: Result<(), Failure>) -> Visited {
+fn visit_result(result: Result<(), Failure>) -> Visited {
     match result {
         Ok(()) => Visited::Done("taken"),
         Err(Failure::Later(why, asked)) => Visited::Later(why, asked),

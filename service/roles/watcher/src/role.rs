@@ -20,12 +20,12 @@ use tokio::time::timeout;
 
 use crate::action::{self, Action, Way};
 use crate::api::Api;
-use crate::board::Board;
 use crate::config::{self, Act, Receiver, Resource, Selectors, Watcher};
 use crate::filter::Filter;
 use crate::hook::Hook;
 use crate::meta::Meta;
 use crate::metrics::Metrics;
+use crate::problems::Problems;
 use crate::tell::{self, Entrance};
 use crate::visit::Tools;
 use crate::work::{Task, Work};
@@ -46,9 +46,9 @@ const ABOUT: About = About {
 
 /// The role that tells other systems about objects, or lets their hooks work on them.
 #[derive(Debug)]
-pub struct Watching;
+pub struct WatcherRole;
 
-impl Role for Watching {
+impl Role for WatcherRole {
     fn about(&self) -> &'static About {
         &ABOUT
     }
@@ -61,7 +61,7 @@ impl Role for Watching {
 /// The parts built while the role starts.
 struct Build<'a> {
     client: Arc<Client>,
-    board: Arc<Board>,
+    board: Arc<Problems>,
     metrics: Metrics,
     one_by_one: Arc<Semaphore>,
     witness_url: Option<&'a str>,
@@ -104,13 +104,14 @@ fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
     for ((resource, selectors), (source, actions)) in resources {
         let metrics = build.metrics.clone();
         let wanted = settings.wanted(resource, selectors);
+        let name = source.resource.clone();
         let begin = Begin {
             source,
             settings: watch,
             client: Arc::clone(&client),
             metrics: &watches,
             witness_url: None,
-            sink: Box::new(move |event| action::show(&actions, source.resource, event, &metrics)),
+            sink: Box::new(move |event| action::show(&actions, &name, event, &metrics)),
         };
         informers.push(Informer::start_with(begin, Store::keeping(move |raw| Meta::kept(raw, &wanted)))?);
     }
@@ -133,9 +134,9 @@ impl Build<'_> {
         };
         let tools = Tools {
             action: (&*settings.id).into(),
-            resource: source.resource,
+            resource: source.resource.clone(),
             hook: Hook::new(&work.hook, work.workers)?,
-            api: Api::new(Arc::clone(&self.client), source.path),
+            api: Api::new(Arc::clone(&self.client), &source.path),
         };
         let (board, metrics) = (Arc::clone(&self.board), self.metrics.clone());
         let all = Arc::new(Work::new(tools, task, work, &self.one_by_one, board, metrics));
@@ -161,17 +162,15 @@ impl Build<'_> {
     }
 }
 
-/// The source of a resource. Its names live as long as the process; there are as many as the configuration has
-/// resources, made once.
+/// The source of a resource.
 fn source(resource: &Resource, selectors: &Selectors, streamed: bool) -> Source {
-    let keep = |text: &str| -> &'static str { Box::leak(Box::<str>::from(text)) };
-    let probe = keep(&format!("watcher/{}", resource.name));
-    let mut source = Source::new(keep(&resource.name), probe, keep(&resource.path), Form::Metadata);
+    let probe = format!("watcher/{}", resource.name);
+    let mut source = Source::configured(&resource.name, probe, &resource.path, Form::Metadata);
     if let Some(labels) = &selectors.labels {
-        source = source.labelled(keep(labels));
+        source = source.labelled(labels.clone());
     }
     if let Some(fields) = &selectors.fields {
-        source = source.with_fields(keep(fields));
+        source = source.with_fields(fields.clone());
     }
     if streamed { source.streamed() } else { source }
 }

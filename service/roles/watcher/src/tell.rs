@@ -11,15 +11,14 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use rand::RngExt as _;
 use serde::Serialize;
-use service_core::logs::names;
-use service_watch::{Backoff, Change, Event, Room};
+use service_watch::{Backoff, Backpressure, Change, Event};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::board::Board;
 use crate::hook::{Failure, Hook};
 use crate::meta::Meta;
 use crate::metrics::Metrics;
+use crate::problems::Problems;
 
 /// Most lines that wait; the next constant limits their bytes, because names may be long. A relist of some thousand
 /// objects fits.
@@ -50,7 +49,7 @@ struct Line<'a> {
 }
 
 /// A line, its action, and its part of the queue's memory.
-struct Told {
+struct Queued {
     action: Arc<str>,
     line: String,
     _bytes: OwnedSemaphorePermit,
@@ -59,7 +58,7 @@ struct Told {
 /// The sending side of a receiver's queue.
 #[derive(Clone)]
 pub struct Entrance {
-    queue: mpsc::Sender<Told>,
+    queue: mpsc::Sender<Queued>,
     free: Arc<Semaphore>,
 }
 
@@ -68,8 +67,8 @@ pub struct Delivery {
     /// The first action with this receiver, which stands for all of them.
     action: Arc<str>,
     hook: Hook,
-    queue: mpsc::Receiver<Told>,
-    board: Arc<Board>,
+    queue: mpsc::Receiver<Queued>,
+    board: Arc<Problems>,
     metrics: Metrics,
 }
 
@@ -83,16 +82,16 @@ pub fn name(change: Change) -> &'static str {
 }
 
 /// Writes an event to the log.
-pub fn log(action: &str, resource: &'static str, event: &Event<Meta>) {
+pub fn log(action: &str, resource: &str, event: &Event<Meta>) {
     let (object, change) = (&event.object, name(event.change));
     tracing::info!(
-        name: names::WATCHER_EVENT, action, resource, change, object = %object.key, uid = &*object.uid, revision = &*object.version,
+        name: crate::events::WATCHER_EVENT, action, resource, change, object = %object.key, uid = &*object.uid, revision = &*object.version,
         "an event is due"
     );
 }
 
 /// A queue in front of `hook`, named after the first action that uses it.
-pub fn queue(action: &str, hook: Hook, board: Arc<Board>, metrics: Metrics) -> (Entrance, Delivery) {
+pub fn queue(action: &str, hook: Hook, board: Arc<Problems>, metrics: Metrics) -> (Entrance, Delivery) {
     let (entrance, queue) = mpsc::channel(QUEUE_LINES);
     let entrance = Entrance { queue: entrance, free: Arc::new(Semaphore::new(QUEUE_BYTES)) };
     (entrance, Delivery { action: action.into(), hook, queue, board, metrics })
@@ -100,7 +99,7 @@ pub fn queue(action: &str, hook: Hook, board: Arc<Board>, metrics: Metrics) -> (
 
 impl Entrance {
     /// Queues an event; returns the room that is needed for it, if there is none.
-    pub fn tell(&self, action: &Arc<str>, resource: &'static str, event: &Event<Meta>) -> Room {
+    pub fn tell(&self, action: &Arc<str>, resource: &str, event: &Event<Meta>) -> Backpressure {
         let object = &event.object;
         let line = Line {
             action,
@@ -119,11 +118,11 @@ impl Entrance {
             let room = async move {
                 // The semaphore is never closed.
                 let Ok(room) = Arc::clone(&entrance.free).acquire_many_owned(bytes).await else { return };
-                drop(entrance.queue.send(Told { action, line, _bytes: room }).await);
+                drop(entrance.queue.send(Queued { action, line, _bytes: room }).await);
             };
             return Some(room.boxed());
         };
-        match self.queue.try_send(Told { action, line, _bytes: room }) {
+        match self.queue.try_send(Queued { action, line, _bytes: room }) {
             // The receiving end ends only with the process.
             Ok(()) | Err(mpsc::error::TrySendError::Closed(_)) => None,
             Err(mpsc::error::TrySendError::Full(told)) => {
@@ -157,14 +156,14 @@ impl Delivery {
         }
     }
 
-    fn count(&self, batch: &[Told], outcome: &'static str) {
+    fn count(&self, batch: &[Queued], outcome: &'static str) {
         for told in batch {
             self.metrics.call(&told.action, outcome);
         }
     }
 
     /// Sends a batch until it is accepted; returns whether to continue.
-    async fn deliver(&self, batch: &[Told], flush: &mut Option<Instant>) -> bool {
+    async fn deliver(&self, batch: &[Queued], flush: &mut Option<Instant>) -> bool {
         let body: String = batch.iter().flat_map(|told| [&*told.line, "\n"]).collect();
         let body = Bytes::from(body);
         let action = &self.action;
@@ -185,19 +184,19 @@ impl Delivery {
                     self.count(batch, "refused");
                     let lines = batch.len();
                     self.board.failed(action, why.clone());
-                    tracing::error!(name: names::WATCHER_REFUSED, action = &**action, lines, why, "a receiver refuses events for good");
+                    tracing::error!(name: crate::events::WATCHER_REFUSED, action = &**action, lines, why, "a receiver refuses events for good");
                     return true;
                 }
                 Err(Failure::Later(why, asked)) => {
                     self.metrics.call(action, "failed");
                     // Logged once for each outage.
                     if self.board.failed(action, why.clone()) {
-                        tracing::warn!(name: names::WATCHER_AWAY, action = &**action, why, "a receiver does not take events; the watch waits for it");
+                        tracing::warn!(name: crate::events::WATCHER_AWAY, action = &**action, why, "a receiver does not take events; the watch waits for it");
                     }
                     let ended = self.queue.is_closed();
                     if ended && *flush.get_or_insert_with(|| Instant::now() + FLUSH_MAX) < Instant::now() {
                         let lines = self.queue.len() + batch.len();
-                        tracing::warn!(name: names::WATCHER_LEFT, action = &**action, lines, "a receiver did not take the last events");
+                        tracing::warn!(name: crate::events::WATCHER_LEFT, action = &**action, lines, "a receiver did not take the last events");
                         return false;
                     }
                     let pause = backoff.next(rand::rng().random(), asked);

@@ -1,5 +1,6 @@
 //! A visit: its object, its inputs, and its outcome. Each kind of action has its own steps.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ pub enum Visited {
 pub struct Tools {
     /// The action's name for the hook.
     pub action: Arc<str>,
-    pub resource: &'static str,
+    pub resource: Cow<'static, str>,
     pub hook: Hook,
     pub api: Api,
 }

@@ -11,15 +11,14 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
-use service_core::logs::names;
-use service_watch::{Change, Event, Key, Object, Queue, QueueKey, Room};
+use service_watch::{Backpressure, Change, Event, Key, Object, Queue, QueueKey};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
-use crate::board::Board;
 use crate::config;
 use crate::meta::Meta;
 use crate::metrics::Metrics;
+use crate::problems::Problems;
 use crate::visit::{Pending, Tools, Visited};
 use crate::{finalize, reconcile};
 
@@ -83,7 +82,7 @@ pub struct Work {
     one_by_one: Option<Arc<Semaphore>>,
     pending: Mutex<Waiting>,
     freed: Notify,
-    board: Arc<Board>,
+    board: Arc<Problems>,
     metrics: Metrics,
     waiting: Gauge,
 }
@@ -94,7 +93,7 @@ impl Work {
         task: Task,
         settings: &config::Work,
         one_by_one: &Arc<Semaphore>,
-        board: Arc<Board>,
+        board: Arc<Problems>,
         metrics: Metrics,
     ) -> Self {
         let waiting = metrics.waiting(&tools.action);
@@ -117,7 +116,7 @@ impl Work {
         &self.task
     }
 
-    pub fn due(self: &Arc<Self>, event: &Event<Meta>) -> Room {
+    pub fn due(self: &Arc<Self>, event: &Event<Meta>) -> Backpressure {
         if self.take(event) {
             return None;
         }
@@ -205,7 +204,7 @@ impl Work {
             Visited::Never(why) => {
                 self.metrics.call(action, "refused");
                 self.board.failed(action, why.clone());
-                tracing::error!(name: names::WATCHER_REFUSED, action = &**action, object = %key, why, "a hook refuses an object for good");
+                tracing::error!(name: crate::events::WATCHER_REFUSED, action = &**action, object = %key, why, "a hook refuses an object for good");
                 self.settle(key, &pending, None);
             }
             Visited::Later(why, asked) => {
@@ -215,10 +214,10 @@ impl Work {
                 pending.attempts += 1;
                 let attempts = pending.attempts;
                 if wait.is_some() {
-                    tracing::warn!(name: names::WATCHER_FAILED, action = &**action, object = %key, attempts, why, "a hook did not take an object; it is tried again");
+                    tracing::warn!(name: crate::events::WATCHER_FAILED, action = &**action, object = %key, attempts, why, "a hook did not take an object; it is tried again");
                 } else {
                     self.metrics.call(action, "given-up");
-                    tracing::error!(name: names::WATCHER_GAVE_UP, action = &**action, object = %key, attempts, why, "an object is given up until it changes");
+                    tracing::error!(name: crate::events::WATCHER_GAVE_UP, action = &**action, object = %key, attempts, why, "an object is given up until it changes");
                 }
                 self.settle(key, &pending, wait);
             }

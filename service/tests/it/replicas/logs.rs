@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+use service::roles::EVENTS;
 use service_core::logs::names;
 
 use super::world::{BINARY, Caller, certificates, replicas_path, section};
@@ -132,7 +133,8 @@ fn secrets(folder: &Path) -> Vec<String> {
 }
 
 fn keys(event: &str) -> BTreeSet<&'static str> {
-    let (_, keys) = names::ALL.iter().find(|(name, _)| *name == event).unwrap_or_else(|| panic!("unknown: {event}"));
+    let (_, keys) =
+        EVENTS.iter().copied().flatten().find(|(name, _)| *name == event).unwrap_or_else(|| panic!("unknown: {event}"));
     keys.iter().copied().collect()
 }
 

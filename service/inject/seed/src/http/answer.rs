@@ -101,25 +101,25 @@ fn reply(head: &Head<'_>, store: &Store) -> Reply {
         }
         Route::BadName => return not_found("NAME_INVALID", "no repository can have this name"),
         Route::Nothing => return not_found("UNSUPPORTED", "nothing is served here"),
-        Route::Tag(name, tag) => (name, Asked::Tag(tag)),
-        Route::Manifest(name, digest) => (name, Asked::Manifest(digest)),
-        Route::Blob(name, digest) => (name, Asked::Blob(digest)),
-        Route::Tags(name) => (name, Asked::Tags),
-        Route::Referrers(name, digest) => (name, Asked::Referrers(digest)),
+        Route::Tag(name, tag) => (name, Resource::Tag(tag)),
+        Route::Manifest(name, digest) => (name, Resource::Manifest(digest)),
+        Route::Blob(name, digest) => (name, Resource::Blob(digest)),
+        Route::Tags(name) => (name, Resource::Tags),
+        Route::Referrers(name, digest) => (name, Resource::Referrers(digest)),
     };
     let Some(repository) = store.catalog.repositories.get(name) else {
         return match asked {
             // The specification forbids 404 here: clients would take it for a registry without this request.
-            Asked::Referrers(_) => no_referrers(),
+            Resource::Referrers(_) => no_referrers(),
             _ => not_found("NAME_UNKNOWN", "there is no such repository"),
         };
     };
     let unknown = || not_found("MANIFEST_UNKNOWN", "there is no such manifest");
     match asked {
-        Asked::Tag(tag) => repository.tags.get(tag).map_or_else(unknown, |digest| manifest(store, digest, head)),
-        Asked::Manifest(digest) if repository.manifests.contains(&digest) => manifest(store, &digest, head),
-        Asked::Manifest(_) => unknown(),
-        Asked::Blob(digest) => match open(store, BLOBS, &digest) {
+        Resource::Tag(tag) => repository.tags.get(tag).map_or_else(unknown, |digest| manifest(store, digest, head)),
+        Resource::Manifest(digest) if repository.manifests.contains(&digest) => manifest(store, &digest, head),
+        Resource::Manifest(_) => unknown(),
+        Resource::Blob(digest) => match open(store, BLOBS, &digest) {
             Ok(file) => {
                 let reply = content(file, "application/octet-stream", range_of(head, &digest));
                 reply.map_or_else(unreadable, |reply| identified(reply, &digest, head))
@@ -127,8 +127,8 @@ fn reply(head: &Head<'_>, store: &Store) -> Reply {
             Err(error) if is_nothing(&error) => not_found("BLOB_UNKNOWN", "there is no such blob"),
             Err(_) => unreadable(),
         },
-        Asked::Tags => tags(name, repository, head.query),
-        Asked::Referrers(digest) => match open(store, REFERRERS, &digest) {
+        Resource::Tags => tags(name, repository, head.query),
+        Resource::Referrers(digest) => match open(store, REFERRERS, &digest) {
             Ok(file) => content(file, INDEX, None).unwrap_or_else(unreadable),
             Err(error) if is_nothing(&error) => no_referrers(),
             Err(_) => unreadable(),
@@ -137,7 +137,7 @@ fn reply(head: &Head<'_>, store: &Store) -> Reply {
 }
 
 /// A request to a repository.
-enum Asked<'p> {
+enum Resource<'p> {
     Tag(&'p str),
     Manifest(Digest),
     Blob(Digest),

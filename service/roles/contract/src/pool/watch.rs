@@ -6,7 +6,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use http::Request;
-use service_core::logs::names;
 use tokio::time::{Instant, sleep};
 
 use super::{Instance, Pool};
@@ -58,13 +57,13 @@ fn files(pool: &Arc<Pool>, refused: &mut String) {
             Ok(true) => {
                 refused.clear();
                 let validator = &*pool.settings.name;
-                tracing::info!(name: names::LINK_REPLACED, validator, "the certificates of the way to a validator were replaced");
+                tracing::info!(name: crate::events::LINK_REPLACED, validator, "the certificates of the way to a validator were replaced");
             }
             Ok(false) => refused.clear(),
             Err(error) if error.to_string() != *refused => {
                 *refused = error.to_string();
                 let validator = &*pool.settings.name;
-                tracing::warn!(name: names::LINK_KEPT, validator, %error, "the certificates of the way to a validator were not replaced");
+                tracing::warn!(name: crate::events::LINK_KEPT, validator, %error, "the certificates of the way to a validator were not replaced");
             }
             Err(_) => {}
         }

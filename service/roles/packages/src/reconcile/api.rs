@@ -161,7 +161,7 @@ impl Api {
         });
         let path = format!("/api/v1/namespaces/{namespace}/events");
         if let Err(error) = self.client.write(Write::Create, &path, &body).await {
-            tracing::debug!(name: service_core::logs::names::EVENT_LOST, package = %object.key, %error, "event not written");
+            tracing::debug!(name: crate::events::EVENT_LOST, package = %object.key, %error, "event not written");
         }
     }
 

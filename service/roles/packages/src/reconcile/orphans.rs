@@ -93,7 +93,7 @@ impl Reconciler {
                 Ok(Verdict::Settled) => self.orphans.settle(&uid),
                 Ok(Verdict::Open) => self.orphans.postpone(&uid, suspect),
                 Err(error) => {
-                    tracing::warn!(name: service_core::logs::names::ORPHANS_FAILED, %uid, %error, "policies of a package that is gone were not removed");
+                    tracing::warn!(name: crate::events::ORPHANS_FAILED, %uid, %error, "policies of a package that is gone were not removed");
                     self.orphans.postpone(&uid, suspect);
                 }
             }
@@ -116,7 +116,7 @@ impl Reconciler {
             if !self.tenure.holds() {
                 return Ok(Verdict::Open);
             }
-            tracing::info!(name: service_core::logs::names::ORPHAN_REMOVED, policy = %policy.key, %uid, "the package of this policy is gone: removed");
+            tracing::info!(name: crate::events::ORPHAN_REMOVED, policy = %policy.key, %uid, "the package of this policy is gone: removed");
             self.api.delete_policy(policy).await?;
             self.count("orphaned");
         }

@@ -49,13 +49,15 @@ pub struct Applied {
 
 impl Applied {
     /// The policies made by this service.
-    pub const SOURCE: Source = Source::new(
-        "networkpolicies.networking.k8s.io",
-        "watch/networkpolicies",
-        "/apis/networking.k8s.io/v1/networkpolicies",
-        Form::Whole,
-    )
-    .labelled("app.kubernetes.io/managed-by=longhaul-service,longhaul.dev/package-uid");
+    pub fn source() -> Source {
+        let source = Source::new(
+            "networkpolicies.networking.k8s.io",
+            "watch/networkpolicies",
+            "/apis/networking.k8s.io/v1/networkpolicies",
+            Form::Whole,
+        );
+        source.labelled("app.kubernetes.io/managed-by=longhaul-service,longhaul.dev/package-uid")
+    }
 }
 
 impl Kind for Applied {

@@ -24,7 +24,7 @@ use service_watch::{Metrics, Queue};
 
 pub struct Parts {
     /// Workers, attempts and order.
-    pub settings: config::Reconcile,
+    pub settings: config::Packages,
     pub client: Arc<Client>,
     pub packages: Store,
     pub policies: Store<Applied>,
@@ -80,7 +80,7 @@ impl<'a> Term<'a> {
         self.reconciler.queue.close();
         self.sweeper.shutdown().await;
         if timeout(max, async { while self.workers.join_next().await.is_some() {} }).await.is_err() {
-            tracing::warn!(name: service_core::logs::names::RECONCILE_CUT, "the reconciler was stopped with work under way");
+            tracing::warn!(name: crate::events::RECONCILE_CUT, "the reconciler was stopped with work under way");
         }
         self.cut().await;
     }

@@ -23,11 +23,11 @@ const SIGN_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
 /// Their verifier with one question.
 pub struct Theirs {
     verifier: Verifier,
-    asked: Asked,
+    asked: Query,
     needs_stamp: bool,
 }
 
-enum Asked {
+enum Query {
     Key(PublicKeyVerificationPolicy),
     Keyless { policy: VerificationPolicy, issuer: Pattern, subject: Pattern },
 }
@@ -46,7 +46,7 @@ impl Theirs {
             RootKind::Key { pem } => {
                 let key = DerPublicKey::from_pem(pem).map_err(|error| error.to_string())?;
                 let policy = PublicKeyVerificationPolicy::new(key);
-                Asked::Key(if requirement.transparency_log { policy } else { policy.skip_tlog_unsafe() })
+                Query::Key(if requirement.transparency_log { policy } else { policy.skip_tlog_unsafe() })
             }
             RootKind::Keyless { issuer, subject } => {
                 let mut policy = VerificationPolicy::any_identity();
@@ -56,7 +56,7 @@ impl Theirs {
                 if !requirement.certificate_timestamp {
                     policy = policy.skip_sct();
                 }
-                Asked::Keyless { policy, issuer: issuer.clone(), subject: subject.clone() }
+                Query::Keyless { policy, issuer: issuer.clone(), subject: subject.clone() }
             }
         };
         Ok(Self { verifier, asked, needs_stamp: requirement.timestamps == Timestamps::Required })
@@ -73,10 +73,10 @@ impl Theirs {
         }
         let image = Sha256Hash::new(*image.as_bytes());
         match &self.asked {
-            Asked::Key(policy) => {
+            Query::Key(policy) => {
                 self.verifier.verify(image, &bundle, policy).map_err(|error| error.to_string())?;
             }
-            Asked::Keyless { policy, issuer, subject } => {
+            Query::Keyless { policy, issuer, subject } => {
                 let said = self.verifier.verify(image, &bundle, policy).map_err(|error| error.to_string())?;
                 if !said.issuer().is_some_and(|text| issuer.accepts(text)) {
                     return Err(format!("issuer {:?}", said.issuer()));

@@ -352,9 +352,9 @@ fn each_forgery_is_refused_in_its_class_for_its_cause() {
     let forge = Forge::new();
     let mut count = 0;
     for Forged { what, good, recipe, requirement, class, cause, .. } in forgeries() {
-        let good = judged(&forge, &[forge.make(&good)], &requirement);
+        let good = verdict(&forge, &[forge.make(&good)], &requirement);
         assert!(good.is_verified(), "{what}: the piece is not good before: {good:?}");
-        let verdict = judged(&forge, &[forge.make(&recipe)], &requirement);
+        let verdict = verdict(&forge, &[forge.make(&recipe)], &requirement);
         assert_refused(&verdict, class, cause, &what);
         count += 1;
     }
