@@ -299,7 +299,7 @@ fn failed(error: &anyhow::Error) -> u8 {
 /// Whether an error means that a program is missing: the types of errors say so.
 fn misses_program(error: &anyhow::Error) -> bool {
     let of_a_subject = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref().is_some_and(crate::subject::Error::misses_program)
+        cause.downcast_ref::<crate::subject::Error>().is_some_and(crate::subject::Error::misses_program)
     };
     error.chain().any(|cause| of_a_subject(cause) || kind::misses_program(cause))
 }

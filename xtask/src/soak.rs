@@ -28,7 +28,7 @@ const ASKED_BY: [(&str, &str); 7] = [
     ("alerts:", "alerting"),
     ("sharedCache:", "shared-cache"),
     ("watcher:", "watcher"),
-    ("replicas:", "replicas"),
+    ("api:", "replicas"),
     ("ownCertificates:", "own-certificates"),
 ];
 /// Words of a scenario with a subject or a configuration that is not in its text.
@@ -130,6 +130,7 @@ mod tests {
         assert_eq!(built("soak receiver-dead"), format!("{lean},service/alerting"));
         assert_eq!(built("soak redis-loss"), format!("{lean},service/verify,service/shared-cache"));
         assert_eq!(built("soak watcher"), format!("{lean},service/watcher"));
+        assert_eq!(built("soak replicas-steady"), format!("{lean},service/replicas"));
         for line in [
             "soak smoke --seed 3",
             "soak my.yaml",

@@ -214,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    fn said(change: impl FnOnce(&mut Value)) -> String {
+    fn refusal(change: impl FnOnce(&mut Value)) -> String {
         let mut value = json!({"apiVersion": API_VERSION, "kind": "ProviderResponse", "response": {
             "idempotent": true, "items": [{"key": "k", "value": {"isSuccess": true}}]}});
         change(&mut value);
@@ -224,18 +224,18 @@ mod tests {
 
     #[test]
     fn only_the_key_that_was_asked_counts() {
-        assert_eq!(said(|_| {}), r#"{"isSuccess":true}"#);
+        assert_eq!(refusal(|_| {}), r#"{"isSuccess":true}"#);
         let two = json!([{"key": "k", "value": 1}, {"key": "k", "value": 2}]);
         for (items, fitting) in [(json!([]), 0), (json!([{"key": "j", "value": true}]), 0), (two, 2)] {
             let count = items.as_array().unwrap().len();
             assert_eq!(
-                said(|value| value["response"]["items"] = items),
+                refusal(|value| value["response"]["items"] = items),
                 format!("it answers other keys than asked: {count} items, {fitting} of them for this image")
             );
         }
-        assert_eq!(said(|value| value["response"]["systemError"] = "down".into()), "the provider says: down");
-        assert!(said(|value| value["kind"] = "List".into()).starts_with("its answer is no ProviderResponse"));
-        assert!(said(|value| value["response"] = 3.into()).contains("not the fields"));
+        assert_eq!(refusal(|value| value["response"]["systemError"] = "down".into()), "the provider says: down");
+        assert!(refusal(|value| value["kind"] = "List".into()).starts_with("its answer is no ProviderResponse"));
+        assert!(refusal(|value| value["response"] = 3.into()).contains("not the fields"));
     }
 
     #[test]
