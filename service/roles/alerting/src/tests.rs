@@ -4,11 +4,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
-use service_core::config::Config;
+use service_core::config::{Config, Kind, kind};
 use wiremock::matchers::{header, method};
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 
 use super::*;
+
+const KINDS: &[Kind] = &[kind::<Alerting>()];
 
 fn alert(image: &str, admitted: bool) -> Alert {
     Alert {
@@ -24,7 +26,7 @@ fn alert(image: &str, admitted: bool) -> Alert {
 }
 
 fn settings(text: &str) -> Alerting {
-    let config = Config::parse(text, Path::new("test.yaml"), config::KINDS).unwrap_or_else(|error| panic!("{error}"));
+    let config = Config::parse(text, Path::new("test.yaml"), KINDS).unwrap_or_else(|error| panic!("{error}"));
     config.find::<Alerting>().unwrap().clone()
 }
 
@@ -261,7 +263,7 @@ fn what_cannot_be_used_says_where_and_what_to_write() {
         ),
     ] {
         let text = format!("alerting: {{admit: {{receivers: [{text}]}}}}");
-        let error = Config::parse(&text, Path::new("a.yaml"), config::KINDS).unwrap_err().to_string();
+        let error = Config::parse(&text, Path::new("a.yaml"), KINDS).unwrap_err().to_string();
         assert!(error.contains(told), "{error}");
     }
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

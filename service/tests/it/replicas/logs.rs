@@ -184,7 +184,7 @@ async fn r21_r22_r25_text_tells_of_the_watch_and_of_clients() {
         assert!(["27", "28", "30", "31", "110"].contains(&priority), "{line}");
         let fields: Vec<_> = rest.splitn(6, ' ').collect();
         assert!(fields[0].ends_with('Z') && fields[2] == "longhaul-service", "{line}");
-        assert!(names::is_known(fields[4]), "{line}");
+        assert!(names::is_known(EVENTS, fields[4]), "{line}");
     }
     let line = |parts: &[&str]| log.lines().any(|line| parts.iter().all(|part| line.contains(part)));
     // The informer: lists, changes, connections.
