@@ -141,7 +141,10 @@ impl Keys {
     /// Returns the file's version if every key is known.
     pub fn read(self, text: &str, path: &Path) -> Result<Option<u32>, Error> {
         let version = serde_saphyr::with_deserializer_from_str(text, |file| self.deserialize(file));
-        version.map_err(|error| parse_error(&error, path))
+        version.map_err(|error| match (parse_error(&error, path), self.remedy(&error)) {
+            (Error::Parse { path, at, what, .. }, Some(hint)) => Error::Parse { path, at, what, hint },
+            (error, _) => error,
+        })
     }
 }
 
@@ -172,7 +175,8 @@ impl<'de> Visitor<'de> for Keys {
             } else if self.0.iter().any(|kind| kind.has(&key)) {
                 file.next_value::<IgnoredAny>()?;
             } else {
-                return Err(A::Error::custom(self.unknown(&key)));
+                // The reader adds the known keys, which serde wants to live for ever.
+                return Err(A::Error::unknown_field(&key, &[]));
             }
         }
         Ok(version)
@@ -180,13 +184,19 @@ impl<'de> Visitor<'de> for Keys {
 }
 
 impl Keys {
-    /// The message about a key that no section has.
-    fn unknown(self, key: &str) -> String {
-        if let Some((_, now)) = self.0.iter().flat_map(|kind| kind.former).find(|(former, _)| *former == key) {
-            return format!("unknown key `{key}`; it is now `{now}`");
+    /// What to write instead of a key that no section has, starting with a separator; `None` for other errors.
+    fn remedy(self, error: &YamlError) -> Option<String> {
+        let serde_saphyr::Error::SerdeUnknownField { field, expected, .. } = error.without_snippet() else {
+            return None;
+        };
+        if !expected.is_empty() {
+            return None;
+        }
+        if let Some((_, now)) = self.0.iter().flat_map(|kind| kind.former).find(|(former, _)| former == field) {
+            return Some(format!("; it is now `{now}`"));
         }
         let keys = std::iter::once("version").chain(self.0.iter().flat_map(|kind| kind.keys.iter().copied()));
-        format!("unknown key `{key}`{}", nearest(key, &keys.collect::<Vec<_>>()))
+        Some(nearest(field, &keys.collect::<Vec<_>>()))
     }
 }
 
