@@ -83,14 +83,14 @@ pub enum Error {
         pid: u32,
     },
     /// A part of an earlier one is left.
-    #[error("something is left of an earlier `{name}` ({reason}): run `longhaul cluster down` first")]
+    #[error("parts of an earlier `{name}` remain ({reason}): run `longhaul cluster down` first")]
     Leftover { name: String, reason: String },
     /// There is none of that name.
-    #[error("there is no control plane `{name}`: `longhaul cluster status` says what there is")]
+    #[error("there is no control plane `{name}`: `longhaul cluster status` lists them")]
     Unknown { name: String },
     /// No images can be loaded there.
     #[error(
-        "`{name}` has no node that runs ({health}): start one with `longhaul cluster up --kind node`, or `--kind kind`"
+        "`{name}` has no running node ({health}): start one with `longhaul cluster up --kind node`, or `--kind kind`"
     )]
     NoNode { name: String, health: String },
     #[error(transparent)]
@@ -106,7 +106,8 @@ pub enum Error {
     Containers(#[from] containers::Error),
     /// A cluster of kind with that name exists, and longhaul did not make it.
     #[error(
-        "kind has a cluster `{name}` already, which longhaul did not make: soak on it with `--control-plane kubeconfig --i-know-this-cluster kind-{name}`, or give this one another --name"
+        "kind already has a cluster `{name}` that longhaul did not create: soak on it with `--control-plane kubeconfig \
+         --i-know-this-cluster kind-{name}`, or choose another --name"
     )]
     Theirs { name: String },
     /// A file could not be written or removed.

@@ -65,15 +65,15 @@ pub struct Containers {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A program or setting of the machine is missing. Nothing was started.
-    #[error("a cluster of kind needs what this machine lacks; nothing was started\n  {0}")]
+    #[error("this machine lacks programs that a kind cluster needs; nothing was started\n  {0}")]
     Missing(String),
     #[error(transparent)]
     Step(#[from] Failed),
     /// The configuration makes no sense.
-    #[error("failed to use `--control-planes {0}`: write 1, or 3, which outlive the loss of one")]
+    #[error("failed to use `--control-planes {0}`: write 1, or 3, which survive the loss of one")]
     ControlPlanes(u8),
     /// The cluster has no nodes.
-    #[error("there is no cluster `{name}` of kind: make it with `longhaul cluster up --kind kind{}`", if name == "kind" { String::new() } else { format!(" --name {name}") })]
+    #[error("there is no kind cluster `{name}`: create it with `longhaul cluster up --kind kind{}`", if name == "kind" { String::new() } else { format!(" --name {name}") })]
     Unknown { name: String },
     /// The cluster has another version than requested.
     #[error(

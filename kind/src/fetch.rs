@@ -244,7 +244,7 @@ fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error {
 impl fmt::Display for Fetched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (program, bytes) in &self.programs {
-            writeln!(f, "fetched {program} ({:.1} MB), its digest is right", *bytes as f64 / 1e6)?;
+            writeln!(f, "fetched {program} ({:.1} MB), its digest matches", *bytes as f64 / 1e6)?;
         }
         write!(f, "use them: export KUBEBUILDER_ASSETS={}", self.destination.display())
     }

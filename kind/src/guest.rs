@@ -100,7 +100,7 @@ pub enum Error {
     Programs(#[from] programs::Error),
     /// kubectl is missing.
     #[error(
-        "kubectl has to be on the PATH, and is not; nothing was started\n  mend it: https://kubernetes.io/docs/tasks/tools, or `longhaul cluster fetch`"
+        "kubectl has to be on the PATH, and is not; nothing was started\n  to fix it: https://kubernetes.io/docs/tasks/tools, or `longhaul cluster fetch`"
     )]
     NoKubectl,
     /// The kubeconfig cannot be used.
@@ -112,7 +112,7 @@ pub enum Error {
     },
     /// There is another guest, or its leftovers.
     #[error(
-        "the cluster has another guest: {who}\n  mend it: wait for it, or take away what it left: kubectl delete namespaces,clusterroles,clusterrolebindings,customresourcedefinitions,mutatingwebhookconfigurations,validatingwebhookconfigurations -l {LABEL}={mark}"
+        "the cluster has another guest: {who}\n  to fix it: wait for it, or take away what it left: kubectl delete namespaces,clusterroles,clusterrolebindings,customresourcedefinitions,mutatingwebhookconfigurations,validatingwebhookconfigurations -l {LABEL}={mark}"
     )]
     Occupied { who: String, mark: String },
     /// The cluster cannot reach this machine.

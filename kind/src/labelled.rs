@@ -80,7 +80,7 @@ impl Labelled {
         self.delete(CLUSTER, &["--timeout=60s"]).await?;
         self.delete(ELSEWHERE, &["--all-namespaces"]).await?;
         if hangs {
-            return Err(self.failed(format!("some are still there after {} s", GONE_LIMIT.as_secs())));
+            return Err(self.failed(format!("some still exist after {} s", GONE_LIMIT.as_secs())));
         }
         Ok(())
     }

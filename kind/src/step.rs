@@ -54,7 +54,7 @@ pub struct Failed {
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { step, command, reason, mend } = self;
-        write!(f, "failed to {step}: `{command}` {reason}\n  mend it: {mend}")
+        write!(f, "failed to {step}: `{command}` {reason}\n  to fix it: {mend}")
     }
 }
 
@@ -204,7 +204,7 @@ mod tests {
         let failed = Step::new("load the image", "docker pull x", &shell, ["echo gone >&2; exit 3"]).call().await;
         assert_eq!(
             failed.unwrap_err().to_string(),
-            "failed to load the image: `/bin/sh -c echo gone >&2; exit 3` ended with exit status: 3: gone\n  mend it: docker pull x"
+            "failed to load the image: `/bin/sh -c echo gone >&2; exit 3` ended with exit status: 3: gone\n  to fix it: docker pull x"
         );
     }
 

@@ -6,6 +6,7 @@
 
 mod answer;
 mod answers;
+pub mod attack;
 #[doc(hidden)]
 pub mod bench;
 mod config;

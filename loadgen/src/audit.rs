@@ -169,7 +169,7 @@ pub enum Error {
     #[error("read the audit in time: {lost} commits were dropped unread")]
     Overrun { lost: u64 },
     /// There is a hole before the next commit. Reading goes on after it.
-    #[error("read the audit without a hole: {hole}")]
+    #[error("read the audit without a gap: {hole}")]
     Hole { hole: Box<Hole> },
     /// The control plane was out of reach for too long. Commits are missing from here on.
     #[error("the audit lost the control plane: {problem}")]
@@ -362,7 +362,7 @@ impl fmt::Display for Report {
         const SHOWN: usize = 5;
         write!(
             f,
-            "{} commits, {} objects at version {} in the last list, {} disagreements, {} holes",
+            "{} commits, {} objects at version {} in the last list, {} disagreements, {} gaps",
             self.commits, self.objects, self.resource_version, self.disagreements_total, self.holes_total
         )?;
         self.disagreements.iter().take(SHOWN).try_for_each(|each| write!(f, "\n  {each}"))?;

@@ -79,7 +79,7 @@ pub fn explain(row: &AnomalyRow, facts: &Facts) -> Explained {
             proven.unwrap_or_else(|| unreported::explain(row, &history, facts))
         }
         Outcome::IdentitySwap => {
-            let sentence = "another object took its name, and the client reported that one as an update of it";
+            let sentence = "another object took its name, and the client reported it as an update of the old object";
             Explained { cause: Cause::TakenForUpdate, sentence: sentence.to_owned() }
         }
         Outcome::Unobservable => unreported::unobservable(row),

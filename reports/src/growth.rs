@@ -115,7 +115,7 @@ pub enum Why {
         gap_s: f64,
     },
     /// The axis of the growth did not move.
-    #[error("what it is judged against did not happen")]
+    #[error("the events that it is judged against did not happen")]
     AxisStill,
     /// The samples cannot be computed with.
     #[error("the samples are not usable: {0}")]

@@ -314,7 +314,7 @@ impl Findings {
         let (observed, shown) = (crate::words::counted(number, "object"), crate::words::count(limit));
         match unread {
             Some(why) if number <= limit => {
-                let text = format!("not decided, because {why}; as far as it was seen: {text}");
+                let text = format!("not decided, because {why}; as far as observed: {text}");
                 self.push(name, Verdict::Inconclusive, observed, shown, text);
             }
             _ => {
@@ -336,7 +336,7 @@ impl Findings {
     /// Adds a limit that the scenario sets and the witness cannot decide.
     fn unseen(&mut self, name: Name, limit: String, lacks: &[Sight], record: &Record) {
         let text = format!(
-            "the witness `{}` does not tell {}, so whether this was kept nobody has seen: use a witness that does, or leave `{name}` out.",
+            "the witness `{}` does not report {}, so this budget cannot be judged: use a witness that does, or remove `{name}`.",
             record.manifest.witness,
             of_sights(lacks)
         );
@@ -359,7 +359,7 @@ impl Findings {
         lacks.sort_unstable();
         lacks.dedup();
         self.note(format!(
-            "{} {} not judged: the witness `{}` does not tell {}.",
+            "{} {} not judged: the witness `{}` does not report {}.",
             names.join(", "),
             if names.len() == 1 { "was" } else { "were" },
             record.manifest.witness,

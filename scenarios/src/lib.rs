@@ -1,4 +1,4 @@
-//! What a run is, and running it.
+//! The definition of a run, and its execution.
 //!
 //! `scenarios` reads scenario files, brings up the outside world and the subject, drives load, churn and faults, and
 //! writes the facts into a run record that [`reports`] judges. It is the only crate that knows all the others.
@@ -17,7 +17,6 @@ mod itself;
 mod live;
 mod load;
 pub mod matrix;
-mod mounted;
 mod observe;
 mod observer;
 mod placed;
@@ -32,16 +31,17 @@ pub mod worlds;
 pub use ::scenario::scenario;
 use ::scenario::{accept, clock, fetch, keeper, machine, metrics, out, shown, subject, witness};
 
-/// Who builds this program and then becomes it says here how that is done again.
+/// Set by `cargo xtask`, so that messages show the command that the user typed.
 const STARTED_AS: &str = "LONGHAUL_STARTED_AS";
 
-/// How this program is started again, as a shell reads it: as it was started, or as `cargo xtask` says.
+/// The command that starts this program again, for a shell: the one that started it, or the one that `cargo xtask`
+/// sets.
 fn started_as() -> String {
     let said = std::env::var(STARTED_AS).ok().filter(|said| !said.is_empty());
     said.or_else(|| std::env::args().next().map(|program| quoted(&program))).unwrap_or_else(|| "longhaul".to_owned())
 }
 
-/// A word as a shell reads it back.
+/// An argument, quoted for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,~".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

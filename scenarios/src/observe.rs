@@ -1,7 +1,8 @@
-//! `longhaul init`: runs a project's program for half a minute against an empty API server, after a yes, and records the facts.
+//! `longhaul init`: runs a project's program for half a minute against an empty API server, after the user agreed, and
+//! records the facts.
 //!
-//! Owns the order of an observation, and that all of it is bounded and cleaned up. What follows from the facts is decided in `init::seen`.
-//! The project's build and its program are the project's code: nobody but `cli::init` calls this, and only with a yes.
+//! Owns the order of an observation, its bounds and its cleanup. `init::seen` draws the conclusions. The build and the
+//! program are the project's code, so only `cli::init` calls this, and only with the user's consent.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -24,18 +25,18 @@ use crate::scenario::Mount;
 use program::Program;
 use world::World;
 
-/// How long it has to ask for something. A program in Go starts in a second, on a busy machine in five.
+/// Time until the first request. A program in Go starts in a second, on a busy machine in five.
 const FIRST_ASK: Duration = Duration::from_secs(20);
-/// How long it is left alone until it has listed what it follows.
+/// Time until it has listed the kinds that it follows.
 const START_MAX: Duration = Duration::from_secs(15);
-/// Without a request for so long it has come to rest.
+/// Time without a request after which it has come to rest.
 const REST: Duration = Duration::from_millis(1500);
 /// Where a Pod finds its service account.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// How often it is started again with other words.
+/// The most starts with changed arguments.
 const STARTS_MAX: usize = 8;
 
-/// The commands that would be run, for the question.
+/// The commands that would be run, shown in the question.
 pub(crate) fn announced(found: &Found) -> Vec<String> {
     let ways = found.ways();
     let mut lines: Vec<String> = Vec::new();
@@ -51,11 +52,10 @@ pub(crate) fn announced(found: &Found) -> Vec<String> {
     lines
 }
 
-/// Builds the program and watches it.
 pub(crate) async fn observe(found: &Found, folder: &Path, say: &dyn Fn(String)) -> Result<Seen> {
     let ways = found.ways();
     let Some(way) = ways.first() else {
-        return Ok(Seen::nothing(Came::NotRun("nothing in the folder tells how its program is started".to_owned())));
+        return Ok(Seen::nothing(Came::NotRun("no file in the folder shows how its program is started".to_owned())));
     };
     let way = match build::first_that_builds(&ways, folder, say).await {
         Ok(way) => way,
@@ -108,7 +108,7 @@ async fn watched(found: &Found, folder: &Path, way: &Way, world: &mut World, say
     Ok(seen)
 }
 
-/// What the program says of itself, with the command under which it starts what stays, where it has such.
+/// The program's help text, and the command that starts its lasting process, if it has commands.
 async fn helped(found: &Found, place: &Path, way: &Way, world: &World) -> (Option<String>, Help) {
     let top = Help::read(&program::help(place, &way.program, None, world).await);
     let name = way.program.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
@@ -120,7 +120,7 @@ async fn helped(found: &Found, place: &Path, way: &Way, world: &World) -> (Optio
     (Some(command), help)
 }
 
-/// Starts it, mends its words while it ends for want of other ones, and moves its ports. None where it does not run.
+/// Starts it, changes its arguments while it ends for lack of others, and moves its ports. `None` if it does not run.
 async fn started(
     deployed: &Deployed,
     place: &Path,
@@ -149,7 +149,7 @@ async fn started(
             if let Mend::Object(kind, name) = &mend {
                 let object = world.give(kind, name).await?;
                 if seen.objects.contains(&object) {
-                    // It is there, and the program ends all the same.
+                    // The object exists, and the program ends all the same.
                     seen.came = Came::Ended(words);
                     return Ok(None);
                 }
@@ -215,7 +215,9 @@ fn filled(deployed: &Deployed, world: &World) -> Vec<(String, Mount)> {
     let writes = |name: &str| {
         world.asks.iter().any(|ask| {
             matches!(ask.verb, "update" | "patch") && ask.resource == "secrets" && ask.name.as_deref() == Some(name)
-                || ask.verb == "create" && ask.resource == "secrets" && ask.status < 300
+                || ask.verb == "create"
+                    && ask.resource == "secrets"
+                    && ask.status < 300
                     && world.wrote.iter().any(|wrote| wrote.resource == "secrets" && wrote.name == name)
         })
     };
@@ -244,7 +246,7 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
 }
 
-/// Whether so much time has passed.
+/// Whether this much time has passed.
 fn is_over(since: Instant, limit: Duration) -> bool {
     since.elapsed() >= limit
 }

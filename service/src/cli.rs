@@ -69,19 +69,19 @@ struct Cli {
 enum Command {
     /// Run a role until SIGTERM or SIGINT.
     Run {
-        /// What this process does.
+        /// The role of this process.
         #[arg(long, value_parser = PossibleValuesParser::new(role_names()))]
         role: String,
         /// The configuration file (YAML).
         #[arg(long)]
         config: PathBuf,
     },
-    /// Look at a configuration file: check it, ask it about an image, or show it with every default.
+    /// Check a configuration file, explain its rule for an image, or print it with every default.
     Config {
         #[command(subcommand)]
         question: Question,
     },
-    /// Verify the signatures of one image, as a review would, and say who signed it.
+    /// Verify the signatures of one image, as in a review, and print the signers.
     #[cfg(feature = "admission")]
     Verify(verify::Arguments),
     /// Pin the images of manifests to their digests, as the webhook would, or lock them.
@@ -90,7 +90,7 @@ enum Command {
     /// The same as a KRM function: a `ResourceList` in, a `ResourceList` out (kpt, kustomize).
     #[cfg(feature = "files")]
     Krm(service_files::command::Function),
-    /// Ask a running API over Deployments for a count, or set one.
+    /// Read or set replica counts through a running API over Deployments.
     #[cfg(feature = "replicas")]
     Replicas {
         #[command(subcommand)]
@@ -102,10 +102,10 @@ enum Command {
         #[command(subcommand)]
         what: service_replicas::certs::Certs,
     },
-    /// Print everything that is applied to run the webhook in a cluster, for `kubectl apply -f -`.
+    /// Print all manifests that the webhook needs in a cluster, for `kubectl apply -f -`.
     #[cfg(feature = "admission")]
     Manifests(manifests::Arguments),
-    /// Print the field that makes the API server trust a certificate of your own, for `kubectl apply --server-side`.
+    /// Print the field that makes the API server trust your own certificate, for `kubectl apply --server-side`.
     #[cfg(feature = "admission")]
     CaBundle(manifests::CaBundle),
     /// Bring images into a cluster that has no registry.
@@ -114,7 +114,7 @@ enum Command {
         #[command(subcommand)]
         command: Box<service_inject::command::Command>,
     },
-    /// Hold a validator in any language against the contract.
+    /// Check a validator in any language against the contract.
     #[cfg(feature = "validator")]
     Contract {
         #[command(subcommand)]
@@ -137,37 +137,37 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum Question {
-    /// Say whether the file can be used.
+    /// Check that the file is valid.
     Check {
         /// The configuration file (YAML).
         #[arg(long)]
         config: PathBuf,
     },
-    /// Say which rule an image is under and what would become of it; asks no registry.
+    /// Print the rule that matches an image, and its result. Asks no registry.
     #[cfg(feature = "admission")]
     Explain {
         /// The image as a pod would write it.
         image: String,
-        /// The namespace of the object that has it.
+        /// The namespace of the object that has the image.
         #[arg(long)]
         namespace: Option<String>,
         /// The configuration file (YAML).
         #[arg(long)]
         config: PathBuf,
     },
-    /// Translate the helm values of Connaisseur; what was not taken over goes to stderr.
+    /// Translate the helm values of Connaisseur. Values without a translation are listed on stderr.
     #[cfg(feature = "admission")]
     ImportConnaisseur {
         /// The values (YAML), as `helm get values --all` prints them.
         file: PathBuf,
     },
-    /// Print the file in the version of this program, comments and all.
+    /// Print the file in this program's version, with its comments.
     Migrate {
         /// The configuration file (YAML).
         #[arg(long)]
         config: PathBuf,
     },
-    /// Print what is in effect, with every default; secrets are masked.
+    /// Print the configuration in effect, with every default. Secrets are masked.
     Show {
         /// The configuration file (YAML).
         #[arg(long)]

@@ -39,19 +39,19 @@ pub struct Arguments {
     /// The image of the service, as nodes pull it.
     #[arg(long, value_name = "REF")]
     image: String,
-    /// Where the webhook's certificate comes from: the replicas make it, cert-manager does, or the Secret longhaul-webhook-tls is yours.
+    /// The source of the webhook's certificate: the replicas, cert-manager, or your own Secret longhaul-webhook-tls.
     #[arg(long, value_enum, default_value = "own")]
     certificates: Certificates,
-    /// What happens to objects while no replica answers; there is no default.
+    /// The `failurePolicy` of the webhook, for objects while no replica answers. There is no default.
     #[arg(long, value_enum)]
     failure_policy: Option<FailurePolicy>,
     /// The namespace of the service.
     #[arg(long, default_value = NAMESPACE)]
     namespace: String,
-    /// The service's configuration; without it a minimal one that pins images and verifies nothing.
+    /// The service's configuration. Default: a minimal one that pins images and verifies nothing.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// How many replicas.
+    /// The number of replicas.
     #[arg(long, default_value_t = 2)]
     replicas: u16,
     /// Write files and a kustomization for `kubectl apply -k` into this folder instead of printing.
@@ -59,21 +59,21 @@ pub struct Arguments {
     write: Option<PathBuf>,
 }
 
-/// Print what makes the API server trust certificates of your own, for `kubectl apply --server-side`.
+/// Print the field that makes the API server trust your own certificate, for `kubectl apply --server-side`.
 #[derive(Debug, Args)]
 pub struct CaBundle {
-    /// The authorities (PEM).
+    /// The CA certificates (PEM).
     file: PathBuf,
 }
 
-/// Where the webhook's certificate comes from.
+/// The source of the webhook's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Certificates {
     /// The replicas make and renew it.
     Own,
     /// cert-manager issues it and writes `caBundle`.
     CertManager,
-    /// It is in the Secret longhaul-webhook-tls, and whoever put it there renews it.
+    /// You put it into the Secret longhaul-webhook-tls, and you renew it.
     Secret,
 }
 
@@ -82,7 +82,7 @@ pub enum Certificates {
 pub enum FailurePolicy {
     /// Objects are refused while no replica answers.
     Fail,
-    /// Objects are let in while no replica answers.
+    /// Objects are accepted while no replica answers.
     Ignore,
 }
 
@@ -112,9 +112,8 @@ impl Arguments {
 
     fn choice(&self) -> anyhow::Result<Choice> {
         let failure_policy = self.failure_policy.context(
-            "--failure-policy has to be chosen, what happens while no replica answers:\n  \
-             --failure-policy fail     Pods cannot be created in labelled namespaces\n  \
-             --failure-policy ignore   they are let in unpinned and unverified",
+            "--failure-policy is missing. It decides on Pods while no replica answers:\n  --failure-policy fail     Pods cannot be \
+             created in labelled namespaces\n  --failure-policy ignore   they are accepted unpinned and unverified",
         )?;
         let plain =
             |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');

@@ -11,7 +11,7 @@ use crate::test;
 /// Arguments of `cargo xtask check`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Leave the tests out, for whoever runs `cargo xtask test` anyway.
+    /// Skip the tests, if you run `cargo xtask test` anyway.
     #[arg(long)]
     without_tests: bool,
 }

@@ -17,7 +17,7 @@ const PROGRAM: &str = "longhaul-service";
 /// Arguments of `cargo xtask gate`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// What this working tree is compared with: a revision of git (`main`, `v1.2`, `HEAD~3`), or a program.
+    /// The baseline for this working tree: a git revision (`main`, `v1.2`, `HEAD~3`), or a program.
     #[arg(long, value_name = "REF|PROGRAM")]
     baseline: String,
     /// Further arguments of `longhaul gate`, such as `--quick`.

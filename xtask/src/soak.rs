@@ -19,7 +19,7 @@ pub(crate) fn longhaul(command: Option<&str>, arguments: Vec<String>) -> Result<
     hand_over(&program, &all)
 }
 
-/// What every soak of the service has: the lean service, with the allocator of releases, because runs judge memory.
+/// Features of every soak: the lean service, with the allocator of releases, because runs judge memory.
 const LEAN: [&str; 3] = ["admission", "packages", "jemalloc"];
 /// Words of a scenario that ask for a feature of the service.
 const ASKED_BY: [(&str, &str); 7] = [

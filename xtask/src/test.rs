@@ -27,16 +27,16 @@ const PROGRAMS: &str = "LONGHAUL_PROGRAMS";
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
-    /// The quick ones and the slow ones: what a change must pass.
+    /// Run the quick and the slow tests, which every change must pass.
     #[arg(long)]
     full: bool,
-    /// What `--full` has beside the quick ones, for whoever has just run those.
+    /// Run only the slow tests of `--full`, after a run of the quick ones.
     #[arg(long, conflicts_with = "full")]
     rest: bool,
-    /// What `--full` leaves out: whole libraries, further worlds, every gate. Before a release, and each night.
+    /// Run the tests that `--full` skips: whole libraries, further worlds, every gate. For each night and before a release.
     #[arg(long, conflicts_with_all = ["full", "rest"])]
     nightly: bool,
-    /// Only tests whose name contains this, quick or not.
+    /// Run only tests whose name contains this text, quick or slow.
     #[arg(conflicts_with_all = ["full", "rest", "nightly"])]
     filter: Vec<String>,
 }

@@ -158,7 +158,7 @@ fn remove_files(cluster: &Cluster, entry: &Entry, done: &mut Down) -> Result<(),
         }
         done.removed.push(entry.directory.clone());
     } else {
-        let reason = "it does not have the mark of this control plane, so it is not provably ours".to_owned();
+        let reason = "it does not have the mark of this control plane, so it is not provably Longhaul's".to_owned();
         done.left.push((entry.directory.clone(), reason));
     }
     // Last, so that a `down` that was killed can be repeated.
@@ -203,7 +203,7 @@ fn remove(path: &Path) -> Result<(), Error> {
 impl fmt::Display for Down {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.ended.is_empty() && self.removed.is_empty() && self.left.is_empty() {
-            return write!(f, "there was nothing to take down");
+            return write!(f, "no control plane was found");
         }
         let mut lines = Vec::new();
         for (name, Process { program, identity }) in &self.ended {

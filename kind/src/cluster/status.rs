@@ -164,7 +164,7 @@ impl fmt::Display for Health {
         match self {
             Self::Running => write!(f, "running"),
             Self::Starting { pid } => write!(f, "starting (by process {pid})"),
-            Self::InUse { pid } => write!(f, "in use by the run of process {pid}, goes with it"),
+            Self::InUse { pid } => write!(f, "in use by the run of process {pid}, and removed with it"),
             Self::Ended { programs } => write!(f, "broken: {} ended", programs.join(" and ")),
             Self::Leftover { pid, alive: 0 } => write!(f, "leftover of process {pid}, which was killed; files only"),
             Self::Leftover { pid, alive } => {
@@ -187,7 +187,7 @@ impl fmt::Display for Status {
             write!(f, "{cluster}")?;
         }
         if self.has_leftovers() {
-            write!(f, "\nrun `longhaul cluster down` to end and remove what is left")?;
+            write!(f, "\nrun `longhaul cluster down` to end and remove the leftovers")?;
         }
         Ok(())
     }

@@ -95,9 +95,9 @@ async fn what_a_killed_command_left_is_found_named_and_taken_down() {
         "{text}"
     );
     assert!(text.contains(&format!("\n  process {} sh", unnoted.0.id())), "{text}");
-    assert!(text.ends_with("run `longhaul cluster down` to end and remove what is left"), "{text}");
+    assert!(text.ends_with("run `longhaul cluster down` to end and remove the leftovers"), "{text}");
     let error = up(Up::new("/nowhere", root.path())).await.unwrap_err().to_string();
-    assert!(error.starts_with("something is left of an earlier `local` (leftover of process"), "{error}");
+    assert!(error.starts_with("parts of an earlier `local` remain (leftover of process"), "{error}");
 
     let done = down(root.path(), None).await.unwrap();
     assert!(done.is_complete(), "{done}");
@@ -108,7 +108,7 @@ async fn what_a_killed_command_left_is_found_named_and_taken_down() {
     assert_eq!(ended, expected);
     assert!(!noted.is_alive() && !unnoted.is_alive() && stranger.is_alive() && other.is_alive());
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
-    assert_eq!(down(root.path(), None).await.unwrap().to_string(), "there was nothing to take down");
+    assert_eq!(down(root.path(), None).await.unwrap().to_string(), "no control plane was found");
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn folders_are_removed_only_with_the_mark_and_only_what_is_ours() {
     let left: Vec<&Path> = done.left.iter().map(|(path, _)| path.as_path()).collect();
     assert_eq!(left, [root.path().join("local").as_path(), work.path()], "{done}");
     assert!(done.to_string().contains("it holds files that no control plane made"), "{done}");
-    assert!(done.to_string().contains("not provably ours"), "{done}");
+    assert!(done.to_string().contains("not provably Longhaul's"), "{done}");
     assert_eq!(fs::read_to_string(root.path().join("local/notes.txt")).unwrap(), "mine");
     assert!(!root.path().join("local/pki").exists());
     // The second run's mark is right: its keys and data go, its logs stay.

@@ -71,7 +71,7 @@ impl Client {
         let mut left = most;
         loop {
             let frame = tokio::time::timeout(SILENCE_LIMIT, body.frame()).await;
-            let Some(frame) = frame.map_err(|_| broken(url, "the server fell silent"))? else { break };
+            let Some(frame) = frame.map_err(|_| broken(url, "the server stopped sending"))? else { break };
             let frame = frame.map_err(|error| broken(url, &format!("it broke off: {error}")))?;
             // Trailers carry nothing here.
             let Ok(data) = frame.into_data() else { continue };
@@ -105,11 +105,11 @@ impl Client {
             };
             let next = address(&next, url)?;
             if at.scheme_str() == Some("https") && next.scheme_str() != Some("https") {
-                return Err(refused(&next.to_string(), "the server sends on from HTTPS to plain HTTP"));
+                return Err(refused(&next.to_string(), "the server redirects from HTTPS to plain HTTP"));
             }
             at = next;
         }
-        Err(broken(url, &format!("the server sends on more than {REDIRECTS_MAX} times")))
+        Err(broken(url, &format!("the server redirects more than {REDIRECTS_MAX} times")))
     }
 
     async fn ask(&self, url: &str, at: &Uri) -> Result<Answer, Error> {
@@ -183,7 +183,7 @@ fn address(text: &str, url: &str) -> Result<Uri, Error> {
         Some("https") => Ok(uri),
         Some("http") if local => Ok(uri),
         _ if text == url => Err(refused(text, "it must begin with https://; http:// is for servers on this machine")),
-        _ => Err(refused(text, &format!("{url} sends on to it, and it does not begin with https://"))),
+        _ => Err(refused(text, &format!("{url} redirects to it, and it does not begin with https://"))),
     }
 }
 

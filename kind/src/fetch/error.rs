@@ -46,7 +46,7 @@ pub enum Error {
         url: String,
     },
     /// The digest of the file is wrong.
-    #[error("{url} is not what it should be: its SHA-256 is {found}, expected {expected}; it was thrown away")]
+    #[error("{url} has the wrong content: its SHA-256 is {found}, expected {expected}; the file was deleted")]
     Digest {
         url: String,
         /// In hex.

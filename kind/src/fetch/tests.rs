@@ -197,7 +197,7 @@ async fn official_files_end_up_whole_and_executable() {
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o755);
         }
         let text = fetched.to_string();
-        assert!(text.starts_with("fetched kube-apiserver (0.3 MB), its digest is right\n"), "{text}");
+        assert!(text.starts_with("fetched kube-apiserver (0.3 MB), its digest matches\n"), "{text}");
         assert!(text.ends_with(&format!("use them: export KUBEBUILDER_ASSETS={}", destination.display())), "{text}");
     }
 }
@@ -211,7 +211,7 @@ async fn tampered_files_are_thrown_away() {
         *bytes.last_mut().unwrap() ^= 1;
         let error = error(files).await;
         assert!(matches!(&error, Error::Digest { url, .. } if url.ends_with(&path)), "{error}");
-        assert!(error.to_string().ends_with("; it was thrown away"), "{error}");
+        assert!(error.to_string().ends_with("; the file was deleted"), "{error}");
     }
 }
 
@@ -250,7 +250,7 @@ async fn errors_say_what_was_wrong() {
     let found = error(with(format!("{}.sha256", apiserver(platform)), endless)).await;
     assert!(matches!(found, Error::TooLarge { most: DIGEST_BYTES_MAX, .. }), "{found}");
     let text = error(with(apiserver(platform), File::Redirect(apiserver(platform)))).await.to_string();
-    assert!(text.ends_with("the server sends on more than 5 times"), "{text}");
+    assert!(text.ends_with("the server redirects more than 5 times"), "{text}");
     let text = error(with(apiserver(platform), File::Redirect("http://example.com/x".to_owned()))).await.to_string();
     assert!(text.contains("`http://example.com/x`") && text.ends_with("does not begin with https://"), "{text}");
 
@@ -279,7 +279,7 @@ async fn https_is_checked() {
     assert!(text.contains("certificate"), "{text}");
     wanted.ca_pem = Some(server.ca_pem.clone());
     let text = fetch(&wanted).await.unwrap_err().to_string();
-    assert!(text.ends_with("the server sends on from HTTPS to plain HTTP"), "{text}");
+    assert!(text.ends_with("the server redirects from HTTPS to plain HTTP"), "{text}");
     wanted.ca_pem = Some(String::new());
     let error = fetch(&wanted).await.unwrap_err();
     assert!(matches!(error, Error::Roots { .. }), "{error}");

@@ -61,7 +61,7 @@ fn context<'a>(config: &'a Value, named: &str) -> Result<&'a Value, String> {
             let there =
                 if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
             Err(format!(
-                "it knows no cluster or context `{named}`, and only the one that is named is touched: say `--i-know-this-cluster NAME` ({there})"
+                "it has no cluster or context `{named}`, and only the named one is used: write `--i-know-this-cluster NAME` ({there})"
             ))
         }
         _ => {

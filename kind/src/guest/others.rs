@@ -56,7 +56,7 @@ fn occupant(owner: &Owner) -> Option<String> {
     }
     let here = Identity::of_self().ok().map(|own| own.boot);
     (here.as_ref() != Some(&owner.boot))
-        .then(|| "a run of another machine, or of this one before it was started anew".to_owned())
+        .then(|| "a run of another machine, or of this one before its restart".to_owned())
 }
 
 #[cfg(test)]

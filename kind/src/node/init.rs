@@ -90,7 +90,7 @@ pub fn first_process(directory: &Path) -> io::Result<Infallible> {
     let path = directory.join(PLAN);
     while !path.exists() {
         if Instant::now() >= deadline {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "nobody said what to do"));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "no instructions arrived"));
         }
         std::thread::park_timeout(LOOK_EVERY);
     }

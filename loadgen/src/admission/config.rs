@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use units::{Rate, Span};
 
+use super::attack::{self, Attack};
 use super::{Error, Image, Mix};
 use crate::arrivals::{Recorded, Recording};
 use crate::{Arrivals, Schedule, Shape, Size};
@@ -92,6 +93,9 @@ pub struct Config {
     /// HTTP/2 connections of each thread, 1 to 100 (`client: http2` only); a call goes over the one with the fewest. Left
     /// out: one.
     pub connections: Option<u32>,
+    /// Clients that attack the webhook beside the reviews, by frames of HTTP/2 that no library writes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attacks: Vec<Attack>,
     /// The senders, if not the harness itself: workers that begin together, each with its share of the plan and of
     /// `maxInFlight`; their measurements are added. If the control plane has nodes, they are Pods of one Job, else
     /// processes of this machine. They know the images as they are before the run, so nothing in the run may change the
@@ -209,7 +213,7 @@ impl Config {
 
     /// Refuses settings that only direct load supports.
     pub(super) fn check_through(&self) -> Result<(), Error> {
-        let alone = "goes with load that is sent to the webhook itself: leave it out, or leave `through` out";
+        let alone = "needs load that is sent to the webhook itself: leave it out, or leave `through` out";
         if self.replay.is_some() {
             return refuse("replay", alone.to_owned());
         }
@@ -228,16 +232,16 @@ impl Config {
         if self.workers.is_some() {
             return refuse("workers", alone.to_owned());
         }
+        if !self.attacks.is_empty() {
+            return refuse("attacks", alone.to_owned());
+        }
         if self.threads != DEFAULT_THREADS {
             return refuse("threads", format!("is {}: {alone}", self.threads));
         }
         let unknown = self.mix.weights().into_iter().find(|&(action, weight)| weight > 0 && action.kind().is_none());
         if let Some((action, _)) = unknown {
             let key = action.key();
-            return refuse(
-                "mix",
-                format!("`{key}` is nothing that a user does through the API server alone: leave it out"),
-            );
+            return refuse("mix", format!("`{key}` is not an action through the API server: leave it out"));
         }
         Ok(())
     }
@@ -246,16 +250,22 @@ impl Config {
     pub fn check(&self) -> Result<(), Error> {
         let per_second = self.rate.as_per_second();
         if self.replay.is_some() && per_second > 0.0 {
-            return refuse("rate", "stands beside `replay`, which says when requests are due: leave one of them out");
+            return refuse(
+                "rate",
+                "cannot be used with `replay`, which has its own times of requests: leave one of them out",
+            );
         }
         if self.replay.is_some() && self.shape.is_some() {
-            return refuse("shape", "stands beside `replay`, which says when requests are due: leave one of them out");
+            return refuse(
+                "shape",
+                "cannot be used with `replay`, which has its own times of requests: leave one of them out",
+            );
         }
         let alone = self.shape.as_ref().is_some_and(Shape::stands_alone);
         if alone && per_second > 0.0 {
             return refuse(
                 "rate",
-                "stands beside `shape: {steps: …}`, which has rates of its own: leave one of them out",
+                "cannot be used with `shape: {steps: …}`, which has its own rates: leave one of them out",
             );
         }
         // A ramp may begin at zero.
@@ -277,6 +287,7 @@ impl Config {
             self.check_through()?;
         }
         super::own::check(&self.objects)?;
+        attack::check(&self.attacks)?;
         if self.mix.total() == 0 {
             return refuse(
                 "mix",
@@ -304,7 +315,7 @@ impl Config {
         }
         match self.connections {
             Some(_) if self.client != Client::Http2 => {
-                return refuse("connections", "goes with `client: http2` only: leave it out");
+                return refuse("connections", "needs `client: http2`: leave it out");
             }
             Some(count) if count == 0 || count > HIGHEST_CONNECTIONS => {
                 return refuse("connections", format!("is {count}: write 1 to {HIGHEST_CONNECTIONS}, or leave it out"));
@@ -414,14 +425,14 @@ mod tests {
             (r"{}", "admission.rate: is 0: write how many requests to send"),
             (
                 r#"{"rate": "1/s", "shape": {"steps": [{"rate": "1/s", "for": "1s"}]}}"#,
-                "admission.rate: stands beside `shape: {steps",
+                "admission.rate: cannot be used with `shape: {steps",
             ),
             (
                 r#"{"rate": "1/s", "shape": {"sine": {"amplitude": "2/s", "period": "1s"}}}"#,
                 "admission.shape: sine.amplitude (2/s) is above `rate` (1/s)",
             ),
-            (r#"{"rate": "1/s", "replay": "x"}"#, "admission.rate: stands beside `replay`"),
-            (r#"{"shape": {"ramp": {"to": "2/s"}}, "replay": "x"}"#, "admission.shape: stands beside `replay`"),
+            (r#"{"rate": "1/s", "replay": "x"}"#, "admission.rate: cannot be used with `replay`"),
+            (r#"{"shape": {"ramp": {"to": "2/s"}}, "replay": "x"}"#, "admission.shape: cannot be used with `replay`"),
             (r#"{"rate": "60000/s"}"#, "admission.rate: is 60000/s: write at most `50000/s` for each of `threads`"),
             (r#"{"rate": "1/s", "threads": 0}"#, "admission.threads: is 0: write 1 to 64"),
             (r#"{"rate": "1/s", "threads": 65}"#, "admission.threads: is 65: write 1 to 64"),
@@ -434,7 +445,7 @@ mod tests {
                 r#"{"rate": "1/s", "callsPerConnection": 9, "client": "no-reuse"}"#,
                 "admission.callsPerConnection: is always 1 with `client: no-reuse`",
             ),
-            (r#"{"rate": "1/s", "connections": 2}"#, "admission.connections: goes with `client: http2` only"),
+            (r#"{"rate": "1/s", "connections": 2}"#, "admission.connections: needs `client: http2`"),
             (r#"{"rate": "1/s", "connections": 0, "client": "http2"}"#, "admission.connections: is 0: write 1 to 100"),
             (
                 r#"{"rate": "1/s", "mix": {}}"#,
@@ -449,7 +460,7 @@ mod tests {
             (r#"{"rate": "1/s", "workers": {"count": 0}}"#, "admission.workers: count is 0: write 1 to 64"),
             (
                 r#"{"rate": "1/s", "workers": {"count": 2}, "through": "apiserver"}"#,
-                "admission.workers: goes with load that is sent to the webhook itself",
+                "admission.workers: needs load that is sent to the webhook itself",
             ),
             (r#"{"rate": "1/s", "maxInFlight": 0}"#, "admission.maxInFlight: is 0: write 1 to 20000"),
             (r#"{"rate": "1/s", "maxInFlight": 20001}"#, "admission.maxInFlight: is 20001: write 1 to 20000"),

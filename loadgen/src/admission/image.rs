@@ -59,7 +59,7 @@ impl Refusal {
         match self {
             Self::Missing => "does not exist",
             Self::Unsigned => "is not signed",
-            Self::Invalid => "is not signed by whom the policy wants",
+            Self::Invalid => "is not signed by a key of the policy",
             Self::Mismatch => "has the signature of another image",
         }
     }

@@ -119,6 +119,9 @@ actions! {
     /// An attack: a Pod of an image with twenty bundles of 8 MiB that sign nothing (`registry: {signed: true}`). Must
     /// be refused, or shed.
     HostileBundles hostile_bundles "hostileBundles",
+    /// An attack: a Pod of 500 images whose long names no registry can have, so that each review is denied at once and receivers of alerts are
+    /// told of all of them. To be refused, or shed.
+    HostileRefusedImages hostile_refused_images "hostileRefusedImages",
 }
 
 impl Action {

@@ -172,12 +172,12 @@ fn judge_by(template: &Template, right: &Expected, verdict: Verdict) -> Result<J
     let Verdict { allowed, patch, message, .. } = verdict;
     if !allowed {
         let why = match right {
-            Expected::Allow { .. } | Expected::Admit => Some("allowing it is right".to_owned()),
+            Expected::Allow { .. } | Expected::Admit => Some("it is right to allow it".to_owned()),
             Expected::Deny { refused, .. } => unnamed(refused, &message),
             Expected::Refuse | Expected::Any => None,
         };
         let wrong =
-            why.map(|why| Wrong { allow: false, why: format!("{label} was denied, {why}; it said: {message}") });
+            why.map(|why| Wrong { allow: false, why: format!("{label} was denied, {why}; the answer: {message}") });
         return Ok(Judgement { allowed, wrong, ..Judgement::default() });
     }
     let wrong = match right {
@@ -189,7 +189,7 @@ fn judge_by(template: &Template, right: &Expected, verdict: Verdict) -> Result<J
         }
         Expected::Refuse => {
             apply(template, patch)?;
-            Some(Wrong { allow: true, why: format!("{label} was allowed, and says `expect: denied`") })
+            Some(Wrong { allow: true, why: format!("{label} was allowed, but has `expect: denied`") })
         }
         // Without a patch nothing can fail to apply, and the object need not be parsed.
         Expected::Admit | Expected::Any => match patch {

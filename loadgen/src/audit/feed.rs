@@ -117,7 +117,7 @@ impl Feed {
                 Turn::Unopened(reason) => (false, reason),
                 Turn::Broken(reason) => {
                     self.fruitless += 1;
-                    let why = format!("{FRUITLESS_MAX} streams in a row brought nothing: {reason}");
+                    let why = format!("{FRUITLESS_MAX} streams in a row brought no event: {reason}");
                     (self.fruitless >= FRUITLESS_MAX && self.relist(&why).await, reason)
                 }
                 Turn::Expired(reason) => (self.relist(&reason).await, reason),
@@ -220,7 +220,7 @@ impl Feed {
         let changes = self.shared.relist(at, Source::Relisted, list);
         let after = std::mem::replace(&mut self.resource_version, relisted.clone());
         let hole = Hole { from: self.heard, until: at, after, relisted, changes, reason: reason.to_owned() };
-        tracing::warn!(%hole, "the audit has a hole");
+        tracing::warn!(%hole, "the audit has a gap");
         if self.config.tells_holes {
             self.shared.queue.tell(hole.clone());
         }

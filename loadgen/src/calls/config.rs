@@ -74,7 +74,7 @@ impl Config {
         }
         let Mix { get, list, .. } = self.mix;
         if get == 0 && list == 0 {
-            return bad("mix", "nothing is read: write for example {get: 20, set: 2}".to_owned());
+            return bad("mix", "there are no calls: write for example {get: 20, set: 2}".to_owned());
         }
         if self.timeout.0.is_zero() {
             return bad("timeout", "must be longer than zero".to_owned());

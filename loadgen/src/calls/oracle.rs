@@ -139,15 +139,19 @@ impl Oracle {
         let versions = self.commits.get(&told.deployment).unwrap_or(&none);
         let known = |count| versions.iter().rposition(|(_, known)| *known == count);
         match told.what {
-            What::Absent => Found::Wrong(format!("{name} was said not to exist")),
+            What::Absent => Found::Wrong(format!("the API answered that {name} does not exist")),
             What::Set(count) if known(count).is_some() => Found::Stored,
             What::Count(count) if let Some(at) = known(count) => {
                 let superseded = versions.get(at + 1).map(|(when, _)| *when);
                 Found::Right(superseded.map_or(Duration::ZERO, |when| told.sent.saturating_duration_since(when)))
             }
             What::Set(_) | What::Count(_) if self.gaps.contains(&told.deployment) => Found::Unknown,
-            What::Set(count) => Found::Lost(format!("{name} was said to have {count} now, which was never committed")),
-            What::Count(count) => Found::Wrong(format!("{name} was said to have {count}, which was never committed")),
+            What::Set(count) => {
+                Found::Lost(format!("the API answered that {name} now has {count}, which was never committed"))
+            }
+            What::Count(count) => {
+                Found::Wrong(format!("the API answered that {name} has {count}, which was never committed"))
+            }
         }
     }
 }

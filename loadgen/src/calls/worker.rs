@@ -226,7 +226,7 @@ impl Worker {
                 Ok(batch) if batch.is_empty() => return,
                 Ok(batch) => batch.iter().for_each(|entry| self.committed(entry)),
                 Err(error) => {
-                    tracing::error!(%error, "what is committed is not known any more");
+                    tracing::error!(%error, "the committed counts are no longer known");
                     self.is_audited = false;
                 }
             }
@@ -294,7 +294,7 @@ impl Caller {
             }
             Verb::Intruder => match self.intruder_of(operation) {
                 Some((_, intruder)) => self.send(intruder, Method::GET, &path, String::new()).await,
-                None => Err(Failure::invalid("the target names nobody who must be refused".to_owned())),
+                None => Err(Failure::invalid("the target has no client that must be refused".to_owned())),
             },
             Verb::Other => {
                 let path = format!("{}/scale", deployment_path(operation.deployment));
@@ -359,7 +359,7 @@ pub(super) async fn fill(plan: &Plan, api: &Api) -> Result<(), String> {
     // In a shared cluster it would stay when the run removes its own objects.
     if mark.is_some() && reply.status == http::StatusCode::CONFLICT {
         return Err(format!(
-            "the namespace {NAMESPACE} is there already, of another run or of somebody else: wait for that run, or delete it"
+            "the namespace {NAMESPACE} already exists, from another run or another user: wait for that run, or delete it"
         ));
     }
     made(Ok(reply))?;

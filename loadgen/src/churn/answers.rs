@@ -138,17 +138,17 @@ impl Collector {
                 if expect == Some(Expect::Denied) {
                     answers.wrong_verdicts += 1;
                     answers.wrong_allows += 1;
-                    self.examples.note("wrong allow", || format!("{} was allowed, and says `expect: denied`", what()));
+                    self.examples.note("wrong allow", || format!("{} was allowed, but has `expect: denied`", what()));
                 }
             }
             Verdict::Denied(message) => {
                 answers.denied += 1;
                 histogram::record(&mut answers.response_denied, took);
                 if expect.is_none() {
-                    self.refused.get_or_insert_with(|| format!("{} was denied; it said: {message}", what()));
+                    self.refused.get_or_insert_with(|| format!("{} was denied; the answer: {message}", what()));
                 } else if expect == Some(Expect::Allowed) {
                     answers.wrong_verdicts += 1;
-                    let why = || format!("{} was denied, and has no `expect: denied`; it said: {message}", what());
+                    let why = || format!("{} was denied, but has no `expect: denied`; the answer: {message}", what());
                     self.examples.note("wrong verdict", why);
                 }
             }
@@ -212,15 +212,15 @@ mod tests {
         heard.note(|| "CREATE good".to_owned(), Some(Expect::Allowed), &Verdict::Denied("no".to_owned()), ms);
         heard.note(|| "CREATE bad.yaml".to_owned(), Some(Expect::Denied), &Verdict::Failed("EOF".to_owned()), ms);
         heard.note(|| "CREATE made".to_owned(), None, &Verdict::Denied("spec: Required value".to_owned()), ms);
-        assert_eq!(heard.refused().as_deref(), Some("CREATE made was denied; it said: spec: Required value"));
+        assert_eq!(heard.refused().as_deref(), Some("CREATE made was denied; the answer: spec: Required value"));
         let answers = heard.finish();
         assert_eq!((answers.allowed, answers.denied, answers.failed), (2, 3, 1));
         assert_eq!((answers.wrong_verdicts, answers.wrong_allows), (2, 1));
         assert_eq!(
             answers.examples,
             [
-                "wrong allow: CREATE bad.yaml was allowed, and says `expect: denied`",
-                "wrong verdict: CREATE good was denied, and has no `expect: denied`; it said: no",
+                "wrong allow: CREATE bad.yaml was allowed, but has `expect: denied`",
+                "wrong verdict: CREATE good was denied, but has no `expect: denied`; the answer: no",
                 "http error: CREATE bad.yaml: EOF",
             ]
         );

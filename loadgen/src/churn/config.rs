@@ -240,14 +240,11 @@ impl Config {
         if self.mix.denied > 0 && content.refused.is_empty() {
             return refuse(
                 "mix.denied",
-                "is above 0, and nothing has to be refused: add a template with `expect: denied`",
+                "is above 0, but no object must be refused: add a template with `expect: denied`",
             );
         }
         if self.mix.status > 0 && !has_status {
-            return refuse(
-                "mix.status",
-                "is above 0, and no template says what the status is: add `status` to `template`",
-            );
+            return refuse("mix.status", "is above 0, but no template has a status: add `status` to `template`");
         }
         if self.population == 0 || self.population > HIGHEST_POPULATION {
             return refuse("population", format!("is {}: write 1 to {HIGHEST_POPULATION}", self.population));
@@ -300,11 +297,11 @@ impl Look<'_> {
     pub(crate) fn read(&self, size: Option<Size>) -> Result<(Resource, Content), Error> {
         let key = |key, problem: String| Error::Config { key, problem };
         if self.template.is_some() && self.of(Expect::Allowed).next().is_some() {
-            return Err(key("templates", "stands beside `template`: write all of them in the list".to_owned()));
+            return Err(key("templates", "cannot be used with `template`: write all templates in the list".to_owned()));
         }
         if self.template.is_none() && self.of(Expect::Allowed).next().is_none() {
             if !self.vary.is_empty() {
-                return Err(key("vary", "is for templates: add `template`".to_owned()));
+                return Err(key("vary", "needs templates: add `template`".to_owned()));
             }
             let resource = Resource::parse(self.resource).map_err(|error| match error {
                 Error::Config { key, problem } => Error::Config {
@@ -337,7 +334,9 @@ impl Look<'_> {
             resource.get_or_insert(read);
             templates.push(template);
         }
-        let Some(resource) = resource else { return Err(key("templates", "has nothing that is let in".to_owned())) };
+        let Some(resource) = resource else {
+            return Err(key("templates", "has no object that must be accepted".to_owned()));
+        };
         let refused = self.refused(&resource)?;
         Ok((resource, Content { size: None, templates, refused }))
     }

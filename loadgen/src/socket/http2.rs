@@ -12,6 +12,14 @@ mod session;
 mod settings;
 mod streams;
 
+/// The single frames, for clients that write them by hand.
+pub(crate) mod raw {
+    pub(crate) use super::frame::{
+        Code, Cutter, Fault, Frame, PAYLOAD_MAX_BYTES, PREFACE, data, headers, pong, settings, settings_acknowledged,
+    };
+    pub(crate) use super::request::{METHOD_POST, SCHEME_HTTPS, number};
+}
+
 use std::time::Instant;
 
 use super::channel::{Broken, Came, Channel, Scratch};

@@ -1,6 +1,6 @@
 //! The target of connections: address, name, trusted certificates, and the TCP and TLS handshakes.
 
-use std::net::ToSocketAddrs as _;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use rustls::ClientConfig;
 use rustls::client::Resumption;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -117,12 +117,22 @@ impl Endpoint {
         Ok(Peer { at, addresses, name: self.name.clone(), tls: Arc::new(tls), resumption: self.resumption })
     }
 
+    /// Whether it is on this machine, by its address.
+    pub(crate) fn is_loopback(&self) -> bool {
+        self.host.parse::<IpAddr>().is_ok_and(|address| address.is_ipv4() && address.is_loopback())
+    }
+
     /// A TCP connection and a TLS session on it.
     pub(crate) async fn connect(&self) -> Result<TlsStream<TcpStream>, Failure> {
+        self.connect_from(None).await
+    }
+
+    /// The same with an address of the client's own, where the server is named by its address.
+    pub(crate) async fn connect_from(&self, from: Option<IpAddr>) -> Result<TlsStream<TcpStream>, Failure> {
         let connect = |text: String| Failure { class: Class::Connect, text };
         let tls = |text: String| Failure { class: Class::Tls, text };
         let at = format!("{}:{}", self.host, self.port);
-        let tcp = tokio::time::timeout(CONNECT_LIMIT, TcpStream::connect((&*self.host, self.port)))
+        let tcp = tokio::time::timeout(CONNECT_LIMIT, self.tcp(from))
             .await
             .map_err(|_| connect(format!("{at}: no connection in {} s", CONNECT_LIMIT.as_secs())))?
             .map_err(|error| connect(format!("{at}: {error}")))?;
@@ -133,6 +143,15 @@ impl Endpoint {
             .await
             .map_err(|_| tls(format!("{at}: no TLS session in {} s", TLS_LIMIT.as_secs())))?
             .map_err(|error| tls(format!("{at}: {}", chain(&error))))
+    }
+
+    async fn tcp(&self, from: Option<IpAddr>) -> std::io::Result<TcpStream> {
+        let (Some(from), Ok(to)) = (from, self.host.parse::<IpAddr>()) else {
+            return TcpStream::connect((&*self.host, self.port)).await;
+        };
+        let socket = if from.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.bind(SocketAddr::new(from, 0))?;
+        socket.connect(SocketAddr::new(to, self.port)).await
     }
 }
 

@@ -90,7 +90,7 @@ async fn a_wrong_denial_is_a_wrong_verdict_but_no_wrong_allow() {
     .await;
     assert_eq!((interval.counts.denied, interval.counts.wrong_allows), (20, 0));
     assert!((1..=20).contains(&interval.counts.wrong_verdicts));
-    example(&interval, "was denied, allowing it is right; it said: not today");
+    example(&interval, "was denied, it is right to allow it; the answer: not today");
 }
 
 #[tokio::test]

@@ -83,7 +83,7 @@ impl IdeaSource {
         match self {
             Self::Endpoint => "its own page",
             Self::Children => "the children that it keeps",
-            Self::Told => "what it told last of each object",
+            Self::Told => "its last report of each object",
         }
     }
 }

@@ -111,27 +111,27 @@ pub mod file {
     /// The files that runs write and a description of each, for people. The files that judging writes are in
     /// `reports::render::reports`.
     pub const DESCRIBED: [(&str, &str); 18] = [
-        (MANIFEST, "what the run was going to be: scenario, seed, versions, machine"),
+        (MANIFEST, "the plan of the run: scenario, seed, versions, machine"),
         (INTERVALS, "rates, outcomes and quantiles of each interval"),
         (SAMPLES, "memory, processor, descriptors; the machine"),
         (METRICS, "the subject's own metrics"),
         (LATENCY, "all latencies, as HdrHistogram's interval log"),
-        (LATENCY_OPEN, "the latencies that are not in it yet"),
+        (LATENCY_OPEN, "the latencies that are not yet in `latency.hlog`"),
         (FAULTS, "when each fault was planned, active and hit"),
-        (ANOMALIES, "each version that was not simply observed"),
-        (REQUESTS, "what the subject asked"),
+        (ANOMALIES, "each version with another outcome than observed"),
+        (REQUESTS, "the subject's requests"),
         (CRASHES, "processes that ended by themselves"),
         (COMMITS, "every version that was written"),
         (OBSERVATIONS, "every version that was reported"),
-        (END_STATE, "the subject's idea of the world beside a fresh list"),
-        (OBJECTS, "what it goes on writing, what hangs, and children too many"),
+        (END_STATE, "the subject's state beside a fresh list"),
+        (OBJECTS, "writes that continue, deletions that hang, surplus children"),
         (END, "how the run ended"),
-        (SUBJECT_LOG, "what the subject printed"),
-        (SUBJECT_LOG_BEFORE, "what it printed before that"),
+        (SUBJECT_LOG, "the output of the subject"),
+        (SUBJECT_LOG_BEFORE, "earlier output of the subject"),
         (STORY, "what happened, told"),
     ];
     /// Description of each file of [`CONTROL_PLANE`].
-    pub const CONTROL_PLANE_DOC: &str = "what the control plane logged";
+    pub const CONTROL_PLANE_DOC: &str = "the log of the control plane";
     /// The verdict for programs, see `reports::render`.
     pub const VERDICT: &str = "verdict.json";
     /// The report for people.
@@ -166,10 +166,10 @@ pub enum Error {
     #[error("write a histogram to {}: {reason}", path.display())]
     Histogram { path: PathBuf, reason: String },
     /// A path of the record is not a regular file that ends.
-    #[error("read {}: it is a link or no regular file; a record that a run wrote has only files of its own", path.display())]
+    #[error("read {}: it is a link or not a regular file; a run writes only regular files", path.display())]
     NotAFile { path: PathBuf },
     /// A file is larger than any run writes, or larger than the rest of the limit for all files together.
-    #[error("read {}: it has {bytes} bytes, and of a record that a run wrote no more than {limit} were left to read", path.display())]
+    #[error("read {}: it has {bytes} bytes, more than the {limit} that are left to read of a record", path.display())]
     TooLarge {
         path: PathBuf,
         bytes: u64,
@@ -177,7 +177,7 @@ pub enum Error {
         limit: u64,
     },
     /// A file has more rows than any run writes.
-    #[error("read {}: it has more than {limit} rows, and no run writes so many", path.display())]
+    #[error("read {}: it has more than {limit} rows, the most that a run writes", path.display())]
     TooMany {
         path: PathBuf,
         /// The most rows that are read.
@@ -193,7 +193,7 @@ pub enum Error {
         time_ms: u64,
     },
     /// A row has a number larger than any run reaches: sums with it would be wrong.
-    #[error("read line {line} of {}: a number of {digits} digits is more than any run counts", path.display())]
+    #[error("read line {line} of {}: a number of {digits} digits is larger than any count of a run", path.display())]
     Number {
         path: PathBuf,
         /// The line, from 1.

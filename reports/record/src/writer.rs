@@ -359,7 +359,7 @@ impl Writer {
             self.lose(waiting);
         }
         let Err(error) = result else { return self.last.say(&End { lost: self.lost.or(end.lost), ..end.clone() }) };
-        let detail = format!("what was left of the record could not be written: {}", chain(&error));
+        let detail = format!("the rest of the record could not be written: {}", chain(&error));
         let reason = match &end.reason {
             reason @ EndReason::HarnessError { .. } => reason.clone(),
             _ => EndReason::HarnessError { detail },

@@ -44,14 +44,17 @@ impl Queue {
         let waited = counted(self.waiting, "object");
         match self.requests.filter(|_| self.is_constant) {
             Some(requests) => format!(
-                "from {} on it asked {} requests a second, no more and no less, and {waited} still waited when the drain was over: it limits \
+                "from {} on the subject sent a constant {} requests a second, and {waited} still waited after the drain: it limits \
                  itself, and {}",
                 millis(self.from_ms),
                 three_digits(requests.as_per_second()),
                 self.needs()
             ),
             None => {
-                format!("it went on until the drain was over, in order, and {waited} still waited: it {}", self.needs())
+                format!(
+                    "the subject worked in order until the end of the drain, and {waited} still waited: it {}",
+                    self.needs()
+                )
             }
         }
     }
@@ -74,7 +77,7 @@ fn never_led(record: &Record) -> Option<String> {
     let refused = if writes.is_empty() { refused } else { writes };
     if let Some(first) = refused.first() {
         return Some(format!(
-            "it never became the leader: its Lease {} was refused {} with {}{}",
+            "the subject never became the leader: its Lease {} was refused {} with {}{}",
             place(first),
             counted(refused.len() as u64, "time"),
             first.status,
@@ -84,7 +87,7 @@ fn never_led(record: &Record) -> Option<String> {
     let reads: Vec<&&RequestRow> = leases.iter().filter(|row| row.verb == Verb::Get && row.succeeded()).collect();
     let first = reads.first().filter(|_| reads.len() >= LEASE_READS_MIN)?;
     Some(format!(
-        "it never became the leader: it read the Lease {} {}, and never took it, so another process holds it",
+        "the subject never became the leader: it read the Lease {} {} and never took it, so another process holds it",
         place(first),
         counted(reads.len() as u64, "time")
     ))

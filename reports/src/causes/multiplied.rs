@@ -14,7 +14,7 @@ pub(super) fn explain(row: &AnomalyRow, own: Explained, grown: Option<&Grown>) -
     match grown.filter(|grown| told && grown.resource == row.resource && at_ms >= grown.from_ms) {
         Some(grown) => {
             let sentence = format!(
-                "{}; {} watches of {} were open at once after {}, and {} before the first",
+                "{}; {} watches of {} were open at once after {}, compared with {} before the first end",
                 own.sentence,
                 count(grown.most),
                 grown.scope,

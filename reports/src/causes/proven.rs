@@ -62,7 +62,7 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, conduct: &Conduct
     // A subject whose witness reports each event waits for no workload before it reports.
     if let Some(workload) = awaited(&wrote).filter(|_| came && conduct.nothing_readies && !conduct.tells_each) {
         let sentence = format!(
-            "it {} {} {} at {} and wrote nothing for the object after that; nothing in this control plane makes it ready",
+            "the subject {} {} {} at {} and wrote nothing for the object after that; nothing in this control plane makes it ready",
             if workload.verb == Verb::Create { "made" } else { "wrote" },
             workload.resource,
             workload.object,
@@ -70,13 +70,13 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, conduct: &Conduct
         );
         return Some(Explained { cause: Cause::AwaitsWorkload, sentence });
     }
-    let silent = || Explained { cause: Cause::Silent, sentence: "it asked for nothing at all".to_owned() };
+    let silent = || Explained { cause: Cause::Silent, sentence: "the subject sent no request at all".to_owned() };
     conduct.is_silent.then(silent)
 }
 
 /// The causes that the proofs above have ruled out, for a sentence without a cause.
 pub(super) fn ruled_out(conduct: &Conduct) -> String {
-    let mut out = vec!["a refused write", "a Lease that it did not get", "a queue"];
+    let mut out = vec!["a refused write", "a Lease that it never got", "a queue"];
     if conduct.nothing_readies {
         out.push("a workload that it waits for");
     }

@@ -35,11 +35,11 @@ macro_rules! causes {
 
 causes! {
     /// The control plane refused the subject's writes for the object.
-    WriteRefused: "whose writes were refused",
+    WriteRefused: "after a refused write",
         "Read the message: it names the field, right or object. If the control plane is wrong, report a bug of the mock. If the subject gave \
          up after one refusal, retry with a growing pause.";
     /// The subject never became the leader.
-    NeverLed: "of a subject that never led",
+    NeverLed: "because the subject never became the leader",
         "Give the Lease an existing namespace and a role that may write it, or switch leader election off for the run. If another process \
          holds the Lease, stop that process first.";
     /// The subject worked on earlier objects until the end.
@@ -47,11 +47,11 @@ causes! {
         "Nothing is lost yet. Lower `churn.rate` or write `rate: auto`, make the drain longer, or let the subject send more requests; in \
          client-go with `--kube-api-qps` and `--kube-api-burst`.";
     /// The subject made a workload that no controller makes ready.
-    AwaitsWorkload: "behind a workload that is not ready",
+    AwaitsWorkload: "waiting for a workload that is not ready",
         "Make the workload's status ready with `controlPlane: {workloads: {readyAfter: 200ms}}`, or use a control plane with kubelets and \
          controllers.";
     /// The subject sent no requests.
-    Silent: "of a subject that asked for nothing",
+    Silent: "because the subject sent no request",
         "Check that the subject talks to this control plane: which kubeconfig it read, which address it dials, and its last lines in \
          `subject.log`.";
     /// The version was sent and never reported, and later versions were.
@@ -59,7 +59,7 @@ causes! {
         "Follow one version from the line that was read to the handler: later versions of the same kind were reported, so the client read on. \
          The stream lines stand with its history. Remember a version only once it is handled.";
     /// The version was sent and reported much later.
-    SlowInClient: "held up in the client",
+    SlowInClient: "delayed in the client",
         "Measure how long events wait before their handler; a request limit of the subject delays them too. Give each kind its own stream \
          and its own back-off, bound the queue, and let no handler wait for another object's.";
     /// The version was sent on a stream that broke, or under a fault that changes bytes.
@@ -75,19 +75,19 @@ causes! {
         "Resume a watch from the resourceVersion of its own last event or bookmark, or from a list that was compared with the store. Never \
          use another revision, and never watch without one after the first list.";
     /// A watch ended and the subject did not ask again.
-    NeverAskedAgain: "never asked again",
+    NeverAskedAgain: "because the client stopped asking",
         "After every end of a watch (clean, broken, refused) ask again, with a pause that grows to a ceiling. Never stop trying, or exit so \
          that the process is restarted.";
     /// The subject never asked for the resource.
-    NeverAsked: "never asked for",
+    NeverAsked: "never requested by the client",
         "Check that the client follows this resource and namespace, and that it does not wait for something else first: another kind, an \
          object in an empty list, a free connection.";
     /// The subject asked and was refused.
-    RefusedInVain: "asked in vain",
+    RefusedInVain: "because requests were refused",
         "Read why it was refused. After 410 (status or ERROR event) list again and watch from that list. After 504 with a too large \
          resourceVersion list without one. After 401 read the token again. After 429 and 5xx try again later.";
     /// No watch was open when the version was written, and it came late.
-    NoWatchOpen: "no watch was open",
+    NoWatchOpen: "while no watch was open",
         "Reconnect at once after a clean end. Cap the back-off at a few seconds, reset it after a success, and give each kind its own.";
     /// The control plane had to send the version and did not.
     NotSent: "not sent by the control plane",
@@ -98,40 +98,40 @@ causes! {
         "No client can see what is not sent. Limit the harm: give up a watch that is silent for too long, and list now and then, comparing \
          the list with the store.";
     /// The version was reported twice and sent once.
-    ToldTwice: "told twice by the client",
+    ToldTwice: "reported twice by the client",
         "Close an old watch before you read a new one, register each handler once, and do not report a retry after an error as new. Handlers \
          should still accept the same version twice.";
     /// The version was reported twice because it was sent twice.
-    SentAgain: "told again because it was sent again",
+    SentAgain: "reported again because it was sent again",
         "The API allows this, and handlers must accept it. To reduce it, resume from the newest event or bookmark instead of an older \
          revision, and ask for initial events only at the start.";
     /// The version was read from several watches of one resource.
-    Multiplied: "read from watches that multiplied",
+    Multiplied: "from duplicate watches",
         "Each end of a watch opens more than one new watch. Treat `end`, `close` and `error` of one stream as one end: open the next watch in \
          one place, and only if none is open. First remove the listeners of the old stream and close it.";
     /// The versions were reported in another order than they were sent.
-    Overtaken: "overtaken in the client",
+    Overtaken: "reordered in the client",
         "Keep one queue per object and wait for its handler before the next: parallel handlers finish in any order.";
     /// The client got an older state and accepted it.
-    OlderStateBelieved: "an older state was believed",
+    OlderStateBelieved: "because the client accepted an older state",
         "Ask for lists that are not older than what was seen (resourceVersion with resourceVersionMatch=NotOlderThan, or without \
          resourceVersion). Do not let a list that runs beside a watch overwrite newer events.";
     /// The version was reported and never written.
-    MadeUp: "made up by the client",
+    MadeUp: "invented by the client",
         "Look at the previous response. An ERROR event carries a Status and no object. An object that a list lacks is gone only if the list \
          is newer than the object.";
     /// A new object of the same name was taken for an update.
-    TakenForUpdate: "a new object taken for an update",
+    TakenForUpdate: "because a new object was treated as an update",
         "Keep objects by uid. If a name comes back with another uid, handle the deletion of the old object first.";
     /// No client could have seen the version.
-    LegallyUnseen: "could not be seen",
+    LegallyUnseen: "that no client could see",
         "The API does not promise it: an object that comes and goes while no watch is open is not in the next list. Use a finalizer if each \
          deletion has to be seen.";
     /// The control plane does not record what it sent.
-    NotTold: "not reported; what was sent is not known",
+    NotTold: "not reported, with no record of what was sent",
         "A real control plane does not say what it sent to which client. Play the same load against `controlPlane: {kind: mock}`, which does.";
     /// The facts show no cause.
-    Unknown: "of a cause that is not known",
+    Unknown: "of unknown cause",
         "The sentence names what was ruled out. Run it again with `--keep-events`, which keeps every commit and observation, and look for the \
          object there.";
 }

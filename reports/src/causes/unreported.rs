@@ -40,7 +40,7 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, facts: &Facts) ->
             if late.is_some_and(|late_ms| late_ms.saturating_sub(sent.t_ms) > BREAKS_WITHIN_MS) {
                 let (from, to) = (millis(kept.t_ms), millis(sent.t_ms));
                 let text = format!(
-                    "kept back by the fault {fault} from {from} on, sent on watch {} at {to}, {reported}",
+                    "withheld by the fault {fault} from {from} on, sent on watch {} at {to}, {reported}",
                     sent.watch
                 );
                 return of(Cause::SlowInClient, text);
@@ -64,7 +64,7 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, facts: &Facts) ->
                 return away;
             }
             let why = not_sent(history, faults, list.t_ms);
-            Explained { sentence: format!("{}; the list of {} made up for it", why.sentence, millis(list.t_ms)), ..why }
+            Explained { sentence: format!("{}; the list of {} brought it", why.sentence, millis(list.t_ms)), ..why }
         }
         (None, Some(late_ms)) => not_sent(history, faults, late_ms),
         (None, None) => not_sent(history, faults, history.until_ms),
@@ -122,28 +122,30 @@ fn lost(history: &History<'_>, conduct: &Conduct, what: &str) -> Explained {
     };
     if !conduct.tells_each && !history.knew_the_object() {
         let text = format!(
-            "{what}; the subject never wrote anything for this object, which may be its design; {}",
+            "{what}; the subject never wrote anything for this object, perhaps by design; {}",
             ruled_out(conduct)
         );
         return of(Cause::Unknown, text);
     }
     let later = counted(read_on.times, "later version");
     let was = if read_on.times == 1 { "was" } else { "were" };
-    of(Cause::LostInClient, format!("{what}, while {later} {was}, the first at {}", millis(read_on.t_ms)))
+    of(Cause::LostInClient, format!("{what}, while {later} {was} reported, the first at {}", millis(read_on.t_ms)))
 }
 
 fn sent_late(history: &History<'_>, faults: &Faults, sent: Sent) -> Explained {
     let tail = format!("sent only at {}", millis(sent.t_ms));
     if let Some((_, fault)) = history.withheld() {
-        return of(Cause::Withheld, format!("kept back by the fault {fault}, {tail}"));
+        return of(Cause::Withheld, format!("withheld by the fault {fault}, {tail}"));
     }
     let committed_ms = history.committed_ms;
     if let Some(watch) = history.open_at(committed_ms).filter(|watch| watch.number == sent.watch) {
         return match faults.between(committed_ms, sent.t_ms) {
             Some(fault) => {
-                of(Cause::Withheld, format!("kept back by the fault {fault} on watch {}, {tail}", watch.number))
+                of(Cause::Withheld, format!("withheld by the fault {fault} on watch {}, {tail}", watch.number))
             }
-            None => of(Cause::NotSent, format!("not sent at once on watch {}, which was open, {tail}", watch.number)),
+            None => {
+                of(Cause::NotSent, format!("not sent at once on watch {}, although it was open, {tail}", watch.number))
+            }
         };
     }
     // The evidence has no events from before the object: a watch may have ended then.
@@ -153,7 +155,7 @@ fn sent_late(history: &History<'_>, faults: &Faults, sent: Sent) -> Explained {
     let refused = refused_from(history, from);
     let away = match ended {
         Some(ended) => format!("from {} to {}", millis(ended), millis(opened)),
-        None => format!("when it was written, and none before {}", millis(opened)),
+        None => format!("when it was written, nor before {}", millis(opened)),
     };
     of(Cause::NoWatchOpen, format!("no watch was open {away}{refused}, {tail}"))
 }
@@ -170,7 +172,7 @@ fn away_until(history: &History<'_>, list: Listed) -> Option<Explained> {
         return None;
     }
     let (from, refused) = (millis(end.t_ms), refused_from(history, end.t_ms));
-    let text = format!("no watch was open from {from}{refused}; the list of {} made up for it", millis(list.t_ms));
+    let text = format!("no watch was open from {from}{refused}; the list of {} brought it", millis(list.t_ms));
     Some(of(Cause::NoWatchOpen, text))
 }
 
@@ -187,11 +189,13 @@ fn from_list(row: &AnomalyRow, history: &History<'_>, list: Listed, conduct: &Co
     let text = match (gone, row.change) {
         (true, Change::Deleted) => {
             format!(
-                "the list of {at} (revision {revision}) had the object no more, and its deletion was never reported"
+                "the list of {at} (revision {revision}) no longer had the object, and its deletion was never reported"
             )
         }
-        (true, _) => format!("the list of {at} (revision {revision}) had the object no more, and nothing was reported"),
-        (false, _) => format!("the list of {at} was of revision {revision}, which holds it, and it was never reported"),
+        (true, _) => {
+            format!("the list of {at} (revision {revision}) no longer had the object, and nothing was reported")
+        }
+        (false, _) => format!("the list of {at} (revision {revision}) had this version, and it was never reported"),
     };
     // A client that watches from the list, or reports a later version, has processed the list.
     let goes_on = |watch: &Watch<'_>| watch.t_ms + SLACK_MS >= list.t_ms && watch.start_number() == Some(list.revision);
@@ -200,14 +204,14 @@ fn from_list(row: &AnomalyRow, history: &History<'_>, list: Listed, conduct: &Co
     if took && tells {
         return of(Cause::LostFromList, text);
     }
-    of(Cause::Unknown, format!("{text}; whether the client read it is not known; {}", ruled_out(conduct)))
+    of(Cause::Unknown, format!("{text}; no record shows that the client read the list; {}", ruled_out(conduct)))
 }
 
 /// The version was sent on no watch, and no list made up for it until then.
 fn not_sent(history: &History<'_>, faults: &Faults, until_ms: u64) -> Explained {
     let committed_ms = history.committed_ms;
     if let Some((at, fault)) = history.withheld() {
-        let silent = if history.asked_from(at.t_ms) { "" } else { ", and the client asked for nothing afterwards" };
+        let silent = if history.asked_from(at.t_ms) { "" } else { ", and the client sent no request afterwards" };
         return of(
             Cause::Withheld,
             format!("dropped by the fault {fault} on watch {} at {}{silent}", at.watch, millis(at.t_ms)),
@@ -216,21 +220,26 @@ fn not_sent(history: &History<'_>, faults: &Faults, until_ms: u64) -> Explained 
     if let Some(watch) = history.open_at(committed_ms) {
         let (number, from) = (watch.number, watch.start_number());
         if let Some(from) = from.filter(|from| history.revision.is_some_and(|revision| *from >= revision)) {
-            return of(Cause::SkippedByClient, format!("not sent: the client watched from {from}, which is behind it"));
+            return of(
+                Cause::SkippedByClient,
+                format!(
+                    "not sent: the client watched from revision {from}, which is not before this \
+                                                       version"
+                ),
+            );
         }
         // The watch begins with the state at the time of its answer: an object of which no version was sent was deleted
         // by then.
         if from.is_none() && !watch.initial && history.is_deletion() && !history.sent_on(number) {
-            let text = format!(
-                "not sent: watch {number} was asked for without a revision, and began when the object was gone"
-            );
+            let text = format!("not sent: watch {number} was opened without a revision, after the object was gone");
             return of(Cause::SkippedByClient, text);
         }
         return match faults.between(committed_ms, until_ms) {
-            Some(fault) => {
-                of(Cause::Withheld, format!("not sent on watch {number}, which was open, under the fault {fault}"))
-            }
-            None => of(Cause::NotSent, format!("not sent on watch {number}, which was open")),
+            Some(fault) => of(
+                Cause::Withheld,
+                format!("not sent on watch {number} while the fault {fault} was active, although the watch was open"),
+            ),
+            None => of(Cause::NotSent, format!("not sent on watch {number}, although it was open")),
         };
     }
     match history.ended_before(committed_ms) {
@@ -262,19 +271,19 @@ fn after_end(history: &History<'_>, number: u64, end: End) -> Explained {
             }
             None => {
                 let ended = format!("watch {number} {} at {}", ended_how(end), millis(end.t_ms));
-                of(Cause::NeverAskedAgain, format!("not sent: {ended}, and the client asked for nothing any more"))
+                of(Cause::NeverAskedAgain, format!("not sent: {ended}, and the client sent no further request"))
             }
         };
     };
     match (next.start_number(), history.revision) {
         (Some(from), Some(revision)) if from >= revision => {
-            of(Cause::SkippedByClient, format!("not sent: {ended} and the client resumed from {from}"))
+            of(Cause::SkippedByClient, format!("not sent: {ended}, and the client resumed from {from}"))
         }
         (None, _) if !next.initial => of(
             Cause::SkippedByClient,
-            format!("not sent: {ended} and the client watched again without a revision, which tells of no deletion"),
+            format!("not sent: {ended}, and the client watched again without a revision, so it got no deletion"),
         ),
-        _ => of(Cause::NotSent, format!("not sent on watch {}, which was opened after it was written", next.number)),
+        _ => of(Cause::NotSent, format!("not sent on watch {}, although it was opened after the write", next.number)),
     }
 }
 
@@ -285,7 +294,7 @@ fn never_watched(history: &History<'_>) -> Explained {
             Some(from) => format!("from {from}"),
             None => "without a revision".to_owned(),
         };
-        let text = format!("not sent: the client watched first at {}, {from}", millis(watch.t_ms));
+        let text = format!("not sent: the client's first watch was at {}, {from}", millis(watch.t_ms));
         return of(Cause::SkippedByClient, text);
     }
     match history.refused_from(0) {
@@ -297,7 +306,7 @@ fn never_watched(history: &History<'_>) -> Explained {
             )
         }
         None if history.asked_from(0) => {
-            of(Cause::NeverAsked, "not sent: the client listed this resource and never watched it".to_owned())
+            of(Cause::NeverAsked, "not sent: the client listed this resource, but never watched it".to_owned())
         }
         None => of(Cause::NeverAsked, "not sent: the client never asked for this resource".to_owned()),
     }
@@ -308,6 +317,6 @@ fn ended_how(end: End) -> String {
         (Some(code), _) => format!("ended with ERROR {code}"),
         (None, EndedBy::Server) => "ended".to_owned(),
         (None, EndedBy::Reset) => "was broken off".to_owned(),
-        (None, EndedBy::Client) => "was given up by the client".to_owned(),
+        (None, EndedBy::Client) => "was closed by the client".to_owned(),
     }
 }

@@ -49,7 +49,7 @@ fn ended(record: &Record) -> Option<String> {
         EndReason::SubjectNotReady { detail, .. } => Some(format!("it was never ready: {}", first_sentence(detail))),
         EndReason::NeverAsked { detail } => Some(first_sentence(detail)),
         EndReason::WitnessSilent { detail } => {
-            Some(format!("nothing came through its witness: {}", first_sentence(detail)))
+            Some(format!("no observation came through its witness: {}", first_sentence(detail)))
         }
         EndReason::Completed
         | EndReason::Interrupted { .. }

@@ -120,7 +120,7 @@ pub enum Error {
     /// No header in the first line.
     #[error("{FILE} does not begin with its header; name the folder that `longhaul gate --out` wrote")]
     Headless,
-    #[error("{FILE} has more than {LINES_MAX} lines, which no gate writes")]
+    #[error("{FILE} has more than {LINES_MAX} lines, the most that a gate writes")]
     TooLong,
 }
 

@@ -199,7 +199,7 @@ fn notes(record: &Record) -> Vec<String> {
 
 fn shortened(record: &Record, one: Shortened) -> String {
     let (session, played, planned) = (one.session, counted(u64::from(one.blocks), "block"), record.header.blocks);
-    format!("session {session} has {played} instead of {planned}: its time was up")
+    format!("session {session} has {played} instead of {planned}, because its time was up")
 }
 
 /// Whether a second session has to confirm the result of the first one.
@@ -225,7 +225,7 @@ fn invalid(record: &Record) -> Option<String> {
         let fails = median(&pairs(&record.slices, &all, 1, metric).a);
         if fails > BASELINE_FAILS_MOST {
             let of = if metric == Metric::Failures { "requests" } else { "events" };
-            return Some(format!("A {what} {} of its {of}: there is nothing to compare with", percent(fails)));
+            return Some(format!("A {what} {} of its {of}, so there is no baseline", percent(fails)));
         }
     }
     None
@@ -274,7 +274,7 @@ fn whole(rows: &[Row], sessions: u32) -> (Outcome, String) {
     if let (false, 1) = (unconfirmed.is_empty(), sessions) {
         return (
             Outcome::CannotSay,
-            format!("no second session confirmed what the first one says: {}", named(unconfirmed)),
+            format!("no second session confirmed the result of the first: {}", named(unconfirmed)),
         );
     }
     let open: Vec<&Row> = of(Word::CannotSay).filter(|row| row.leads || row.first == Word::Worse).collect();
@@ -282,11 +282,11 @@ fn whole(rows: &[Row], sessions: u32) -> (Outcome, String) {
         return (Outcome::CannotSay, format!("not decided: {}", named(open)));
     }
     if rows.iter().all(|row| !row.leads) {
-        return (Outcome::CannotSay, "nothing that decides was measured".to_owned());
+        return (Outcome::CannotSay, "no deciding metric was measured".to_owned());
     }
     let better: Vec<&Row> = of(Word::Better).collect();
     if !better.is_empty() {
-        return (Outcome::Better, format!("B is better than A, and nothing is worse: {}", named(better)));
+        return (Outcome::Better, format!("B is better than A, and no metric is worse: {}", named(better)));
     }
     let open = of(Word::CannotSay).count() as u64;
     let rest = if open > 0 { format!("; {} could not be decided", counted(open, "other")) } else { String::new() };

@@ -66,7 +66,7 @@ impl AtMost<'_> {
             () if of == 0 => (Verdict::Inconclusive, format!("there was no {among}, so there was nothing to judge.")),
             () if unjudged > 0 => {
                 let text = format!(
-                    "{said}, of {}; {} could not be compared with what was committed.",
+                    "{said}, of {}; {} could not be compared with the commits.",
                     counted(of, among),
                     counted(unjudged, "answer")
                 );

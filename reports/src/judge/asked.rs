@@ -26,11 +26,11 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
             continue;
         }
         let why = unmatched.clone().unwrap_or_else(|| {
-            "what was written matches its rules, so its objectSelector or its matchConditions leave all of it out, or nothing was written \
-             while it was registered"
+            "objects matched its rules, so its objectSelector or matchConditions exclude them all, or no object was written while it was \
+             registered"
                 .to_owned()
         });
-        let text = format!("the webhook {name} was asked 0 times, so nothing is known of it: {why}.");
+        let text = format!("the webhook {name} was asked 0 times, so it was not tested: {why}.");
         findings.push(budget, Verdict::Inconclusive, "0", "at least 1", text);
     }
 }

@@ -29,8 +29,8 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let limits = [(Name::of::<excess::Excess>(), budget.excess), (Name::of::<orphaned::Orphaned>(), budget.orphaned)];
     for (name, limit) in limits {
         let Some(limit) = limit else { continue };
-        let text = "how many children there were at any time was not seen: the run did not come to the end of its drain, or its scenario names no \
-            `subject.children`.";
+        let text = "the number of children over time was not observed: the run did not reach the end of its drain, or its scenario has no \
+                    `subject.children`.";
         findings.push(name, Verdict::Inconclusive, "not seen", limit.to_string(), text);
     }
 }

@@ -137,7 +137,7 @@ impl Findings {
                 return false;
             }
             finding.verdict = Verdict::Inconclusive;
-            finding.text = format!("not decided, because {}; as it was measured: {}", unmet.because, finding.text);
+            finding.text = format!("not decided, because {}; measured: {}", unmet.because, finding.text);
             finding.used_pct = None;
             true
         });

@@ -47,7 +47,8 @@ section! {
 }
 
 /// Why the subject's requests are not judged.
-const UNTOLD: &str = "this control plane does not tell what the subject asked; the mock does, and by their audit logs `local` and `node`.";
+const UNTOLD: &str = "this control plane does not report the subject's requests; the mock does, and so do `local` and `node`, through \
+                      their audit logs.";
 
 /// Whether the subject's requests were not counted.
 fn untold(record: &Record) -> bool {
@@ -68,7 +69,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
             Verdict::Inconclusive,
             "no commits",
             budget.missed.unwrap_or(0).to_string(),
-            "nothing was committed, so nothing could be missed.",
+            "no version was committed, so there was nothing to judge.",
         );
         return;
     }
@@ -82,12 +83,13 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         let versions = counted(counts.unobservable, "version");
         findings.note(match record.manifest.witness_sees {
             Some(sees) if sees != Sees::ALL => format!(
-                "{versions} could not be judged: their objects were gone before the witness `{}` could show that the subject knew them, or came and \
-                 went inside one outage of its stream.",
+                "{versions} could not be judged: their objects were deleted before the witness `{}` could prove an observation, or \
+                 existed only during one outage of its stream.",
                 record.manifest.witness
             ),
             _ => format!(
-                "{versions} of objects created and deleted inside one outage of the subject's stream could not be observed by anybody."
+                "{versions} could not be observed by any client: their objects were created and deleted during one outage of the \
+                 subject's stream."
             ),
         });
     }

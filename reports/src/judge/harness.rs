@@ -48,18 +48,18 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         }
         // The mock's history is most of the harness's memory: refilling it looks like growth.
         Outcome::Fail if was_emptied(record) => findings.note(format!(
-            "whether the harness itself grows is not decided: {grew}, and faults emptied the mock's history meanwhile, which filled again."
+            "growth of the harness itself is not decided: {grew}, and faults emptied the mock's history, which then filled again."
         )),
         Outcome::Fail => {
             let text = format!(
-                "the harness itself grew by {grew} with 95 % confidence on each side, more than {limit}: it takes from the machine \
-                 what the subject should have. Please report it, with the record."
+                "the harness itself grew by {grew} with 95 % confidence on each side, more than {limit}, and takes memory from the \
+                 subject. Please report this, with the record."
             );
             // The measurements of the subject stay valid.
             findings.push(HARNESS, Verdict::Inconclusive, size(slope.estimate), limit, text);
         }
         Outcome::Inconclusive { .. } | Outcome::Invalid { .. } => {
-            findings.note(format!("whether the harness itself grows is not decided: {grew}."));
+            findings.note(format!("growth of the harness itself is not decided: {grew}."));
         }
     }
 }

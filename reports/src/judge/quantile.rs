@@ -51,7 +51,7 @@ pub(super) fn judge(
     let Some(value_us) = steady.and_then(|steady| quantile_us(steady, parts_per_thousand)) else {
         let needed = samples_needed(parts_per_thousand);
         let text = format!(
-            "the {words} needs {} {}s in the steady phase and there were {}: {} more would decide it.",
+            "the {words} needs {} {}s in the steady phase, but there were {}: {} more would decide it.",
             count(needed),
             measured.one,
             count(n),

@@ -116,7 +116,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         finding.verdict = Verdict::Inconclusive;
         finding.used_pct = None;
         finding.text = format!(
-            "not decided: {} still waited in the subject's queue, which {}. As it was when the run ended: {}",
+            "not decided: {} still waited in the subject's queue, which {}. At the end of the run: {}",
             counted(queue.waiting, "object"),
             queue.needs(),
             finding.text

@@ -68,7 +68,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         let more: u64 = record.requests.summaries.iter().map(|summary| summary.requests + summary.lost).sum();
         let others = if record.requests.follows_until_ms().is_none() { " that are neither list nor watch" } else { "" };
         findings.note(format!(
-            "requests{others} have rows until {}; the {} afterwards are only counted and not judged.",
+            "requests{others} have rows until {}; the {} after that are counted, but not judged.",
             millis(complete_ms),
             count(more)
         ));
@@ -112,7 +112,7 @@ impl Limit for Span {
 /// Leaves all budgets undecided if the control plane does not report the author of each request.
 fn undecided(budget: &Requests, findings: &mut Findings) {
     for (name, limit) in limits(budget) {
-        let text = "this control plane does not tell what the subject asked; the mock does.";
+        let text = "this control plane does not report the subject's requests; the mock does.";
         findings.push(name, Verdict::Inconclusive, "not told", limit, text);
     }
 }

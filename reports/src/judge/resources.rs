@@ -119,8 +119,7 @@ fn starts(record: &Record) -> Vec<u64> {
 /// Why its descriptors and threads are unknown, as the end of a sentence.
 fn uncounted(record: &Record) -> Option<String> {
     let told = subject(record).any(|(_, process)| process.told);
-    let why =
-        "was never sampled: its Pods are on other machines, and kubelets tell of memory and processor time alone.";
+    let why = "was never sampled: its Pods are on other machines, and kubelets report only memory and processor time.";
     unsampled(record).or_else(|| told.then(|| why.to_owned()))
 }
 

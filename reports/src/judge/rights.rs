@@ -28,7 +28,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
         named.iter().take(NAMED_MAX).map(|(what, times)| format!("{what} ({} times)", count(*times))).collect();
     let more = if more > 0 { format!(" and {} more", counted(more as u64, "other")) } else { String::new() };
     findings.note(format!(
-        "the control plane answered 403 to {} of the subject: {}{more}. Its roles do not allow that.",
+        "the control plane answered 403 to {} of the subject, because its roles do not allow it: {}{more}.",
         counted(total, "request"),
         texts.join(", ")
     ));

@@ -114,7 +114,7 @@ fn judge_end(record: &Record, findings: &mut Findings) -> bool {
                 observed: "never asked".to_owned(),
                 limit: "completed".to_owned(),
                 text: format!("the run was ended at {at}: {detail}"),
-                because: "the subject asked for nothing that was churned".to_owned(),
+                because: "the subject requested no churned object".to_owned(),
             };
             // Excess that was observed counts, whatever the subject did not request.
             let seen = |name: Name, finding: &Finding| finding.verdict == Verdict::Fail && is_excess(name);
@@ -122,8 +122,10 @@ fn judge_end(record: &Record, findings: &mut Findings) -> bool {
             return false;
         }
         EndReason::WitnessSilent { .. } if never_asked(findings) => {
-            let text =
-                format!("all phases ran, {at} in all. Nothing came through the witness of a subject that did not ask.");
+            let text = format!(
+                "all phases ran, {at} in all. Nothing came through the witness, and the subject sent no request for the churned \
+                         objects."
+            );
             findings.push(COMPLETED, Verdict::Pass, "completed", "completed", text);
             return false;
         }
@@ -139,8 +141,7 @@ fn judge_end(record: &Record, findings: &mut Findings) -> bool {
             return false;
         }
         EndReason::LoadLost { detail } => {
-            let text =
-                format!("a part of the load was taken away at {at}: {detail}. What was broken by then was broken.");
+            let text = format!("a part of the load was missing from {at} on: {detail}. Failures before that count.");
             findings.push(COMPLETED, Verdict::Inconclusive, "load lost", "completed", text);
             return false;
         }
@@ -171,8 +172,8 @@ fn judge_lost(record: &Record, findings: &mut Findings) {
     let until = lost.to_ms.map_or_else(|| "the end".to_owned(), millis);
     let rows = counted(lost.rows, "row");
     let text = format!(
-        "the disk was full: of what happened from {} to {until} {rows} of the record were lost. Free the disk, or write \
-         elsewhere with `--out`, and run it again.",
+        "the disk was full: from {} to {until} {rows} of the record were lost. Free the disk, or write elsewhere with `--out`, and run it \
+         again.",
         millis(lost.from_ms)
     );
     findings.invalid(WHOLE, format!("{rows} lost"), "whole", text);
@@ -180,7 +181,7 @@ fn judge_lost(record: &Record, findings: &mut Findings) {
 
 fn judge_intervals(record: &Record, findings: &mut Findings) {
     if record.intervals.is_empty() {
-        findings.invalid(INTERVALS, "0", "at least 1", "not one interval was recorded, so there is nothing to judge.");
+        findings.invalid(INTERVALS, "0", "at least 1", "no interval was recorded, so there is nothing to judge.");
         return;
     }
     // Rows are written one after the other; a gap means that the harness stood still or the file is damaged.
@@ -189,8 +190,8 @@ fn judge_intervals(record: &Record, findings: &mut Findings) {
         let when = format!("nothing was recorded from {} to {}", millis(before.end_ms), millis(after.start_ms));
         let unmet = Unmet {
             name: INTERVALS,
-            observed: format!("hole of {}", millis(after.start_ms - before.end_ms)),
-            limit: "no hole".to_owned(),
+            observed: format!("gap of {}", millis(after.start_ms - before.end_ms)),
+            limit: "no gap".to_owned(),
             text: format!("{when}."),
             because: when,
         };
@@ -255,9 +256,9 @@ fn judge_share(
     let missing = planned - done.min(planned);
     // Too many requests in flight are the subject's slowness, not the generator's.
     let why = if waiting * 2 > missing {
-        format!("{} could not be sent, because as many as the generator holds open had no answer yet", count(waiting))
+        format!("{} could not be sent, because the generator had its maximum of open calls", count(waiting))
     } else {
-        "the generator was off its rate, so the load is not the one planned".to_owned()
+        "the generator did not keep its rate, so the load differs from the plan".to_owned()
     };
     let text = format!("{text} That is, {why}.");
     if share < SENT_WHOLE {
@@ -289,7 +290,7 @@ fn judge_lateness_of(
         findings.push(name, Verdict::Pass, observed, limit, "the generator kept its time.");
         return;
     }
-    let because = format!("the generator itself started 1 % of the {what} more than {} late", micros(p99_us));
+    let because = format!("the generator started 1 % of the {what} more than {} late", micros(p99_us));
     let text = format!("{because}, so latencies are not the subject's alone.");
     let unmet = Unmet { name, observed, limit, text, because };
     findings.unmet(unmet, Doubts::Broken, |name, _| is_latency(name, section) && !slow_by_itself(record, name));
@@ -330,7 +331,7 @@ fn judge_witness(record: &Record, exited: bool, findings: &mut Findings) {
     // A subject that ended before its first observation has failed by itself.
     if lines == 0 && counts.observations == 0 && counts.commits > 0 && !exited && !excused {
         let because = format!("the {} witness carried nothing", record.manifest.witness);
-        let text = format!("{because}: it cannot be told from a blind subject.");
+        let text = format!("{because}: this looks the same as a subject that sees nothing.");
         findings.unmet(unmet(text, because), Doubts::Either, |name, _| doubt::is_witnessed(name));
     } else if let Some(most) = record.manifest.witness_tolerates.filter(|most| malformed > *most) {
         let are = if most == 1 { "is" } else { "are" };
@@ -342,7 +343,7 @@ fn judge_witness(record: &Record, exited: bool, findings: &mut Findings) {
         && stalls::objects_lost(record) <= malformed
     {
         // Each unreadable line may have been one of the versions that look lost; any further ones are lost.
-        let text = format!("{unreadable}, so what looks missed may have been observed{first}.");
+        let text = format!("{unreadable}, so versions that look missed may have been observed{first}.");
         findings.unmet(unmet(text, unreadable), Doubts::Broken, |name, _| doubt::is_witnessed(name));
     } else {
         let text =
@@ -457,7 +458,7 @@ fn judge_clocks(record: &Record, findings: &mut Findings) {
         let (at, by) = (millis(t_ms), millis(by_ms.unsigned_abs()));
         let way = if by_ms > 0 { "forward" } else { "back" };
         let because = format!("the clock of the machine was set {way} by {by} at {at}");
-        let text = format!("{because}; what reads it saw time jump.");
+        let text = format!("{because}; programs that read it saw time jump.");
         let observed = format!("{by} {way}");
         // A subject that reads that clock may have failed because of it; if it passed, it passed.
         let unmet = Unmet { name: CLOCK, observed, limit: "never set".to_owned(), text, because };
@@ -472,9 +473,8 @@ fn note_pressure(record: &Record, findings: &mut Findings) {
         && *median > PSI_CPU_PCT
     {
         let others = Busy::of(record).map(|busy| format!(", and {}", busy.clause())).unwrap_or_default();
-        let text = format!(
-            "the machine was busy: tasks waited for a processor during {median:.0} % of the time (median){others}."
-        );
+        let text =
+            format!("the machine was busy: tasks waited for a processor {median:.0} % of the time (median){others}.");
         findings.note(text);
     } else if let Some(busy) = Busy::of(record) {
         findings.note(busy.sentence());

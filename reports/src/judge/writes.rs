@@ -36,7 +36,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
             Some(Untold::Short(why) | Untold::Unseen(why)) => unseen(budget.steady, why, findings),
         },
         None if budget.steady.is_some() => {
-            let why = "the run did not come to the end of its drain, or nothing is churned in it";
+            let why = "the run did not reach the end of its drain, or its scenario has no churn";
             unseen(budget.steady, why.to_owned(), findings);
         }
         None => {}
@@ -55,13 +55,13 @@ fn untold(quiet: &Quiet) -> Option<Untold> {
     let length_ms = quiet.to_ms.saturating_sub(quiet.from_ms);
     if length_ms < QUIET_MIN_MS && (quiet.unread.is_none() || quiet.from_ms > 0) {
         return Some(Untold::Short(format!(
-            "the drain leaves the subject {} alone once it may have caught up, and it takes {}: make `phases.drain` longer",
+            "after the subject may have caught up, the drain leaves {} without writes, and {} are needed: make `phases.drain` longer",
             millis(length_ms),
             millis(QUIET_MIN_MS)
         )));
     }
     let why = quiet.unread.as_ref().filter(|_| quiet.lasting == 0)?;
-    Some(Untold::Unseen(format!("what the subject wrote could not be followed: {why}")))
+    Some(Untold::Unseen(format!("the subject's writes could not be followed: {why}")))
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use crate::words::{counted, millis};
 /// Stands for an unknown value.
 const NOTHING: &str = "–";
 /// The meaning of a rank, for all forms.
-pub(crate) const RANKS: &str = "A rank says how many are surely better in a figure: those whose whole interval is below. Where no two \
-    intervals are apart there is none, and a subject that did not run to the end has none.";
+pub(crate) const RANKS: &str = "A rank counts the subjects that are certainly better in a figure: their whole interval is lower. There is \
+                                no rank if all intervals overlap, nor for a subject that did not run to the end.";
 
 /// A table for the terminal with the figures that decide, then why each subject behind is so.
 pub fn compare(comparison: &Comparison) -> String {
@@ -40,7 +40,8 @@ pub fn compare(comparison: &Comparison) -> String {
         let _ = writeln!(text, "note: {}", plain(note));
     }
     let has_rank = comparison.rows.iter().flat_map(|row| row.figures.values()).any(|cell| cell.rank.is_some());
-    let ranks = if has_rank { "#2: one is surely better." } else { "Nobody is surely better in anything." };
+    let ranks =
+        if has_rank { "#2: one subject is certainly better." } else { "No subject is certainly better in any figure." };
     let _ = writeln!(text, "\n{ranks} This is a comparison; the decision is yours.");
     text
 }
@@ -91,7 +92,7 @@ fn write_record(out: &mut String, comparison: &Comparison) -> std::fmt::Result {
                     escaped(why.sentence.trim_end_matches('.'))
                 )?;
             }
-            None => writeln!(out, "- **{}**: nothing is held against it.", escaped(&row.name))?,
+            None => writeln!(out, "- **{}**: no limit was broken.", escaped(&row.name))?,
         }
     }
     writeln!(out, "\n### What the intervals are\n")?;

@@ -40,7 +40,7 @@ fn write(out: &mut String, diff: &Diff) -> std::fmt::Result {
     }
     writeln!(
         out,
-        "\nTwo runs at two times: what the machine did meanwhile is in every figure. This is a comparison, not a verdict."
+        "\nThe runs were at different times, so other work of the machine can change every figure. This is a comparison, not a verdict."
     )
 }
 

@@ -105,7 +105,7 @@ pub fn headline(judgement: &Judgement) -> String {
 /// The certificate, in a sentence.
 pub fn certificate(judgement: &Judgement) -> String {
     match judgement.false_alarm {
-        None => "A/A certificate: too few pairs are left to compute it.".to_owned(),
+        None => "A/A certificate: not computed, because too few pairs are left.".to_owned(),
         Some(alarm) => format!(
             "A/A certificate: on this machine, with these slices, this gate would call identical builds worse in {} of the cases.",
             share(alarm)

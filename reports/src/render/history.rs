@@ -53,7 +53,7 @@ fn table(out: &mut String, scenario: &str, all: &[Series]) -> std::fmt::Result {
     }
     writeln!(
         out,
-        "\nRuns at different times: a new level may be the machine's. `longhaul gate` compares two builds side by side."
+        "\nThe runs were at different times, so a shift can come from the machine. `longhaul gate` compares two builds side by side."
     )
 }
 

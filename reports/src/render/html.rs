@@ -232,7 +232,7 @@ fn headline(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "Every limit was met.",
         Verdict::Fail => "A limit was broken.",
-        Verdict::Inconclusive => "There is not enough data to decide.",
-        Verdict::Invalid => "The run itself cannot be trusted.",
+        Verdict::Inconclusive => "There is too little data to decide.",
+        Verdict::Invalid => "The run itself is not valid.",
     }
 }

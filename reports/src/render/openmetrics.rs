@@ -71,7 +71,8 @@ fn verdict(registry: &mut Registry, record: &Record, judgement: &Judgement) {
         told.get_or_create(&vec![("verdict", verdict.word().to_owned())]).set(number(verdict == judgement.verdict));
     }
     let findings = gauges(registry, "budget", "1 for the verdict of each budget and condition");
-    let used = gauges(registry, "budget_used_ratio", "How much of its limit was used; of growth the upper bound");
+    let used =
+        gauges(registry, "budget_used_ratio", "Share of the limit that was used; for growth, of the upper bound");
     for finding in &judgement.findings {
         let budget = ("budget", finding.budget.clone());
         findings.get_or_create(&vec![budget.clone(), ("verdict", finding.verdict.word().to_owned())]).set(1.0);
@@ -79,7 +80,7 @@ fn verdict(registry: &mut Registry, record: &Record, judgement: &Judgement) {
             used.get_or_create(&vec![budget]).set(f64::from(pct) / 100.0);
         }
     }
-    gauge(registry, "run_length_seconds", "How far the facts reach", record.length_ms() as f64 / 1000.0);
+    gauge(registry, "run_length_seconds", "Time of the last recorded fact", record.length_ms() as f64 / 1000.0);
 }
 
 fn counters(registry: &mut Registry, (name, help): (&str, &str), label: &'static str, counts: &[(&str, u64)]) {
@@ -99,7 +100,7 @@ fn outcomes(registry: &mut Registry, record: &Record) {
     let words = Outcome::ALL.map(|outcome| outcome.words().replace(' ', "-"));
     let versions: Vec<_> =
         words.iter().map(String::as_str).zip(Outcome::ALL.map(|outcome| outcome.of(&totals))).collect();
-    counters(registry, ("versions", "Versions by what became of them"), "outcome", &versions);
+    counters(registry, ("versions", "Versions by outcome"), "outcome", &versions);
     let rows = || record.intervals.iter().filter_map(|row| row.admission.as_ref());
     if rows().next().is_some() {
         let sum = |read: fn(&record::AdmissionRow) -> u64| rows().map(read).sum::<u64>();
@@ -112,9 +113,9 @@ fn outcomes(registry: &mut Registry, record: &Record) {
             ("tls", sum(|row| row.tls)),
             ("invalid-response", sum(|row| row.invalid_response)),
         ];
-        counters(registry, ("reviews", "Admission reviews by what became of them"), "outcome", &reviews);
+        counters(registry, ("reviews", "Admission reviews by outcome"), "outcome", &reviews);
         let wrong = ConstCounter::new(sum(|row| row.wrong_verdicts));
-        registry.register("wrong_verdicts", "Valid answers that were not the right ones", wrong);
+        registry.register("wrong_verdicts", "Valid answers with a wrong verdict", wrong);
     }
 }
 
@@ -190,9 +191,9 @@ fn newest(registry: &mut Registry, record: &Record) {
     now(registry, "open_fds", "Open descriptors", |process| process.fds.total() as f64);
     now(registry, "threads", "Threads", |process| process.threads as f64);
     if let Some(heap) = record.metrics.iter().rev().find_map(|row| row.heap_bytes) {
-        gauge(registry, "heap_bytes", "Heap in use, as the subject tells it", heap as f64);
+        gauge(registry, "heap_bytes", "Heap in use, as the subject reports it", heap as f64);
     }
-    let pressure = gauges(registry, "pressure_ratio", "Share of the last 10 s in which something waited");
+    let pressure = gauges(registry, "pressure_ratio", "Share of the last 10 s in which tasks waited");
     let machine = &sample.machine;
     for (name, pct) in
         [("cpu", machine.psi_cpu_some_pct), ("memory", machine.psi_memory_some_pct), ("io", machine.psi_io_some_pct)]

@@ -143,7 +143,7 @@ fn the_page_shows_what_was_found() {
     for chart in ["admission", "lag", "events", "memory", "descriptors"] {
         assert!(html.contains(&format!("data-chart=\"{chart}\"")), "{chart}");
     }
-    for asked in ["What the subject asked", "<td>410</td><td>ended after 2 ms</td>", "requests.staleResume"] {
+    for asked in ["The subject's requests", "<td>410</td><td>ended after 2 ms</td>", "requests.staleResume"] {
         assert!(html.contains(asked), "{asked}");
     }
     assert!(html.contains("class=\"mark lost\"") && html.contains("class=\"band\""));
@@ -269,8 +269,8 @@ fn why_stands_on_the_first_screen() {
     let (_dir, record, judgement) = texts(&Example::failing());
     let html = html(&record, &judgement).unwrap();
     let place = |text: &str| html.find(text).unwrap_or_else(|| panic!("no {text}"));
-    let line = "2 anomalies lost in the client, first default/package-0 (missed): sent on watch 3 at 1 min 1 s, never reported, \
-                while 7 later versions were, the first at 1 min 1 s";
+    let line = "2 anomalies lost in the client, first default/package-0 (missed): sent on watch 3 at 1 min 1 s, never reported, while 7 \
+        later versions were reported, the first at 1 min 1 s";
     assert!(place(line) < place("id=\"crossed-h\"") && place("id=\"requests-h\"") < place("id=\"anomalies-h\""));
     for shown in ["MODIFIED 10412", "10412 sent on watch 3", "watch 3 from 9000: 200", "2 steps in between left out"] {
         place(shown);
@@ -297,7 +297,7 @@ fn the_first_screen_has_three_causes() {
     }
     let (_dir, record, judgement) = texts(&example);
     assert_eq!(causes::summary(&record).groups.len(), 4);
-    let expected = ["4 anomalies lost in the client,", "3 anomalies a new object taken for an update,", "2 anomalies "];
+    let expected = ["4 anomalies lost in the client,", "3 anomalies because a new object was treated as an update,", "2 anomalies "];
     let html = html(&record, &judgement).unwrap();
     let first = html.split(r#"<section id="causes""#).nth(1).unwrap().split("</section>").next().unwrap();
     let terminal = terminal(&record, &judgement, Colour::Never);

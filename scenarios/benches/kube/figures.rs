@@ -1,75 +1,76 @@
-//! What is measured, and what was.
+//! The list of figures, and the measured values.
 //!
-//! Owns the list of figures with their units and the limits that they are held to. It must not know how they are measured or shown.
+//! Owns the figures with their units and limits. It must not know how they are measured or shown.
 
 /// One figure of a server. The order is that of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Figure {
-    /// Before anybody asks.
+    /// Memory before the first request.
     RestMemory,
     CreateCpu,
     UpdateCpu,
-    /// Answered in a second.
+    /// Answers per second.
     UpdateRate,
-    /// By number of watchers, written to as fast as the server answers.
+    /// By number of watchers, while writes come as fast as the server answers.
     EventCpu(usize),
     /// By number of objects.
     ListTime(usize),
     ListCpu(usize),
     /// By number of objects.
     ObjectMemory(usize),
-    /// By number of watchers, none of which was sent anything.
+    /// By number of watchers that received no event.
     IdleMemory(usize),
-    /// The same after each was sent events.
+    /// By number of watchers that received events.
     WatcherMemory(usize),
-    /// The whole server while so many are sent events.
+    /// The whole server while this many watchers receive events.
     LoadMemory(usize),
-    /// As fast as the server answers, with one watcher: answers in a second, CPU, and what the watcher waits.
+    /// As fast as the server answers, with one watcher: answers per second, CPU, and the watcher's delay.
     FloodRate,
     FloodCpu,
     FloodLag,
-    /// The whole server with so many watches, and the time until all are told of one change.
+    /// The whole server with this many watches, and the time until all have received one change.
     WatchesMemory(usize),
     ToldAll(usize),
-    /// The whole server with so many objects of 10 KiB, as a part of their size in a list.
+    /// The whole server with this many objects of 10 KiB, as a share of their size in a list.
     ObjectsMemory(usize),
-    /// The longest time that a small read takes, alone and while so many objects are listed.
+    /// The longest time of a small read, alone and while this many objects are listed.
     ReadAlone,
     ReadBeside(usize),
-    /// What 99 of 100 events take to so many watchers at most: alone, beside one that does not read, and the one divided by the other.
+    /// The time within which 99 of 100 events reach this many watchers: alone, beside one that does not read, and the
+    /// ratio of both.
     LagAlone(usize),
     LagBeside(usize),
     LagRatio(usize),
 }
 
-/// What a table, the JSON and the verdict say of a figure.
+/// The texts of a figure for table, JSON and verdict.
 pub(crate) struct Row {
     pub label: String,
-    /// With the unit last.
+    /// The key in the JSON, with the unit last.
     pub key: String,
     pub unit: &'static str,
     pub held: Limit,
 }
 
-/// What the mock is held to.
+/// The limit of the mock.
 #[derive(Clone, Copy)]
 pub(crate) enum Limit {
-    /// It is only shown.
+    /// Without a limit.
     Free,
-    /// [`CPU_PART_MAX`] of what a real server needs. How fast a processor is at the moment moves both sides, so that the time of the mock
-    /// alone says nothing.
+    /// At most [`CPU_PART_MAX`] of a real server's value. The processor's present speed moves both values, so that the
+    /// mock's time alone says nothing.
     Compared,
     AtMost(f64),
-    /// At least so much is wanted, and decides nothing.
+    /// An aim of at least this value, which decides nothing.
     Aim(f64),
 }
 
-/// CPU time of the mock is to be at most this part of a real server's with its etcd, in the same run.
+/// The largest share of the mock's CPU time in that of a real server with its etcd, in the same run.
 pub(crate) const CPU_PART_MAX: f64 = 1.0 / 20.0;
-/// The most of an idle watch on a connection of its own, in KiB.
+/// The most memory of an idle watch on its own connection, in KiB.
 const IDLE: Limit = Limit::AtMost(25.0);
-/// A tenth of what kube-apiserver 1.36 alone was measured to need on the machine that the requirement was written on: 745 KiB for a watcher
-/// that is sent events, 62 MiB for 5,000 objects of 1 KiB.
+/// A tenth of the measured memory of kube-apiserver 1.36 alone, on the machine of the requirement: 745 KiB for a
+/// watcher that receives events, 62 MiB for 5,000 objects of 1 KiB.
 const WATCHER: Limit = Limit::AtMost(74.5);
 const OBJECT: Limit = Limit::AtMost(1.27);
 const FLOOD: Limit = Limit::Aim(40_000.0);
@@ -118,7 +119,7 @@ impl Figure {
         Row { label, key, unit, held }
     }
 
-    /// Of watchers or objects, where there is one.
+    /// The number of watchers or objects, if there is one.
     const fn count(self) -> usize {
         match self {
             Self::EventCpu(count)
@@ -140,7 +141,7 @@ impl Figure {
     }
 }
 
-/// `10000` as `10,000`.
+/// A number with separators: `10000` as `10,000`.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();

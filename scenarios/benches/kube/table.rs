@@ -1,4 +1,4 @@
-//! How figures are shown: the table, the limits, and the samples of a report.
+//! The presentation of figures: the table, the limits, and the samples of a report.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,8 @@ use super::figures::{CPU_PART_MAX, Figure, Limit, Row};
 use super::measure::{MANY, Subject};
 use crate::kit::report::Report;
 
-/// Prints the table, states what the mock is held to, and keeps all samples with their medians. Says nothing of what was not measured.
+/// Prints the table, states the limits of the mock, and keeps all samples with their medians. Figures without
+/// measurements are left out.
 pub(crate) fn show(mock: &Subject, real: Option<&Subject>, report: &mut Report) {
     println!("\nmock: {}", mock.server.about);
     if let Some(real) = real {

@@ -1,4 +1,4 @@
-//! The command that a report prints to repeat its run is one that does.
+//! The command in a report that repeats its run really does so.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::support::{itself, longhaul, program, rows};
 
 const SMALL: &str = include_str!("../files/small.yaml");
 
-/// Program, paths, seed and length are those of the run, written as a shell reads them back.
+/// Program, paths, seed and length are those of the run, quoted for a shell.
 #[test]
 #[ignore = "slow"]
 fn the_command_to_repeat_is_what_was_really_used() {
@@ -33,7 +33,7 @@ fn the_command_to_repeat_is_what_was_really_used() {
 
     begins_a_row_with_its_fault(&first);
 
-    // And a shell that is given it plays the same plan.
+    // A shell with this command plays the same plan.
     let second = folder.path().join("second");
     let again = format!("{repeat} --quiet --run-dir '{}'", second.display());
     let output = Command::new("sh").args(["-c", &again]).output().unwrap();
@@ -49,7 +49,7 @@ fn the_command_to_repeat_is_what_was_really_used() {
     }
 }
 
-/// What a fault did is not told in one row with what was before it.
+/// The effects of a fault do not share a row with the time before it.
 fn begins_a_row_with_its_fault(record: &Path) {
     let faults = rows(record, "faults.jsonl");
     let began = faults.iter().find(|row| row["event"] == "started").and_then(|row| row["tMs"].as_u64()).unwrap();

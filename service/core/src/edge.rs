@@ -20,6 +20,7 @@ mod peer;
 mod process;
 mod slots;
 mod stream;
+mod table;
 mod tls;
 mod unread;
 mod watched;

@@ -91,8 +91,8 @@ pub async fn apply(cluster: &Arc<Cluster>, payload: &Payload, options: &Options)
         let more = census.strangers.len() - 1;
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let what = format!(
-            "{stranger}{more} of this namespace has the name of an object of this injection and belongs to somebody else: inject under another --name, \
-             into another namespace, or delete it if nobody needs it"
+            "{stranger}{more} of this namespace has the name of an object of this injection, but does not belong to it: inject under \
+             another --name, into another namespace, or delete the object if it is not needed"
         );
         return Err(Error::Refused(what));
     }
@@ -172,7 +172,7 @@ async fn service(cluster: &Cluster, index: &Index, options: &Options, owner: &Ow
         cluster.delete(&path).await?;
         sleep(PORT_WAIT).await;
     }
-    Err(Error::Refused(format!("in {PORTS_MAX} attempts the service got only ports that are to be avoided")))
+    Err(Error::Refused(format!("in {PORTS_MAX} attempts the service got only ports of --avoid-node-port")))
 }
 
 /// Creates the Pod, unless one of this run exists that may still serve.
@@ -229,7 +229,7 @@ async fn serving(cluster: &Cluster, index: &Index, wait: Duration) -> Result<(),
         }
         let findings = match &pod {
             Some(pod) => explain::pod(pod, &events(cluster).await),
-            None => return Err(Error::Refused("the Pod was deleted by somebody else".to_owned())),
+            None => return Err(Error::Refused("the Pod was deleted by another client".to_owned())),
         };
         let text = findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         let ended = pod.is_some_and(|pod| matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded")));

@@ -23,7 +23,10 @@ pub async fn clean(cluster: &Cluster) -> Result<usize, Error> {
     for resource in RESOURCES {
         for metadata in labelled(cluster, resource).await? {
             if !names.owns(&metadata) {
-                eprintln!("{resource}/{} has the labels of this injection and is not of it: it stays", metadata.name);
+                eprintln!(
+                    "{resource}/{} has the labels of this injection, but does not belong to it: it is kept",
+                    metadata.name
+                );
                 strangers |= resource == "configmaps";
                 continue;
             }

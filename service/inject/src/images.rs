@@ -211,7 +211,7 @@ impl Images {
             let missing = || ImagesError::Missing { path: path.into(), digest, of: of.clone() };
             let blob = shelf.blob(&digest).ok_or_else(missing)?;
             if part.size.is_some_and(|size| size != blob.bytes) {
-                return Err(shape(format!("{of}: sha256:{digest} has not the size that its manifest says")));
+                return Err(shape(format!("{of}: the size of sha256:{digest} differs from its manifest")));
             }
             self.blobs.insert(digest, blob);
         }

@@ -55,7 +55,7 @@ pub struct Owner {
 /// The kind of access to the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Reach {
-    /// At a port of every node, as container runtimes need it.
+    /// Through a port of every node, as container runtimes need.
     NodePort,
     /// Inside the cluster only.
     ClusterIp,

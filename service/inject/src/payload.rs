@@ -43,7 +43,7 @@ pub enum PayloadError {
         found: Digest,
     },
     /// The chunk size is outside its limits.
-    #[error("chunks have {CHUNK_BYTES_LEAST} to {CHUNK_BYTES_MAX} bytes, not {0}: that is what a ConfigMap holds")]
+    #[error("chunks have {CHUNK_BYTES_LEAST} to {CHUNK_BYTES_MAX} bytes, not {0}, because of the limit of a ConfigMap")]
     ChunkBytes(u32),
     /// There are more chunks than can be described and mounted.
     #[error(

@@ -152,7 +152,7 @@ pub struct Placement {
 
 /// Why there is no place: each node with its reason.
 #[derive(Debug, thiserror::Error)]
-#[error("no node takes the seed: {}", reasons.join("; "))]
+#[error("no node accepts the seed: {}", reasons.join("; "))]
 pub struct NoPlace {
     reasons: Vec<String>,
 }

@@ -38,5 +38,5 @@ pub async fn verify(
         return Ok(());
     }
     let hint = if platform.is_some() { " (--platform leaves out an index and what signs it)" } else { "" };
-    bail!("not verified, so nothing is sent{hint}:\n{}", refused.join("\n"))
+    bail!("not verified, so no image is sent{hint}:\n{}", refused.join("\n"))
 }

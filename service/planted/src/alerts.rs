@@ -24,6 +24,8 @@ use super::answers::whole;
 const EVERY: u64 = 10;
 /// Reviews that are remembered: those under way, and some more.
 const TOLD_MAX: usize = 4096;
+/// Alerts that wait whole.
+const WHOLE_MAX: usize = 10_000;
 /// Time limit of the surplus alerts, for which no caller waits.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -32,17 +34,18 @@ pub struct Spoilt {
     bug: Bug,
     count: AtomicU64,
     told: Mutex<VecDeque<String>>,
+    whole: Mutex<VecDeque<Alert>>,
 }
 
 impl Spoilt {
     /// Wraps `inner`.
     pub fn before(inner: Arc<dyn AlertSink>, bug: Bug) -> Arc<Self> {
-        Arc::new(Self { inner, bug, count: AtomicU64::new(0), told: Mutex::default() })
+        Arc::new(Self { inner, bug, count: AtomicU64::new(0), told: Mutex::default(), whole: Mutex::default() })
     }
 
     /// Whether a bug concerns alerts.
     pub fn is_about(bug: Bug) -> bool {
-        matches!(bug, Bug::AlertLost | Bug::AlertTwice | Bug::AlertOnDryRun)
+        matches!(bug, Bug::AlertLost | Bug::AlertTwice | Bug::AlertOnDryRun | Bug::AlertsByNumber)
     }
 
     /// `handler`, with alerts about its answers to dry runs.
@@ -82,6 +85,15 @@ impl Spoilt {
     }
 }
 
+/// The alert as large as if it named every image: one that was left out is as long as the last that is named.
+fn uncut(alert: &Alert) -> Alert {
+    let mut whole = alert.clone();
+    if let Some(last) = alert.images.last() {
+        whole.images.extend(std::iter::repeat_n(last.clone(), alert.more_images));
+    }
+    whole
+}
+
 impl AlertSink for Spoilt {
     fn tell(&self, alert: Alert, deadline: Instant) -> BoxFuture<'static, Result<(), String>> {
         let is_turn = self.count.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY);
@@ -97,6 +109,13 @@ impl AlertSink for Spoilt {
                     told.pop_front();
                 }
                 told.push_back(alert.request_id.clone());
+            }
+            Bug::AlertsByNumber => {
+                let mut whole = self.whole.lock();
+                if whole.len() == WHOLE_MAX {
+                    whole.pop_front();
+                }
+                whole.push_back(uncut(&alert));
             }
             _ => {}
         }

@@ -103,6 +103,7 @@ fn believes(bug: Bug, body: &[u8], doubted: &Mutex<BTreeSet<String>>) -> bool {
         }
         Bug::ThresholdCountsTwice => too_few(why).is_some_and(|threshold| layers(why) >= threshold),
         Bug::CachesCannotTell => doubted.lock().contains(image),
+        Bug::EvidenceAsUnavailable => ["too-much-evidence", "busy"].contains(&class),
         _ => false,
     }
 }

@@ -3,6 +3,8 @@
 //! Each bug wraps a role and knows only the role's outside. [`role`] changes a role's inputs and outputs, and
 //! [`answers`] changes the answers to callers. [`relay`] is an API server that lies, and [`witness`] a receiver of
 //! observations that lies.
+//!
+//! One bug is inside: only the room of open calls knows when an answer is taken, so it can be told to forget answers.
 
 mod alerts;
 mod answers;
@@ -131,6 +133,14 @@ bugs! {
     LostUpdate = "lost-update",
     /// All received bytes are held, without limit.
     HoldsEverything = "holds-everything",
+    /// Open calls are counted and never refused, however many streams a client opens.
+    UncountedStreams = "uncounted-streams",
+    /// A call counts until it has an answer, and not until its answer is taken.
+    UnboundedAnswers = "unbounded-answers",
+    /// An image whose evidence is more than is looked at is let in, as if its registry were unavailable.
+    EvidenceAsUnavailable = "evidence-as-unavailable",
+    /// Alerts wait whole, with all of their images: 10,000 of them, however large.
+    AlertsByNumber = "alerts-by-number",
     /// Every tenth alert is not sent.
     AlertLost = "alert-lost",
     /// Every tenth alert is sent twice.

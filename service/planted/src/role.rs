@@ -192,6 +192,12 @@ impl Role for Planted {
         let reload = self.role.prepare(&mut inner)?;
         let (review, judge) = (inner.review.take(), inner.judge.take());
         (start.review, start.judge) = (review, judge);
+        // The role has just said how much room there is.
+        match self.bug {
+            Bug::UncountedStreams => start.edge.room().resize(EVERYTHING_BYTES),
+            Bug::UnboundedAnswers => start.edge.room().forget_answers(),
+            _ => {}
+        }
         Ok(reload)
     }
 

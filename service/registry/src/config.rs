@@ -9,6 +9,7 @@ use serde::Deserialize;
 use service_core::authority::{Authority, OneName};
 use service_core::config::quantity::{Size, Span};
 use service_core::config::{Checker, Config, Error, Kind, Section, YamlError, kind, yaml};
+use service_core::wire::keeps_secrets;
 
 /// Half of the 10 s that a webhook gets by default, so that a denial with a reason still arrives in time.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -221,6 +222,13 @@ fn registry(check: &Checker<'_>, index: usize, raw: RawRegistry) -> Result<Regis
         (Some(_), None) => return Err(check.value(key("passwordFile"), "is needed beside username")),
         (None, Some(_)) => return Err(check.value(key("username"), "is needed beside passwordFile")),
     };
+    let asked = &endpoint.as_ref().unwrap_or(&host).host;
+    if login.is_some() && !keeps_secrets(!raw.plain_http, asked) {
+        let what = format!(
+            "would show the password to everybody on the way to {asked}: remove it, or username and passwordFile"
+        );
+        return Err(check.value(key("plainHttp"), what));
+    }
     let ca_file = raw.ca_file.map(|path| check.folder.join(path));
     let realm = |(at, text): (usize, &String)| authority(&format!("realms[{at}]"), text);
     let realms = raw.realms.iter().enumerate().map(realm).collect::<Result<_, _>>()?;

@@ -96,16 +96,16 @@ impl Metrics {
         let sub = registry.sub_registry_with_prefix("longhaul_registry");
         let help = "Changed files of registries (authorities, passwords), by whether the new content is used";
         sub.register("file_reloads", help, metrics.reloads.clone());
-        let help = "Pull secrets and service accounts read from the API server, by what came of it";
+        let help = "Pull secrets and service accounts read from the API server, by outcome";
         sub.register("pull_secret_reads", help, metrics.pull_secret_reads.clone());
         sub.register("breakers_open", "Registries that are not asked for a while", metrics.open.clone());
-        let help = "Changes between asking a registry and not asking it, by what it changed to";
+        let help = "Changes between asking a registry and not asking it, by the new state";
         sub.register("breaker_transitions", help, metrics.transitions.clone());
         let requests = Family::<PieceLabel, Counter>::default();
         metrics.requests = PIECES.map(|piece| requests.get_or_create(&PieceLabel { piece }).clone());
         sub.register(
             "requests",
-            "Requests to registries, by what was asked for; not those to token services",
+            "Requests to registries, by kind of request; without those to token services",
             requests,
         );
         Arc::new(metrics)

@@ -20,12 +20,12 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 // The group that clap would make of it has all arguments, the image among them.
 #[group(skip)]
 pub(super) struct Arguments {
-    /// The image as a pod would write it.
+    /// The image, as written in a Pod.
     image: String,
-    /// The public key (PEM) that must have signed it; no transparency log is asked for.
+    /// The public key (PEM) that must have signed the image. No transparency log entry is required.
     #[arg(long, required_unless_present = "config", conflicts_with = "config")]
     key: Option<PathBuf>,
-    /// The configuration file (YAML) whose policy decides.
+    /// The configuration file (YAML) with the policy.
     #[arg(long)]
     config: Option<PathBuf>,
     /// With --key: the registry speaks HTTP without TLS.

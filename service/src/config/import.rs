@@ -91,7 +91,7 @@ fn translate_rules(rules: &[Value], validators: &[Value], left: &mut Vec<String>
             let earlier = out.remove(at);
             let what = text(&earlier.1, "pattern");
             left.push(format!(
-                "The rule `{what}` was left out: `{}` matches the same images and comes later, so it counts in Connaisseur.",
+                "The rule `{what}` was left out: `{}` matches the same images and comes later, so Connaisseur uses that.",
                 pattern.as_str()
             ));
         }
@@ -159,8 +159,8 @@ fn cosign(validator: &Value, name: &str, rules: &[Value], left: &mut Vec<String>
             roots.push(json!({"name": root_name, "key": key}));
         } else {
             left.push(format!(
-                "The trust root `{root_name}` of the validator `{name}` was left out: its key is no PEM text (keys at a KMS and \
-                 certificates are not built in)."
+                "The trust root `{root_name}` of the validator `{name}` was left out: its key is no PEM text (KMS keys and certificates \
+                 are not supported)."
             ));
         }
     }
@@ -174,7 +174,7 @@ fn cosign(validator: &Value, name: &str, rules: &[Value], left: &mut Vec<String>
         match key.as_str() {
             "rekorPubkey" | "fulcioCert" | "ctLogPubkey" => drop(kept.insert(key.clone(), value.clone())),
             _ => left.push(format!(
-                "validators[{name}].host.{key} was left out: no log is asked, what is there with a signature is verified."
+                "validators[{name}].host.{key} was left out: no log is asked; the log entry that comes with a signature is verified."
             )),
         }
     }

@@ -247,6 +247,18 @@ fn values_that_contradict_each_other_are_refused_with_their_key() {
         "/etc/service.yaml: resolve.registries[0].mirrors[0]: `http://m`: the port is not a number from 1 to 65535; \
          write host, host:port or host:port/path"
     );
+    let login = "plainHttp: true, username: u, passwordFile: p";
+    assert_eq!(
+        of_registry(login),
+        "/etc/service.yaml: resolve.registries[0].plainHttp: would show the password to everybody on the way to h: remove \
+         it, or username and passwordFile"
+    );
+    // What counts is where requests go.
+    let elsewhere =
+        refused(&format!("resolve: {{registries: [{{host: localhost, endpoint: \"10.0.0.5:5000\", {login}}}]}}\n"));
+    assert!(elsewhere.contains("on the way to 10.0.0.5: "), "{elsewhere}");
+    let here = format!("resolve: {{registries: [{{host: h, endpoint: \"[::1]:5000\", {login}}}]}}\n");
+    super::parse(&here, Path::new("/etc/service.yaml")).unwrap();
     assert!(of_registry("maxConcurrent: 65").contains("maxConcurrent: 65 is out of range: 1 to 64"));
     assert!(of_registry("maxPerSecond: 0").contains("maxPerSecond: would let no question through"));
     assert!(of_registry("mirrors: [\"h:443\"]").contains("mirrors[0]: is the registry itself"));

@@ -27,7 +27,7 @@ fn one<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
 fn who_does_not_say_what_failure_does_is_told_what_each_means() {
     let error = printed(&[]).unwrap_err();
     assert!(error.contains("Pods cannot be created in labelled namespaces"), "{error}");
-    assert!(error.contains("let in unpinned and unverified"), "{error}");
+    assert!(error.contains("accepted unpinned and unverified"), "{error}");
 }
 
 #[test]

@@ -39,18 +39,14 @@ impl Metrics {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_config");
         let Self { generation, last_succeeded, last_success_s, needs_restart } = &metrics;
-        sub.register("generation", "Configurations that were taken, the first included", generation.clone());
-        sub.register(
-            "last_reload_successful",
-            "Whether the file, when it was last looked at, could be used",
-            last_succeeded.clone(),
-        );
+        sub.register("generation", "Configurations that came into effect, including the first", generation.clone());
+        sub.register("last_reload_successful", "1 if the file was valid at the last check", last_succeeded.clone());
         sub.register(
             "last_reload_success_timestamp_seconds",
-            "When a configuration was last taken, seconds since 1970",
+            "Time at which the last configuration came into effect, seconds since 1970",
             last_success_s.clone(),
         );
-        sub.register("restart_needed", "Whether the file holds changes that wait for a restart", needs_restart.clone());
+        sub.register("restart_needed", "1 if the file has changes that need a restart", needs_restart.clone());
         metrics.taken();
         metrics
     }

@@ -90,7 +90,7 @@ async fn a_symbolic_link_is_refused_and_what_it_leads_to_stays() {
     let read = |file: &Path| std::fs::read_to_string(file).unwrap();
     for arguments in [["pin", "--config=config.yaml", "apps/link.yaml"], ["pin", "--config=config.yaml", "apps"]] {
         let (code, _, said) = run(path, &arguments, "");
-        assert!(code != Some(0) && said.contains("apps/link.yaml is a symbolic link: name what it leads to"), "{said}");
+        assert!(code != Some(0) && said.contains("apps/link.yaml is a symbolic link: name its target"), "{said}");
         assert!(path.join("apps/link.yaml").is_symlink());
         assert_eq!(
             (read(&target), read(&path.join("apps/a.yaml"))),

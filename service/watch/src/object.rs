@@ -14,6 +14,15 @@ use serde_json::value::RawValue;
 
 use super::source::{Form, Source};
 
+/// Entries of `spec.network.allow`, as `kind/manifests/package-crd.yaml` has it.
+const ALLOW_MAX: usize = 64;
+/// Bytes of `spec.network`: a kilobyte for each entry.
+const NETWORK_BYTES_MAX: usize = 64 << 10;
+/// Labels of one selector. Each label costs ten times its shortest text.
+const LABELS_MAX: usize = 32;
+/// Characters of a message about a spec that cannot be read.
+const ERROR_CHARS_MAX: usize = 300;
+
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// Empty for cluster-scoped objects.
@@ -142,8 +151,9 @@ struct RawMeta<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct RawSpec {
-    network: Option<RawNetwork>,
+struct RawSpec<'a> {
+    #[serde(borrow)]
+    network: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
@@ -160,16 +170,38 @@ impl Package {
 impl Kind for Package {
     /// A spec of the wrong shape is kept as its error.
     fn read(raw: &RawObject<'_>) -> Self {
-        let spec = raw.spec.map_or(Ok(RawSpec::default()), |spec| serde_json::from_str(spec.get()));
-        let allow = spec.map(|spec| spec.network.and_then(|network| network.allow).unwrap_or_default().into());
+        let allow = allowed(raw.spec).map_err(|error| format!("spec.network.allow: {error}").into());
         let meta = &raw.metadata;
         Self {
             generation: meta.generation,
             deleting: raw.is_deleting(),
             finalizers: raw.finalizers(),
-            allow: allow.map_err(|error| format!("spec.network.allow: {error}").into()),
+            allow,
             status: parsed(raw.status).unwrap_or_default(),
         }
+    }
+}
+
+/// `spec.network.allow` as far as it may be kept. An API server without our definition, or with another one, bounds nothing.
+fn allowed(spec: Option<&RawValue>) -> Result<Box<[Allow]>, String> {
+    // The message repeats what was written.
+    let wrong = |error: serde_json::Error| error.to_string().chars().take(ERROR_CHARS_MAX).collect::<String>();
+    let Some(spec) = spec else { return Ok(Box::default()) };
+    let Some(network) = serde_json::from_str::<RawSpec<'_>>(spec.get()).map_err(wrong)?.network else {
+        return Ok(Box::default());
+    };
+    if network.get().len() > NETWORK_BYTES_MAX {
+        return Err(format!("has {} bytes: at most {NETWORK_BYTES_MAX} are read", network.get().len()));
+    }
+    let network: Option<RawNetwork> = serde_json::from_str(network.get()).map_err(wrong)?;
+    let allow = network.and_then(|network| network.allow).unwrap_or_default();
+    if allow.len() > ALLOW_MAX {
+        return Err(format!("has {} entries: at most {ALLOW_MAX} are applied", allow.len()));
+    }
+    let has_too_many = |entry: &Allow| entry.pod_labels.len().max(entry.remote_labels.len()) > LABELS_MAX;
+    match allow.iter().position(has_too_many) {
+        Some(at) => Err(format!("entry {at} has more than {LABELS_MAX} labels")),
+        None => Ok(allow.into()),
     }
 }
 

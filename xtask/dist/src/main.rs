@@ -28,20 +28,20 @@ use crate::archive::{Entry, Sums};
 use crate::build::{Release, Texts};
 use crate::target::Target;
 
-/// Build what is shipped: static programs, tarballs with their sums, images.
+/// Build the release: static programs, tarballs with checksums, images.
 #[derive(Parser)]
 #[command(name = "cargo xtask dist", bin_name = "cargo xtask dist")]
 struct Arguments {
-    /// Only this target; may be given again. Without it every target that this machine can build.
+    /// Build only this target. May be given several times. Default: every target that this machine can build.
     #[arg(long, value_enum)]
     target: Vec<Target>,
-    /// Where the files go; what is there of an earlier time is replaced.
+    /// The folder for the files. Earlier files are replaced.
     #[arg(long, default_value = "target/dist")]
     out: PathBuf,
-    /// Afterwards run the commands of docs/ci.md, and the workflows that `longhaul gate init` writes, against what was built.
+    /// After the build, run the commands of docs/ci.md and the workflows of `longhaul gate init` against the built files.
     #[arg(long)]
     check: bool,
-    /// Build nothing, only run those against what is in the folder.
+    /// Build nothing, and run those checks against the files in the folder.
     #[arg(long, conflicts_with_all = ["check", "target"])]
     check_only: bool,
 }

@@ -9,7 +9,7 @@ use anyhow::{Result, bail, ensure};
 
 use crate::said;
 
-/// What is built: Linux with everything linked in, so that nothing is asked of the machine that runs it.
+/// A target: Linux with static linking, so that programs need no libraries of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Target {
     /// 64-bit x86.

@@ -25,31 +25,31 @@ use crate::bounded::Limits;
 use crate::play::{Ground, Played};
 use crate::table::{Stranger, strangers};
 
-/// Play published operators and webhooks as a stranger's first hour goes, and write docs/measured/strangers.md.
+/// Play published operators and webhooks as a new user does in the first hour, and write docs/measured/strangers.md.
 #[derive(Parser)]
 #[command(name = "cargo xtask strangers", bin_name = "cargo xtask strangers")]
 struct Arguments {
-    /// Only these. Without a name all are played.
+    /// Play only these. Default: all.
     names: Vec<String>,
-    /// Only say which there are.
+    /// Only list the names.
     #[arg(long)]
     list: bool,
-    /// Play nothing, and write the page anew from what was measured and read.
+    /// Play nothing, and rewrite the page from the stored measurements and readings.
     #[arg(long)]
     draw: bool,
-    /// Run the suites as well, of modules that have one.
+    /// Also run the test suites of modules that have one.
     #[arg(long)]
     suites: bool,
-    /// The most minutes for each of them, from nothing to verdict.
+    /// The most minutes for each, from an empty machine to a verdict.
     #[arg(long, default_value_t = 10)]
     minutes: u64,
-    /// The folder that the page and its figures are written to.
+    /// The folder for the page and its figures.
     #[arg(long, default_value = "docs/measured")]
     out: PathBuf,
-    /// The program that is tried.
+    /// The program under trial.
     #[arg(long, hide = true, default_value = "longhaul")]
     longhaul: PathBuf,
-    /// The revision that this program was built from, where that is not the one that is checked out.
+    /// The revision that the program was built from, if it is not the checked-out one.
     #[arg(long, hide = true)]
     revision: Option<String>,
 }

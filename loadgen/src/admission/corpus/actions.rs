@@ -24,6 +24,8 @@ const LARGE_BODY_BYTES: usize = (8 << 20) - (64 << 10);
 const ATTACKER: &str = "hostile";
 /// The number of images: more than any Pod that fits etcd has.
 const MANY_IMAGES: usize = 500;
+/// Characters that make the name of a refused image long: the longest names that registries take have 255.
+const LONG_NAME: usize = 200;
 
 impl Expand<'_> {
     /// The reviews of one user action, in the order in which they come.
@@ -60,6 +62,7 @@ impl Expand<'_> {
             Action::HostileBody => self.large_body(),
             Action::HostileManyImages => self.many_images(),
             Action::HostileBundles => self.heavy_bundles(),
+            Action::HostileRefusedImages => self.refused_images(),
         }
     }
 
@@ -396,9 +399,20 @@ impl Expand<'_> {
     fn many_images(&mut self) -> Vec<Review> {
         let (team, (_, host)) = (self.rng.random_range(0..100_000), self.hostile());
         let images: Vec<_> = (0..MANY_IMAGES).map(|app| format!("{host}/hostile/team-{team}/app-{app}:1")).collect();
+        self.pod_of_many(&images)
+    }
+
+    /// Upper case is in no name of a repository, so nobody has to be asked.
+    fn refused_images(&mut self) -> Vec<Review> {
+        let (team, (_, host), filler) = (self.rng.random_range(0..100_000), self.hostile(), "x".repeat(LONG_NAME));
+        let images: Vec<_> = (0..MANY_IMAGES).map(|app| format!("{host}/HOSTILE/{team}-{app}-{filler}:1")).collect();
+        self.pod_of_many(&images)
+    }
+
+    fn pod_of_many(&mut self, images: &[String]) -> Vec<Review> {
         let mut workload = self.workload_with(Kind::Pod, &images[..1]);
         ATTACKER.clone_into(&mut workload.identity.namespace);
-        workload.template["spec"] = pods::lean(&images);
+        workload.template["spec"] = pods::lean(images);
         vec![self.asked(&workload).hostile()]
     }
 

@@ -373,7 +373,14 @@ fn attacks_are_heavy_and_may_be_shed() {
         hostile: true,
         ..Image::new("registry.test:5000/hostile/bundles-0:v1", Some("sha256:00".into()))
     });
-    let mix = Mix { hostile_body: 1, hostile_many_images: 1, hostile_bundles: 1, create_pod: 1, ..Mix::default() };
+    let mix = Mix {
+        hostile_body: 1,
+        hostile_many_images: 1,
+        hostile_bundles: 1,
+        hostile_refused_images: 1,
+        create_pod: 1,
+        ..Mix::default()
+    };
     let digests = oracle::digests(&images);
     let corpus = Corpus::expanded(&mix, Most { variants: 2, ..MOST }, Expand::new(3, None, &images, Some(&digests)));
     let of = |action: Action| {
@@ -387,7 +394,11 @@ fn attacks_are_heavy_and_may_be_shed() {
     let distinct: BTreeSet<_> = refused.iter().map(|refused| &refused.written).collect();
     assert_eq!(distinct.len(), 500);
     assert!(String::from_utf8_lossy(of(Action::HostileBundles).bytes()).contains("hostile/bundles-0:v1"));
-    for action in [Action::HostileBody, Action::HostileManyImages, Action::HostileBundles] {
+    let Expected::Deny { refused, .. } = &of(Action::HostileRefusedImages).expected else { panic!("to be refused") };
+    let bytes: usize = refused.iter().map(|refused| refused.written.len()).sum();
+    assert!(refused.len() == 500 && bytes > 110_000, "{} images of {bytes} bytes", refused.len());
+    for action in [Action::HostileBody, Action::HostileManyImages, Action::HostileBundles, Action::HostileRefusedImages]
+    {
         assert!(of(action).hostile && of(action).label.contains(" hostile/"), "{}", of(action).label);
     }
     assert!(!of(Action::CreatePod).hostile);

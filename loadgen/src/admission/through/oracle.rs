@@ -52,9 +52,10 @@ pub(super) fn judge(
     }
     let said = message(reply);
     if said.contains(HOOK) && said.contains(DENIED) {
-        let wrong = denies(operator, operation)
-            .is_none()
-            .then(|| Wrong { allow: false, why: format!("{label} was denied, allowing it is right; it said: {said}") });
+        let wrong = denies(operator, operation).is_none().then(|| Wrong {
+            allow: false,
+            why: format!("{label} was denied, but it is right to allow it; the answer: {said}"),
+        });
         return Ok(Outcome { judgement: Judgement { wrong, ..Judgement::default() }, state: None });
     }
     if reply.status == http::StatusCode::NOT_FOUND && before != Some(&State::Absent) || reply.status.as_u16() != 404 {
@@ -101,9 +102,7 @@ fn admitted(
     let wrong = match (operation.step, before) {
         (Step::Create | Step::DryRun, _) => wrong_images(operator, &got, None),
         (Step::SetImage(_), Some(State::Stored(old))) => wrong_images(operator, &got, Some(old)),
-        (_, Some(State::Stored(old))) if *old != got => {
-            Some("its images are not what they were, though nobody changed them".to_owned())
-        }
+        (_, Some(State::Stored(old))) if *old != got => Some("its images changed without a write".to_owned()),
         _ => None,
     };
     let wrong = wrong.map(|why| Wrong { allow: true, why: format!("{label}: {why}") });
@@ -126,7 +125,7 @@ fn wrong_images(operator: &Operator, got: &Images, old: Option<&Images>) -> Opti
             (Some(_), Some(Some(right))) => {
                 Some(format!("was stored with another digest: {pointer} is `{written}`, right is `{right}`"))
             }
-            _ => Some(format!("was stored with an image that nobody asked for: {pointer} is `{written}`")),
+            _ => Some(format!("was stored with an image that was not requested: {pointer} is `{written}`")),
         }
     })
 }
@@ -211,7 +210,7 @@ mod tests {
             ("r/a:1", None),
             ("r/gone:1", None),
             (&other, Some("another digest")),
-            ("evil:1", Some("that nobody asked for")),
+            ("evil:1", Some("that was not requested")),
         ] {
             let outcome = judge(&operator, create(0), None, &reply(201, &pod(image))).unwrap();
             let why = outcome.judgement.wrong.map(|wrong| wrong.why);
@@ -228,7 +227,7 @@ mod tests {
         let same = judge(&operator, label, Some(&before), &reply(200, &pod("r/a:1"))).unwrap();
         assert!(same.judgement.wrong.is_none());
         let pinned = judge(&operator, label, Some(&before), &reply(200, &pod(&format!("r/a:1@{DIGEST}")))).unwrap();
-        assert!(pinned.judgement.wrong.unwrap().why.contains("though nobody changed them"));
+        assert!(pinned.judgement.wrong.unwrap().why.contains("changed without a write"));
         let gone = reply(404, &json!({"message": "not found"}));
         assert!(judge(&operator, label, Some(&before), &gone).is_err());
         assert!(judge(&operator, label, Some(&State::Absent), &gone).unwrap().judgement.allowed);

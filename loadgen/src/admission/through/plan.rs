@@ -300,11 +300,11 @@ mod tests {
         for (more, expected) in [
             (
                 r#""size": {"median": "4KiB", "max": "8KiB"}"#,
-                "admission.size: goes with load that is sent to the webhook itself",
+                "admission.size: needs load that is sent to the webhook itself",
             ),
-            (r#""client": "no-reuse""#, "admission.client: goes with"),
-            (r#""threads": 2"#, "admission.threads: is 2: goes with"),
-            (r#""mix": {"evictPod": 1}"#, "admission.mix: `evictPod` is nothing that a user does through"),
+            (r#""client": "no-reuse""#, "admission.client: needs"),
+            (r#""threads": 2"#, "admission.threads: is 2: needs"),
+            (r#""mix": {"evictPod": 1}"#, "admission.mix: `evictPod` is not an action through the API server"),
         ] {
             let error = plan(&format!(r#"{{"rate": "20/s", "through": "apiserver", {more}}}"#), 10).unwrap_err();
             assert!(error.to_string().starts_with(expected), "{error}");

@@ -198,7 +198,7 @@ fn what_has_to_be_refused_is_no_part_of_the_population() {
         serde_json::from_str(&text.replace("\"population\"", "\"template\": {\"kind\": \"Cache\"}, \"population\""))
             .unwrap();
     let error = Plan::build(&wrong, 7, Duration::from_secs(1)).unwrap_err().to_string();
-    assert!(error.starts_with("churn.templates: stands beside `template`"), "{error}");
+    assert!(error.starts_with("churn.templates: cannot be used with `template`"), "{error}");
 }
 
 /// The plan's next write of an object equals that of its operations.

@@ -6,9 +6,9 @@ use std::fmt;
 pub(super) const HEADER_BYTES: usize = 9;
 /// The most bytes of a frame's payload, unless the other side allows more (RFC 9113, section 4.2). Larger frames would
 /// only keep other streams waiting.
-pub(super) const PAYLOAD_MAX_BYTES: usize = 16 << 10;
+pub(crate) const PAYLOAD_MAX_BYTES: usize = 16 << 10;
 /// The client's preface (RFC 9113, section 3.4).
-pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -28,14 +28,14 @@ const PRIORITY: u8 = 0x20;
 
 /// Why a stream or a connection is ended (RFC 9113, section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Code(pub u32);
+pub(crate) struct Code(pub u32);
 
 impl Code {
-    pub(super) const NO_ERROR: Self = Self(0);
+    pub(crate) const NO_ERROR: Self = Self(0);
     pub(super) const PROTOCOL_ERROR: Self = Self(1);
     pub(super) const FLOW_CONTROL_ERROR: Self = Self(3);
     pub(super) const FRAME_SIZE_ERROR: Self = Self(6);
-    pub(super) const REFUSED_STREAM: Self = Self(7);
+    pub(crate) const REFUSED_STREAM: Self = Self(7);
     pub(super) const CANCEL: Self = Self(8);
     pub(super) const COMPRESSION_ERROR: Self = Self(9);
     pub(super) const ENHANCE_YOUR_CALM: Self = Self(11);
@@ -68,7 +68,7 @@ impl fmt::Display for Code {
 
 /// A violation of HTTP/2 by the server. It ends the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(crate) struct Fault {
     pub code: Code,
     pub text: &'static str,
 }
@@ -85,7 +85,7 @@ impl Fault {
 
 /// A received frame, with the fields that matter to a client. Stream numbers are 0 only if that is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Frame<'a> {
+pub(crate) enum Frame<'a> {
     /// `counted` is the size for flow control: it includes the padding.
     Data {
         stream: u32,
@@ -197,19 +197,19 @@ fn unpadded(flags: u8, payload: &[u8]) -> Result<&[u8], Fault> {
 
 /// Cuts frames out of pieces of plaintext, however those are cut.
 #[derive(Debug, Default)]
-pub(super) struct Cutter {
+pub(crate) struct Cutter {
     /// The beginning of an incomplete frame.
     partial: Vec<u8>,
 }
 
 impl Cutter {
     /// With room for a whole frame, so that memory does not grow between two calls.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { partial: Vec::with_capacity(HEADER_BYTES + PAYLOAD_MAX_BYTES) }
     }
 
     /// Reads a piece and passes on every frame that it completes.
-    pub(super) fn feed(
+    pub(crate) fn feed(
         &mut self,
         mut input: &[u8],
         mut take: impl FnMut(Frame<'_>) -> Result<(), Fault>,
@@ -265,12 +265,12 @@ fn header(length: usize, kind: u8, flags: u8, stream: u32, out: &mut Vec<u8>) {
 }
 
 /// Writes the header of a DATA frame; the data follows.
-pub(super) fn data(length: usize, stream: u32, end: bool, out: &mut Vec<u8>) {
+pub(crate) fn data(length: usize, stream: u32, end: bool, out: &mut Vec<u8>) {
     header(length, DATA, if end { END_STREAM } else { 0 }, stream, out);
 }
 
 /// Writes the parts of a header block, in as many frames as needed.
-pub(super) fn headers(parts: &[&[u8]], stream: u32, end: bool, out: &mut Vec<u8>) {
+pub(crate) fn headers(parts: &[&[u8]], stream: u32, end: bool, out: &mut Vec<u8>) {
     let mut left: usize = parts.iter().map(|part| part.len()).sum();
     let mut parts = parts.iter().copied();
     let mut part = parts.next().unwrap_or_default();
@@ -292,7 +292,7 @@ pub(super) fn headers(parts: &[&[u8]], stream: u32, end: bool, out: &mut Vec<u8>
     }
 }
 
-pub(super) fn settings(settings: &[(u16, u32)], out: &mut Vec<u8>) {
+pub(crate) fn settings(settings: &[(u16, u32)], out: &mut Vec<u8>) {
     header(settings.len() * 6, SETTINGS, 0, 0, out);
     for (identifier, value) in settings {
         out.extend_from_slice(&identifier.to_be_bytes());
@@ -300,7 +300,7 @@ pub(super) fn settings(settings: &[(u16, u32)], out: &mut Vec<u8>) {
     }
 }
 
-pub(super) fn settings_acknowledged(out: &mut Vec<u8>) {
+pub(crate) fn settings_acknowledged(out: &mut Vec<u8>) {
     header(0, SETTINGS, ACK, 0, out);
 }
 
@@ -309,7 +309,7 @@ pub(super) fn ping(out: &mut Vec<u8>) {
     out.extend_from_slice(b"longhaul");
 }
 
-pub(super) fn pong(opaque: [u8; 8], out: &mut Vec<u8>) {
+pub(crate) fn pong(opaque: [u8; 8], out: &mut Vec<u8>) {
     header(8, PING, ACK, 0, out);
     out.extend_from_slice(&opaque);
 }

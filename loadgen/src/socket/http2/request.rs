@@ -7,8 +7,8 @@ use std::io::Write as _;
 
 /// `content-length` without indexing: the name's index, 28, in a prefix of four bits.
 const CONTENT_LENGTH: [u8; 2] = [0x0f, 13];
-const METHOD_POST: u8 = 0x83;
-const SCHEME_HTTPS: u8 = 0x87;
+pub(crate) const METHOD_POST: u8 = 0x83;
+pub(crate) const SCHEME_HTTPS: u8 = 0x87;
 /// The first index of the dynamic table.
 const DYNAMIC: usize = 62;
 /// The counted size of an entry besides its texts (RFC 7541, section 4.1).
@@ -115,7 +115,7 @@ impl Length {
 }
 
 /// Writes a number after the high bits of its first byte (RFC 7541, section 5.1).
-fn number(high: u8, bits: u8, value: usize, out: &mut Vec<u8>) {
+pub(crate) fn number(high: u8, bits: u8, value: usize, out: &mut Vec<u8>) {
     let mask = (1usize << bits) - 1;
     #[expect(clippy::cast_possible_truncation, reason = "cut to seven bits")]
     let byte = |value: usize| value as u8;

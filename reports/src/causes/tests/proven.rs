@@ -69,10 +69,10 @@ fn queue() -> Queue {
 #[test]
 fn what_waits_in_a_queue_is_not_lost() {
     let conduct = |is_constant| Conduct { queue: Some(Queue { is_constant, ..queue() }), ..Conduct::default() };
-    let text = "written at 4 s, never reported: from 20 s on it asked 7.4 requests a second, no more and no less, and 37 objects still waited \
-                when the drain was over: it limits itself, and needs 41 s more at its 7.4 requests a second; `rate: 0.4/s` fits";
+    let text = "written at 4 s, never reported: from 20 s on the subject sent a constant 7.4 requests a second, and 37 objects still \
+        waited after the drain: it limits itself, and needs 41 s more at its 7.4 requests a second; `rate: 0.4/s` fits";
     assert_eq!(under(&missed(&[]), &by_writes(conduct(true))), says(Cause::Queued, text));
-    let text = "written at 4 s, never reported: it went on until the drain was over, in order, and 37 objects still waited: it needs 41 s more \
+    let text = "written at 4 s, never reported: the subject worked in order until the end of the drain, and 37 objects still waited: it needs 41 s more \
                 at its 7.4 requests a second; `rate: 0.4/s` fits";
     assert_eq!(under(&missed(&[]), &by_writes(conduct(false))), says(Cause::Queued, text));
     // A version that was not sent is in no queue of the subject.
@@ -84,8 +84,8 @@ fn what_waits_in_a_queue_is_not_lost() {
 fn what_waits_for_a_workload_says_for_which() {
     let made = wrote(4100, Verb::Create, "statefulsets.apps", "a-db", 201, 1);
     let conduct = |nothing_readies| Conduct { nothing_readies, ..Conduct::default() };
-    let text = "it made statefulsets.apps default/a-db at 4.1 s and wrote nothing for the object after that; nothing in this control plane makes \
-                it ready";
+    let text = "the subject made statefulsets.apps default/a-db at 4.1 s and wrote nothing for the object after that; nothing in this \
+        control plane makes it ready";
     let waits = under(&missed(std::slice::from_ref(&made)), &by_writes(conduct(true)));
     assert_eq!(waits, says(Cause::AwaitsWorkload, text));
     // The subject went on, or the workload becomes ready, or its objects need no controller.
@@ -99,13 +99,13 @@ fn what_waits_for_a_workload_says_for_which() {
 /// The client is not blamed if nothing shows that it read on, or if only its writes are known.
 #[test]
 fn a_cause_that_nothing_proves_is_not_known() {
-    let ruled_out = "ruled out: a refused write, a Lease that it did not get, a queue";
+    let ruled_out = "ruled out: a refused write, a Lease that it never got, a queue";
     let mut row = missed(&[]);
     row.evidence.iter_mut().for_each(|evidence| evidence.read_on = None);
     let text = format!("sent on watch 3 at 4.01 s, never reported, and nothing later was reported either; {ruled_out}");
     assert_eq!(of(&row, &[]), says(Cause::Unknown, &text));
     let by_design = format!(
-        "sent on watch 3 at 4.01 s, never reported; the subject never wrote anything for this object, which may be its design; {ruled_out}"
+        "sent on watch 3 at 4.01 s, never reported; the subject never wrote anything for this object, perhaps by design; {ruled_out}"
     );
     assert_eq!(under(&missed(&[]), &Facts::default()), says(Cause::Unknown, &by_design));
     // The subject had reported an older version of the same object: then its client lost this one.
@@ -136,12 +136,13 @@ fn lease(t_ms: u64, verb: Verb, status: u16) -> RequestRow {
 fn who_never_led_says_why() {
     let pairs = (1..4).flat_map(|at| [lease(at * 2000, Verb::Get, 404), lease(at * 2000 + 1, Verb::Create, 404)]);
     let refused = asked(pairs.collect()).never_led.unwrap();
-    let text = "it never became the leader: its Lease in the namespace `system` was refused 3 times with 404 (namespaces \"system\" not found)";
+    let text = "the subject never became the leader: its Lease in the namespace `system` was refused 3 times with 404 (namespaces \
+        \"system\" not found)";
     assert_eq!(refused, text);
     let held = asked((1..9).map(|at| lease(at * 2000, Verb::Get, 200)).collect()).never_led.unwrap();
     assert_eq!(
         held,
-        "it never became the leader: it read the Lease system/leader 8 times, and never took it, so another process holds it"
+        "the subject never became the leader: it read the Lease system/leader 8 times and never took it, so another process holds it"
     );
     let conduct = Conduct { never_led: Some(held.clone()), ..Conduct::default() };
     // Without leading it watches nothing, which is no fault of its informers.
@@ -158,6 +159,6 @@ fn who_never_led_says_why() {
 fn who_asked_for_nothing_at_all_is_said_to_have() {
     let conduct = asked(vec![]);
     assert!(conduct.is_silent && !asked(vec![lease(1, Verb::Get, 200)]).is_silent);
-    let silent = says(Cause::Silent, "it asked for nothing at all");
+    let silent = says(Cause::Silent, "the subject sent no request at all");
     assert_eq!(under(&row(Outcome::Missed, &[]), &by_writes(conduct)), silent);
 }

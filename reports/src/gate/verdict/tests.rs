@@ -168,7 +168,7 @@ fn a_shortened_session_is_no_interrupted_one() {
     record.shortened.push(Shortened { session: 1, blocks: 6 });
     let judgement = judge(&record);
     assert_eq!(judgement.outcome, Outcome::Same, "{}", judgement.reason);
-    assert_eq!(judgement.notes, ["session 1 has 6 blocks instead of 8: its time was up"]);
+    assert_eq!(judgement.notes, ["session 1 has 6 blocks instead of 8, because its time was up"]);
 }
 
 /// Exact counts decide without pairs, and need a second session too.

@@ -15,7 +15,7 @@ impl Rule for Unlocked {
         let unlocked: u64 = rows.iter().map(|row| row.unlocked).sum();
         let moved: u64 = rows.iter().map(|row| row.moved).sum();
         let said = format!(
-            "{} of {} about images whose tag had moved named another digest than the locked one",
+            "{} of {} about images whose tag had moved named a digest that is not the locked one",
             count(unlocked),
             counted(moved, "admission")
         );

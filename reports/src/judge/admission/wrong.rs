@@ -22,7 +22,7 @@ fn judge(rows: &[&AdmissionRow], limit: u64, findings: &mut Findings) {
     let (verdict, text) = match () {
         () if wrong > limit => {
             let allowed = if allows > 0 {
-                format!(", {} of them allowed what had to be denied", count(allows))
+                format!(", {} of them allowed a request that had to be denied", count(allows))
             } else {
                 String::new()
             };

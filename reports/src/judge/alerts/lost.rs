@@ -16,7 +16,7 @@ impl Rule for Lost {
             limit: *limit,
             of: sum(rows, |row| row.decided),
             among: "decision",
-            what: ("decision was told to nobody", "decisions were told to nobody"),
+            what: ("decision reached no receiver", "decisions reached no receiver"),
             sort: "lost",
         };
         at_most.judge(rows, Name::of::<Self>(), findings);

@@ -16,7 +16,7 @@ impl Rule for Twice {
             limit: *limit,
             of: sum(rows, |row| row.told),
             among: "alert",
-            what: ("alert was one too many", "alerts were too many"),
+            what: ("alert was a duplicate", "alerts were duplicates"),
             sort: "twice",
         };
         at_most.judge(rows, Name::of::<Self>(), findings);

@@ -23,7 +23,10 @@ impl Rule for LetIn {
             limit: *limit,
             of,
             unjudged: 0,
-            what: ("call was let in that must be refused", "calls were let in that must be refused"),
+            what: (
+                "call was accepted although the caller has no right",
+                "calls were accepted although the caller has no right",
+            ),
             among: "such call",
             sorts: &["let in"],
         };

@@ -26,10 +26,12 @@ impl Rule for Staleness {
                 );
                 (Verdict::Fail, text)
             }
-            () if told == 0 => (Verdict::Inconclusive, "no count was told, so there was nothing to judge.".to_owned()),
+            () if told == 0 => {
+                (Verdict::Inconclusive, "no count was answered, so there was nothing to judge.".to_owned())
+            }
             () if unjudged > 0 => {
                 let text = format!(
-                    "{} of {} could not be compared with what was committed.",
+                    "{} of {} could not be compared with the commits.",
                     count(unjudged),
                     counted(told + unjudged, "answer")
                 );

@@ -27,7 +27,7 @@ fn text(kinds: &[Siblings], excess: u64) -> String {
             .iter()
             .map(|kind| format!("{} {} of {} {}", count(kind.made), kind.resource, count(kind.parents), kind.of))
             .collect();
-        return format!("no object had more children than it should at any time ({}).", made.join(", "));
+        return format!("no object had too many children at any time ({}).", made.join(", "));
     };
     let many: Vec<String> = kinds
         .iter()

@@ -35,7 +35,8 @@ fn text(kinds: &[Siblings], orphaned: u64) -> String {
         })
         .collect();
     format!(
-        "{}, so no garbage collector takes them and the subject did not: {} {child} ({known}) is there {} after {} {parent} was gone.",
+        "{}, so no garbage collector deletes them, and the subject did not either: {} {child} ({known}) still exists {} after {} {parent} \
+         was deleted.",
         many.join(", "),
         kind.resource,
         millis(*for_ms),

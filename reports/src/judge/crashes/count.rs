@@ -37,7 +37,7 @@ fn text(record: &Record, last: &CrashRow) -> String {
     let worst = worst(record).map_or_else(String::new, |text| format!(" {text}"));
     let back_ms = last.t_ms.saturating_add(last.back_off_ms);
     let is_away = record.end.as_ref().is_some_and(|end| back_ms > end.ended_ms);
-    let away = if is_away { " When the run ended it was waiting to be started again." } else { "" };
+    let away = if is_away { " At the end of the run it was waiting for its next start." } else { "" };
     let words = if last.last_words.is_empty() { "(it wrote nothing)" } else { &last.last_words };
     format!("the subject ended by itself {times}: {}{more}.{worst}{away} Its last words: {words}", each.join(", "))
 }
@@ -106,7 +106,7 @@ mod tests {
         let text = |judgement: &Judgement| {
             judgement.findings.iter().find(|one| one.budget == "memory.growth").unwrap().text.clone()
         };
-        assert!(text(&allowed).contains("started anew") && !text(&early).contains("started anew"));
+        assert!(text(&allowed).contains("restarted at") && !text(&early).contains("restarted at"));
     }
 
     /// During a back-off there is no process to sample.

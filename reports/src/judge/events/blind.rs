@@ -36,7 +36,7 @@ fn judge(record: &Record, counts: &EventCounts, findings: &mut Findings) {
     match longest {
         Some((idle_ms, end_ms)) if idle_ms > BLIND_MS => {
             let text = format!(
-                "the subject had no request open and sent none for {} (until {} of the run): it has given up silently.",
+                "the subject had no open request and sent none for {} (until {} of the run): it gave up silently.",
                 millis(idle_ms),
                 millis(end_ms)
             );
@@ -44,8 +44,8 @@ fn judge(record: &Record, counts: &EventCounts, findings: &mut Findings) {
         }
         _ if at_end > BLIND_AT_END_MS && unsettled > 0 => {
             let text = format!(
-                "when the run ended the subject had no request open and had sent none for {}, although {} unobserved: \
-                 it has given up silently.",
+                "at the end of the run the subject had no open request and had sent none for {}, although {} unobserved: it gave up \
+                 silently.",
                 millis(at_end),
                 counted(unsettled, "version")
             );
@@ -53,7 +53,13 @@ fn judge(record: &Record, counts: &EventCounts, findings: &mut Findings) {
         }
         _ => {
             let idle = longest.map_or(0, |(idle_ms, _)| idle_ms);
-            findings.push(Name::of::<Blind>(), Verdict::Pass, millis(idle), limit, "the subject kept asking.");
+            findings.push(
+                Name::of::<Blind>(),
+                Verdict::Pass,
+                millis(idle),
+                limit,
+                "the subject kept sending requests.",
+            );
         }
     }
 }

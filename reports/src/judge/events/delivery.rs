@@ -27,13 +27,10 @@ fn judge(counts: &EventCounts, delivery: Delivery, findings: &mut Findings) {
         return;
     }
     let (verdict, text) = if counts.coalesced == 0 {
-        (Verdict::Pass, "every version was observed itself.".to_owned())
+        (Verdict::Pass, "every version was observed.".to_owned())
     } else {
         let versions = counted(counts.coalesced, "version");
-        (
-            Verdict::Fail,
-            format!("{versions} superseded before being observed, but the scenario asks for every version."),
-        )
+        (Verdict::Fail, format!("{versions} superseded before an observation, but the scenario demands every version."))
     };
     findings.push(
         Name::of::<Asked>(),

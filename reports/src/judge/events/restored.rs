@@ -27,7 +27,7 @@ impl Rule for Restored {
 fn judge(record: &Record) -> (Verdict, String, String) {
     let unread = |why: &str| (Verdict::Inconclusive, "not read".to_owned(), why.to_owned());
     let Some(state) = &record.end_state else {
-        return unread("the run did not come to the end of its drain, so the children were not read.");
+        return unread("the run did not reach the end of its drain, so the children were not read.");
     };
     let all: Vec<&ChildrenState> = state.all_children().collect();
     if all.is_empty() {
@@ -70,9 +70,7 @@ fn judge(record: &Record) -> (Verdict, String, String) {
     );
     let proofs = record.objects.as_ref().and_then(|objects| objects.drift);
     match proofs.filter(|drift| drift.children > 0) {
-        Some(drift) if drift.proofs() == 0 => {
-            (Verdict::Inconclusive, "nobody knows by whom".to_owned(), unproved(&has, drift))
-        }
+        Some(drift) if drift.proofs() == 0 => (Verdict::Inconclusive, "not proven".to_owned(), unproved(&has, drift)),
         Some(drift) => {
             (Verdict::Pass, "as they should be".to_owned(), format!("{has}{}; {}.", deeds(drifted), proved(drift)))
         }
@@ -83,13 +81,15 @@ fn judge(record: &Record) -> (Verdict, String, String) {
 /// A child whose parent was written again proves nothing: the write makes the subject look at its children as well.
 fn unproved(has: &str, drift: Drifted) -> String {
     format!(
-        "{has}; but all {} children that the harness deleted or edited belong to objects that were written again, or went, before anybody saw the children right: who watches only the objects themselves would have restored them as well. Let some drift when nobody writes any more, with `drift: [{{afterLoad: 1s, share: 0.3}}]`.",
+        "{has}. This does not prove that the subject watches them: all {} children that the harness deleted or edited belong to objects \
+         that were written or deleted before the children were right again. Let some drift after the load, with `drift: [{{afterLoad: 1s, \
+         share: 0.3}}]`.",
         count(drift.children)
     )
 }
 
 fn proved(drift: Drifted) -> String {
-    format!("{} of them while nobody wrote the object that they belong to", count(drift.proofs()))
+    format!("{} of them without any write to their parent", count(drift.proofs()))
 }
 
 /// Children that the harness deleted or edited.
@@ -111,9 +111,9 @@ fn kinds(children: &ChildrenState) -> String {
     let kinds = [
         (children.lacking, "has too few children", "have too few children"),
         (children.surplus, "has too many children", "have too many children"),
-        (children.stale, "child is of an older version", "children are of an older version"),
-        (children.edited, "child is still as it was edited", "children are still as they were edited"),
-        (children.orphans, "child has no parent any more", "children have no parent any more"),
+        (children.stale, "child has an old version", "children have an old version"),
+        (children.edited, "child still has the harness's edit", "children still have the harness's edit"),
+        (children.orphans, "child has no parent", "children have no parent"),
     ];
     let said: Vec<String> = kinds
         .into_iter()

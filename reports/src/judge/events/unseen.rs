@@ -21,7 +21,7 @@ impl Rule for Unseen {
                 (Verdict::Fail, format!("{objects} {was} never observed, at most {} allowed.", count(*limit)))
             }
             _ if !record.finished() && open > 0 => {
-                let text = "the run was not finished, so it is not known which objects would not have been observed.";
+                let text = "the run did not finish, so the objects without an observation are not known.";
                 (Verdict::Inconclusive, text.to_owned())
             }
             0 => (Verdict::Pass, "every object was observed.".to_owned()),

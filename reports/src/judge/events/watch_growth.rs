@@ -23,14 +23,14 @@ fn judge(record: &Record, findings: &mut Findings) {
         // Records without request rows cannot be judged; only the mock writes them.
         if record.manifest.control_plane != "mock" {
             findings.note(format!(
-                "{name} was not judged: this control plane does not tell which watches were open; the mock does."
+                "{name} was not judged: this control plane does not report open watches; the mock does."
             ));
         }
         return;
     }
     if let Some(grown) = grown::grown(record) {
         let text = format!(
-            "{} of {} were open at once at {}, after {} of such watches; before that it was {}. Each end must open one watch, not more.",
+            "{} of {} were open at once at {}, after {} of such watches; before that {}. Each end must open one watch, not more.",
             requests::watches(grown.most),
             grown.scope,
             millis(grown.most_ms),
@@ -45,7 +45,7 @@ fn judge(record: &Record, findings: &mut Findings) {
     // Without an end of a watch, nothing is known of the reconnects.
     if ends > 0 {
         let text = format!(
-            "{} made the open watches of no scope more: at most {} at once.",
+            "after {} no scope had more open watches than before: at most {} at once.",
             counted(ends, "end"),
             count(most)
         );

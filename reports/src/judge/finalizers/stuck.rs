@@ -42,7 +42,7 @@ impl Rule for Stuck {
         let is_asked = record.manifest.budgets.finalizers.as_ref().is_some_and(|budget| budget.stuck.is_some());
         let missed = findings.all_broken().any(|name| name.section == Events::KEY && name.key == "missed");
         if verdict == Verdict::Fail && !is_asked && missed && record.totals().missed >= stuck {
-            findings.note(format!("{text} As many versions were missed, which may be why."));
+            findings.note(format!("{text} The missed versions, at least as many, may be the reason."));
             return;
         }
         findings
@@ -88,7 +88,8 @@ fn judge(hanging: &Hanging, deadline_ms: u64, limit: u64) -> (Verdict, u64, Stri
         let hang = if stuck == 1 { "hangs" } else { "hang" };
         let at_least = if hanging.more > 0 { "at least " } else { "" };
         let text = format!(
-            "{at_least}{} {hang} in deletion with a finalizer of the subject: {} {} is held by `{}`{} since {} (what is younger than {} is not charged).",
+            "{at_least}{} {hang} in deletion with a finalizer of the subject: {} {} is held by `{}`{} since {} (younger deletions than {} \
+             do not count).",
             counted(stuck, "object"),
             first.resource,
             first.object,
@@ -103,8 +104,8 @@ fn judge(hanging: &Hanging, deadline_ms: u64, limit: u64) -> (Verdict, u64, Stri
         let held = objects(&told);
         let hang = if held == 1 { "hangs" } else { "hang" };
         let text = format!(
-            "{} {hang} in deletion with the finalizer `{}`, which the scenario's own template puts on ({} {} since {}): is it the subject's, it \
-             never took it off; is it not, leave it out of the template.",
+            "{} {hang} in deletion with the finalizer `{}` from the scenario's own template ({} {} since {}). If it is the subject's \
+             finalizer, the subject never removed it; otherwise remove it from the template.",
             counted(held, "object"),
             first.finalizer,
             first.resource,
@@ -116,13 +117,10 @@ fn judge(hanging: &Hanging, deadline_ms: u64, limit: u64) -> (Verdict, u64, Stri
     let young = hanging.held.iter().filter(|row| row.by != PutOn::ControlPlane && row.for_ms <= deadline_ms).count();
     let text = match (stuck, young) {
         (0, 0) => {
-            format!(
-                "none of {} hangs in its deletion by a finalizer of the subject.",
-                counted(hanging.objects, "object")
-            )
+            format!("none of {} hangs in deletion with a finalizer of the subject.", counted(hanging.objects, "object"))
         }
         (0, young) => format!(
-            "no object hangs in its deletion for longer than {}; {} deleted later than that.",
+            "no object has been in deletion for longer than {}; {} deleted later than that.",
             millis(deadline_ms),
             if young == 1 { "one was".to_owned() } else { format!("{} were", count(young as u64)) }
         ),

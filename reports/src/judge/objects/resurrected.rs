@@ -23,7 +23,7 @@ impl Rule for Resurrected {
 fn text(foreign: &Foreign) -> String {
     let gone = count(foreign.gone);
     let Some(first) = foreign.again.first().filter(|_| foreign.made_again > 0) else {
-        return format!("the subject made none of the {gone} objects again that others had deleted.");
+        return format!("the subject created none of the {gone} objects again that other clients had deleted.");
     };
     let back = match first.gone_ms {
         Some(gone_ms) => {
@@ -36,7 +36,7 @@ fn text(foreign: &Foreign) -> String {
         None => format!("came back at {}", millis(first.t_ms)),
     };
     format!(
-        "the subject made {} of {gone} objects again that others had deleted: {} {} {back} by {}. {}",
+        "the subject created {} of {gone} objects again that other clients had deleted: {} {} {back} by {}. {}",
         count(foreign.made_again),
         first.resource,
         first.object,

@@ -60,12 +60,12 @@ fn judge(record: &Record, asked: &Asked, limit: Span, findings: &mut Findings) {
         Some((gap, resource)) if longest_ms > limit.as_millis() => {
             let end = if gap.to_ms == asked.until_ms { "the end of the run".to_owned() } else { millis(gap.to_ms) };
             let text = format!(
-                "the subject went blind at {}: until {end} no list and no watch of {resource} was open and none was sent.",
+                "the subject stopped watching at {}: until {end} it had no open list or watch of {resource} and sent none.",
                 millis(gap.from_ms)
             );
             (Verdict::Fail, text)
         }
-        _ => (Verdict::Pass, "the subject kept asking.".to_owned()),
+        _ => (Verdict::Pass, "the subject kept sending requests.".to_owned()),
     };
     findings.push(Name::of::<Blind>(), verdict, millis(longest_ms), limit.to_string(), text);
 }

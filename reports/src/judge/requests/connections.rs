@@ -50,7 +50,7 @@ fn judge_reconnects(asked: &Asked, limit: f64, findings: &mut Findings) {
     let name = Name::of::<Held>().below(PER_RECONNECT);
     let (connections, watches) = since_first_end(asked);
     if watches == 0 {
-        let text = "no watch was opened after one had ended, so nothing is known of reconnects.";
+        let text = "no watch was opened after another had ended, so there was no reconnect to judge.";
         findings.push(name, Verdict::Inconclusive, "no reconnect", limit.to_string(), text);
         return;
     }

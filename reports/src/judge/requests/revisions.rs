@@ -93,13 +93,13 @@ fn judge_stale(record: &Record, asked: &Asked, limit: u64, findings: &mut Findin
         Some((_, text)) if total > limit => format!("{} from a wrong revision; first: {text}.", watches(total)),
         _ if total == 0 => {
             let given = if in_order {
-                "what a list made for it or a plain watch that ended in order had given last"
+                "the last revision of a list for it or of a plain watch that ended in order"
             } else {
-                "what a list made for it had given last; with these faults the end of a watch proves nothing"
+                "the last revision of a list for it (with these faults the end of a watch proves nothing)"
             };
             format!(
-                "no watch that was alone in its scope began from a revision refused since the last list or initial \
-                 events, or behind {given}."
+                "no watch that was alone in its scope began from a revision that was refused since the last list or initial events, or \
+                 that was older than {given}."
             )
         }
         _ => format!("{} from a wrong revision.", watches(total)),
@@ -114,9 +114,9 @@ fn tell(row: &RequestRow, why: Stale, scope: &Scope) -> String {
             "which had been refused with 410 Gone".to_owned()
         }
         Stale::Gone { refused } => {
-            format!("no newer than {refused}, where it had been told 410 Gone, and without a list")
+            format!("no newer than {refused}, which had been refused with 410 Gone, and without a list")
         }
-        Stale::Behind { given } => format!("although it had been given {given} already"),
+        Stale::Behind { given } => format!("although it had already received {given}"),
     };
     format!("at {} it watched {scope} from {from}, {why}", millis(row.t_ms))
 }
@@ -219,14 +219,14 @@ fn judge_unanchored(asked: &Asked, limit: u64, findings: &mut Findings) {
     }
     let text = match first {
         Some((t_ms, scope)) => format!(
-            "{} began anywhere instead of at the list before; first: {scope} at {}.",
+            "{} began without the revision of the list before; first: {scope} at {}.",
             watches(total),
             millis(t_ms)
         ),
         None if asked.scopes.values().any(|rows| rows.iter().any(|row| is_listed(row))) => {
-            "no watch of what had been listed began without a revision or from 0 (initial events apart).".to_owned()
+            "no watch of a listed scope began without a revision or from 0 (except for initial events).".to_owned()
         }
-        None => "nothing was listed, so that no watch had a list to begin at.".to_owned(),
+        None => "the subject sent no list, so no watch had a list to start from.".to_owned(),
     };
     at_most(findings, Name::of::<Unanchored>(), total, limit, text);
 }
@@ -254,10 +254,10 @@ fn judge_initial_events(asked: &Asked, limit: u64, findings: &mut Findings) {
     let most = asked.scopes.iter().map(|(scope, rows)| (asks(rows), scope)).max_by_key(|(times, _)| *times);
     let (times, text) = match most {
         Some((times, scope)) if times > 0 => {
-            (times, format!("the subject asked {} to have all of {scope} sent.", counted(times, "time")))
+            (times, format!("the subject asked {} for the initial events of {scope}.", counted(times, "time")))
         }
         _ => (0, "the subject never asked for initial events.".to_owned()),
     };
-    let text = if times > limit { format!("{text} {} is enough.", count(limit)) } else { text };
+    let text = if times > limit { format!("{text} At most {} is allowed.", count(limit)) } else { text };
     at_most(findings, Name::of::<InitialEvents>(), times, limit, text);
 }

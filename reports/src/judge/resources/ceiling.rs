@@ -97,11 +97,7 @@ mod tests {
         assert_eq!(of("memory.ceiling").verdict, Verdict::Pass);
         for budget in ["descriptors.ceiling", "threads.ceiling"] {
             assert_eq!(of(budget).verdict, Verdict::Inconclusive, "{budget}");
-            assert!(
-                of(budget).text.contains("kubelets tell of memory and processor time alone"),
-                "{}",
-                of(budget).text
-            );
+            assert!(of(budget).text.contains("kubelets report only memory and processor time"), "{}", of(budget).text);
         }
     }
 }

@@ -113,7 +113,7 @@ fn values<'a>(record: &'a Record, series: &'a str) -> impl Iterator<Item = (u64,
 fn never(record: &Record, series: &str) -> String {
     let Some(plan) = &record.manifest.subject.metrics else {
         return format!(
-            "`{series}` was never read: the scenario names no page of metrics; write `subject: {{metrics: URL}}`."
+            "`{series}` was never read: the scenario has no address of metrics; write `subject: {{metrics: URL}}`."
         );
     };
     let failed = record.metrics.iter().find_map(|row| row.error.as_deref());

@@ -124,11 +124,10 @@ pub(super) fn judge<T: Copy>(
         (Some(t_ms), Verdict::Fail) => (
             Verdict::Fail,
             count(worst.grown),
-            format!("{} The subject was started anew at {}.", worst.text, millis(t_ms)),
+            format!("{} The subject was restarted at {}.", worst.text, millis(t_ms)),
         ),
         (Some(t_ms), _) if !told.iter().any(|(life, _)| whole(life)) => {
-            let text =
-                format!("growth is not judged: the subject was started anew at {}. {}", millis(t_ms), worst.text);
+            let text = format!("growth is not judged: the subject was restarted at {}. {}", millis(t_ms), worst.text);
             (Verdict::Inconclusive, "restarted".to_owned(), text)
         }
         (_, verdict) => (verdict, count(worst.grown), worst.text.clone()),
@@ -156,14 +155,15 @@ impl Judged {
             () if !swings => (Verdict::Fail, format!("{went}.")),
             () if ends.low_last - ends.low_first > limit => {
                 let text = format!(
-                    "{went}. It swings: it was up to {:.0} in the first third already. A longer run would tell whether its lows rise further.",
+                    "{went}. It swings: it already reached {:.0} in the first third. A longer run would show whether its lows rise \
+                     further.",
                     ends.high_first
                 );
                 (Verdict::Inconclusive, text)
             }
             () => {
                 let text = format!(
-                    "{went}, and it swings: it was up to {:.0} in the first third already, and its lows went from {:.0} to {:.0}.",
+                    "{went}, and it swings: it already reached {:.0} in the first third, and its lows went from {:.0} to {:.0}.",
                     ends.high_first, ends.low_first, ends.low_last
                 );
                 (Verdict::Pass, text)

@@ -28,7 +28,7 @@ impl Rule for Retained {
     fn judge(record: &Record, (): &(), limit: &Bytes, findings: &mut Findings) {
         let name = Name::of::<Self>();
         if let Some(t_ms) = anew(record) {
-            let text = format!("what is retained is not judged: the subject was started anew at {}.", millis(t_ms));
+            let text = format!("retained memory is not judged: the subject was restarted at {}.", millis(t_ms));
             findings.push(name, Verdict::Inconclusive, "restarted", bytes(limit.0), text);
             return;
         }
@@ -58,7 +58,7 @@ impl Burst {
     fn of(record: &Record) -> Result<Self, String> {
         let rows = &record.intervals;
         let none = || {
-            "the number of objects never fell by half, so nothing had to come back: make many objects and delete them."
+            "the number of objects never fell by half, so no memory had to be freed: create many objects and delete them."
                 .to_owned()
         };
         let at = (0..rows.len()).max_by_key(|&at| (rows[at].live_objects, std::cmp::Reverse(at))).ok_or_else(none)?;
@@ -70,7 +70,7 @@ impl Burst {
         let few = |row: &record::Interval| row.live_objects as f64 <= left as f64 + CALM * (peak - left) as f64;
         let Some(rise) = rows.iter().position(|row| !few(row)).filter(|rise| *rise > 0) else {
             return Err(format!(
-                "there were {} objects from the start, so nobody knows what memory was before: make them once the subject runs.",
+                "there were {} objects from the start, so the memory before them is not known: create them after the subject has started.",
                 count(peak)
             ));
         };
@@ -112,7 +112,7 @@ impl Burst {
             (
                 Verdict::Inconclusive,
                 format!(
-                    "{told}, which does not tell whether that is within {limit_text}: give it a longer calm before and after."
+                    "{told}, which does not decide the limit of {limit_text}: make the calm time before and after longer."
                 ),
             )
         } else if let Some(more_s) = still_falling(&after, highest(&before) as f64 + limit_f) {
@@ -244,14 +244,14 @@ mod tests {
         let from_start = |e: &mut Example| {
             e.intervals.iter_mut().filter(|row| row.start_ms < 80_000).for_each(|row| row.live_objects = 5000);
         };
-        undecided(&burst, &from_start, "from the start, so nobody knows");
+        undecided(&burst, &from_start, "from the start, so the memory before");
         undecided(
             &burst,
             &|e| e.samples.retain(|sample| sample.t_ms < 85_000),
             "10 s before the objects come and 10 s after",
         );
         let noisy = |second: u64| if second < 40 { second % 7 * 2 * MIB } else { second / 5 % 4 * 8 * MIB };
-        undecided(&noisy, &|_| {}, "does not tell whether");
+        undecided(&noisy, &|_| {}, "does not decide the limit of");
         let slowly = |second: u64| if second < 40 { 0 } else { 30 * MIB - second.saturating_sub(80) * MIB / 5 };
         undecided(&slowly, &|_| {}, "was still falling: about");
         let restarted =

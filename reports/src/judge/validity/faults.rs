@@ -37,9 +37,9 @@ impl Why {
     fn words(self) -> &'static str {
         match self {
             Self::NothingToActOn => {
-                "while it was active no request and no watch of the subject gave it anything to act on"
+                "while it was active, the subject sent no request and held no watch that it applies to"
             }
-            Self::NeverBegan => "what it waits for never happened",
+            Self::NeverBegan => "its trigger never happened",
         }
     }
 }
@@ -89,14 +89,13 @@ pub(super) fn judge(record: &Record, exited: bool, findings: &mut Findings) {
         let (all, hit) = lots.get(name).map_or((faults, faults), |lot| (lot.struck.max(faults), lot.hit));
         let hit = if all == hit { "each time".to_owned() } else { format!("{} times", count(hit)) };
         let struck = if all == faults { times } else { counted(all, "time") };
-        let text =
-            format!("the fault {name} struck {struck} and was really hit {hit} ({} in all).", counted(hits, "hit"));
+        let text = format!("the fault {name} struck {struck} and was hit {hit} ({} in all).", counted(hits, "hit"));
         findings.push(FAULT.below(name), Verdict::Pass, counted(hits, "hit"), "at least 1 each", text);
     }
     tell_never_hit(record, findings, &missed, &alien);
     if !forgiven.is_empty() {
         findings.note(format!(
-            "of the drawn faults {} found nothing that they could act on ({}); at least {} of each name that struck were hit.",
+            "{} of the drawn faults hit nothing ({}); at least {} of each name that struck were hit.",
             counted(forgiven.len() as u64, "fault"),
             by_name(&forgiven),
             percent(LOT_HIT_LEAST)
@@ -111,17 +110,17 @@ fn tell_never_hit(record: &Record, findings: &mut Findings, missed: &[(&PlannedF
     let any_hit = record.faults.iter().any(|row| row.hits > 0);
     if !alien.is_empty() {
         let text = format!(
-            "{} of {} cannot concern this subject, which sends no request of the kind: {}",
+            "{} of {} cannot affect this subject, which sends no such request: {}",
             count(alien.len() as u64),
             counted(planned, "fault"),
             by_name(alien)
         );
         let instead = instead_of_all(record, alien.iter().copied());
         if any_hit {
-            findings.note(format!("{text}. They leave nothing undecided.{instead}"));
+            findings.note(format!("{text}. They leave no budget undecided.{instead}"));
         } else {
             let text =
-                format!("{text}. No fault was hit, so the run does not show how the subject takes any.{instead}");
+                format!("{text}. No fault was hit, so the run does not show how the subject handles any.{instead}");
             findings.push(FAULTS, Verdict::Inconclusive, "0 hits", "at least 1 each", text);
         }
     }
@@ -129,7 +128,7 @@ fn tell_never_hit(record: &Record, findings: &mut Findings, missed: &[(&PlannedF
     let text = match missed {
         [] => return,
         [(fault, why)] => format!(
-            "the fault {} was never hit: {}. The run does not show how the subject takes it.{instead}",
+            "the fault {} was never hit: {}. The run does not show how the subject handles it.{instead}",
             fault.detail,
             why.words()
         ),
@@ -141,7 +140,7 @@ fn tell_never_hit(record: &Record, findings: &mut Findings, missed: &[(&PlannedF
             let parts: Vec<String> =
                 parts.map(|(why, faults)| format!("{} ({})", by_name(faults), why.words())).collect();
             format!(
-                "{} of {} were never hit: {}. The run does not show how the subject takes them.{instead}",
+                "{} of {} were never hit: {}. The run does not show how the subject handles them.{instead}",
                 count(missed.len() as u64),
                 counted(planned, "fault"),
                 parts.join(", and ")
@@ -272,7 +271,7 @@ fn of_hit(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], hits: u64) 
     let says = |row: &FaultRow| row.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
     if let Some(row) = unhealthy(FaultEvent::CanaryBefore) {
         let text = format!(
-            "the probe before the fault {} was not healthy{}, so it does not show what that fault did.",
+            "the probe before the fault {} was not healthy{}, so the run does not show the fault's effect.",
             fault.name,
             says(row)
         );
@@ -283,10 +282,10 @@ fn of_hit(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], hits: u64) 
         let verdict = if lost(record) { Verdict::Fail } else { Verdict::Pass };
         (
             verdict,
-            format!("the fault {} was hit, and the probe after it was not seen in its time{}.", fault.name, says(row)),
+            format!("the fault {} was hit, and the probe after it was not observed in time{}.", fault.name, says(row)),
         )
     } else {
-        (Verdict::Pass, format!("the fault {} was really hit ({}).", fault.name, counted(hits, "time")))
+        (Verdict::Pass, format!("the fault {} was hit ({}).", fault.name, counted(hits, "time")))
     }
 }
 

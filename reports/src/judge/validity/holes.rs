@@ -30,14 +30,14 @@ fn judge_requests(record: &Record, findings: &mut Findings) {
     let lost = record.requests.lost();
     let because = if let Some((from_ms, to_ms, number)) = lost {
         format!(
-            "the harness fell behind the subject's requests, and {} of them between {} and {} are not known",
+            "the harness fell behind the subject's requests, and missed {} of them between {} and {}",
             count(number),
             millis(from_ms),
             millis(to_ms)
         )
     } else {
         let number: u64 = record.requests.summaries.iter().map(|summary| summary.requests).sum();
-        format!("only the number is known of {} of the subject from {} on", counted(number, "request"), millis(from_ms))
+        format!("{} of the subject from {} on are only counted", counted(number, "request"), millis(from_ms))
     };
     let open = |name: Name, finding: &Finding| is_open(record, name, finding);
     let text = format!("{because}.");
@@ -80,19 +80,19 @@ fn judge_holes(record: &Record, holes: &[Hole], of: Audited, findings: &mut Find
     let Some(first) = holes.next() else { return };
     let more = holes.count() as u64;
     let (name, what) = match of {
-        Audited::Commits => (COMMITS, "what was written to the control plane"),
-        Audited::Requests => (AUDIT_LOG, "what the subject asked, in the audit log of the API server"),
+        Audited::Commits => (COMMITS, "the writes to the control plane"),
+        Audited::Requests => (AUDIT_LOG, "the subject's requests in the audit log of the API server"),
     };
     let when = if first.from_ms == first.to_ms {
         format!("at {}", millis(first.from_ms))
     } else {
         format!("from {} to {}", millis(first.from_ms), millis(first.to_ms))
     };
-    let besides = if more == 0 { String::new() } else { format!(", and {} more", counted(more, "hole")) };
+    let besides = if more == 0 { String::new() } else { format!(", and {} more", counted(more, "gap")) };
     let because = format!("the harness did not see {what} {when}{besides} ({})", first.detail);
     let text = format!("{because}.");
     findings.note(text.clone());
-    let unmet = Unmet { name, observed: counted(more + 1, "hole"), limit: "no hole".to_owned(), text, because };
+    let unmet = Unmet { name, observed: counted(more + 1, "gap"), limit: "no gap".to_owned(), text, because };
     let from_ms = first.from_ms;
     findings.unmet(unmet, Doubts::Either, |name, finding| match of {
         Audited::Commits => {

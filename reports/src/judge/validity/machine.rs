@@ -132,8 +132,8 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let unmet = Unmet {
         name: MACHINE,
         observed: percent(busy.worst),
-        limit: format!("less than {} for others", percent(OTHERS_LEAST)),
-        text: format!("{clause}, so what took long may have waited for them; run it again on a quieter machine."),
+        limit: format!("less than {} for other programs", percent(OTHERS_LEAST)),
+        text: format!("{clause}, so slow calls may have waited for them; run it again on a quieter machine."),
         because: clause,
     };
     // If no time is over its limit, the note on the machine is enough.

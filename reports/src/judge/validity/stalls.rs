@@ -39,10 +39,10 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
             observed: millis(longest.to_ms - longest.from_ms),
             limit: format!("at most {}", millis(INTERVAL_MS_MAX)),
             text: format!(
-                "the harness did not keep up for {} in all: one of its intervals, from {from} to {to}, should have taken 5 s; {REMEDY}.",
+                "the harness did not keep up for {} in all: its interval from {from} to {to} should have taken 5 s; {REMEDY}.",
                 millis(lost_ms)
             ),
-            because: format!("the harness itself did not keep up from {from} to {to}"),
+            because: format!("the harness did not keep up from {from} to {to}"),
         };
         findings.unmet(unmet, Doubts::Broken, |name, _| doubt::is_observed(name) && !is_whole(record, name, &slow));
     }
@@ -54,7 +54,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
             observed: millis(late_ms),
             limit: format!("at most {}", millis(CHURN_LATE_MS)),
             text: format!(
-                "object changes fell {} behind their plan, so the subject had less time for them than planned; {REMEDY}.",
+                "object changes were {} late, so the subject had less time for them than planned; {REMEDY}.",
                 millis(late_ms)
             ),
             because: format!(

@@ -48,7 +48,7 @@ fn judge(quiet: &Quiet, limit: Rate) -> (Verdict, f64, String) {
             ),
         };
         let text = format!(
-            "in the {} from {} on, in which nobody else wrote, {wrote}.",
+            "in the {} from {} on, without any other writer, {wrote}.",
             millis(length_ms),
             millis(quiet.from_ms)
         );
@@ -57,7 +57,7 @@ fn judge(quiet: &Quiet, limit: Rate) -> (Verdict, f64, String) {
     // The table has only the worst objects: if all of these count, the total count applies.
     let all = if restless.len() == quiet.worst.len() { quiet.lasting } else { restless.len() as u64 };
     let text = format!(
-        "nobody else wrote anything from {} on, and the subject went on writing {}: {} {} {} in {} ({}/s), {}{}.",
+        "from {} on no other client wrote, and the subject kept writing {}: {} {} {} in {} ({}/s), {}{}.",
         millis(quiet.from_ms),
         counted(all.max(restless.len() as u64), "object"),
         worst.resource,
@@ -74,7 +74,7 @@ fn judge(quiet: &Quiet, limit: Rate) -> (Verdict, f64, String) {
 /// The fields that it changed each time.
 fn fields(row: &Rewritten) -> String {
     if row.fields.is_empty() {
-        return "making it anew each time".to_owned();
+        return "creating it again each time".to_owned();
     }
     let named: Vec<&str> = row.fields.iter().take(FIELDS_NAMED).map(|flip| flip.field.as_str()).collect();
     let more = match row.fields.len().saturating_sub(FIELDS_NAMED) {

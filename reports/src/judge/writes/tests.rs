@@ -55,7 +55,7 @@ fn who_writes_from_beginning_to_end_fails_with_object_fields_manager_and_rate() 
         Some(quiet(vec![rewritten("lh-5-0/package-1", [40, 41, 39]), rewritten("lh-5-0/package-2", [1, 1, 1])])),
         None,
     );
-    let text = "nobody else wrote anything from 2 min 26 s on, and the subject went on writing 2 objects: packages.longhaul.dev lh-5-0/package-1 \
+    let text = "from 2 min 26 s on no other client wrote, and the subject kept writing 2 objects: packages.longhaul.dev lh-5-0/package-1 \
         120 times in 6 s (20/s), changing /status/seenAt as field manager `manager (status)` (manager/v0.0.0).";
     assert_eq!(said(&judgement), (Verdict::Fail, text));
     assert_eq!((judgement.verdict, &judgement.words[..]), (Verdict::Fail, &[Word::WriteLoop][..]));
@@ -70,7 +70,7 @@ fn what_comes_once_is_no_loop_however_much_it_is() {
         assert_eq!(judgement.verdict, Verdict::Pass, "{judgement:?}");
     }
     let text = judged(Some(quiet(Vec::new())), None);
-    let nothing = "in the 6 s from 2 min 26 s on, in which nobody else wrote, the subject wrote nothing.";
+    let nothing = "in the 6 s from 2 min 26 s on, without any other writer, the subject wrote nothing.";
     assert_eq!(said(&text), (Verdict::Pass, nothing));
 }
 

@@ -148,7 +148,7 @@ fn line(step: &Step, own: &str) -> Line {
             let by = match by {
                 EndedBy::Server => "ended",
                 EndedBy::Reset => "broken off",
-                EndedBy::Client => "given up by the client",
+                EndedBy::Client => "closed by the client",
             };
             let through = through.map_or_else(String::new, |through| format!(", its last revision was {through}"));
             Line { between: format!("watch {watch} {by}{through}"), ..line }

@@ -251,8 +251,7 @@ fn api(record: &Record, length_ms: u64) -> Option<Chart> {
 
 fn staleness(record: &Record, length_ms: u64) -> Option<Chart> {
     let limit = record.manifest.budgets.api.as_ref().and_then(|budget| budget.staleness);
-    let names =
-        ("staleness", "Age of what the API told", "from the commit that followed, to the question, logarithmic");
+    let names = ("staleness", "Age of the API's answers", "from the next commit to the request, logarithmic");
     let curves: [LatencyCurve; 2] = [
         ("median", "c1", tag::CALLS_STALENESS, |q| q.p50_us),
         ("oldest", "c2", tag::CALLS_STALENESS, |q| Some(q.max_us)),

@@ -55,7 +55,7 @@ fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
 /// Refuses histograms that no run writes.
 fn check(plain: &[u8], highest_max: u64) -> Result<(), String> {
     if plain.len() > PLAIN_BYTES_MAX {
-        return Err(format!("a histogram of more than {PLAIN_BYTES_MAX} bytes, which no run writes"));
+        return Err(format!("a histogram of more than {PLAIN_BYTES_MAX} bytes, the most that a run writes"));
     }
     let (lowest, highest) = (long(plain, 16)?, long(plain, 24)?);
     let (digits, counts) = (number(plain, 12)?, plain.get(HEAD_BYTES..).ok_or_else(short)?);

@@ -18,7 +18,7 @@ pub enum Mount {
     ServiceAccount(String),
     /// The data of the Secret `NAMESPACE/NAME`, a file for each key. A change is there within a second.
     Secret(String),
-    /// The data of the ConfigMap `NAMESPACE/NAME`, a file for each key. A change is there within a second.
+    /// The data of the `ConfigMap` `NAMESPACE/NAME`, a file for each key. A change is there within a second.
     ConfigMap(String),
 }
 

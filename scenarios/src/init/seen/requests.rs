@@ -1,4 +1,4 @@
-//! What a program follows, which of its requests were refused, and where its Lease is. Pure.
+//! The kinds that a program follows, its refused requests, and its Lease. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -16,12 +16,12 @@ static CAUSE: LazyLock<Regex> = LazyLock::new(|| {
 /// Fields of one refusal that are looked at.
 const FIELDS_MAX: usize = 4;
 
-/// Different refusals that are told.
+/// The most different refusals that are shown.
 const REFUSALS: usize = 20;
-/// Resources that tell of the program itself and of no work.
+/// Resources that show the program itself and not its work.
 const ASIDE: [&str; 3] = ["leases.coordination.k8s.io", "events", "events.events.k8s.io"];
 
-/// A kind that it lists or watches.
+/// A kind that the program lists or watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Followed {
     pub(crate) resource: String,
@@ -46,12 +46,12 @@ pub(crate) fn refused_fields(why: &str) -> Vec<String> {
     fields
 }
 
-/// Whether a request is about the program's own life, and not about its work.
+/// Whether a request concerns the program itself and not its work.
 pub(crate) fn is_aside(ask: &Ask) -> bool {
     ask.verb.is_empty() || ASIDE.contains(&ask.resource.as_str())
 }
 
-/// What it follows, in the order of its first requests; and the kinds that nothing serves.
+/// The kinds that it follows, in the order of its first requests, and the kinds that the server does not have.
 pub(crate) fn follows(asks: &[Ask]) -> (Vec<Followed>, Vec<String>) {
     let (mut followed, mut absent): (Vec<Followed>, Vec<String>) = (Vec::new(), Vec::new());
     for ask in asks.iter().filter(|ask| matches!(ask.verb, "list" | "watch") && !is_aside(ask)) {
@@ -70,9 +70,9 @@ pub(crate) fn follows(asks: &[Ask]) -> (Vec<Followed>, Vec<String>) {
             None => followed.push(Followed { resource: ask.resource.clone(), is_watched }),
         }
     }
-    // In whatever order its caches began.
+    // Sorted, because the start order of its caches is random.
     followed.sort_by(|one, other| one.resource.cmp(&other.resource));
-    // Discovery of a group that nobody serves: `/apis/cert-manager.io/v1`.
+    // Discovery of a group that the server does not have: `/apis/cert-manager.io/v1`.
     for ask in asks.iter().filter(|ask| ask.status == 404 && ask.verb.is_empty()) {
         if let Some(group) = ask.path.strip_prefix("/apis/").filter(|rest| rest.matches('/').count() <= 1) {
             let group = group.trim_end_matches('/').to_owned();
@@ -84,7 +84,8 @@ pub(crate) fn follows(asks: &[Ask]) -> (Vec<Followed>, Vec<String>) {
     (followed, absent)
 }
 
-/// What was refused, by what was asked. That something is not there, is there already or is newer is an answer and no refusal.
+/// The refused requests, by verb and resource. "Not found", "already exists" and "conflict" are answers and no
+/// refusals.
 pub(crate) fn refusals(asks: &[Ask]) -> Vec<Refused> {
     let mut all: BTreeMap<(&str, &str, u16, String), u32> = BTreeMap::new();
     for ask in asks {

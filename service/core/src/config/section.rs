@@ -184,7 +184,7 @@ impl<'de> Visitor<'de> for Keys {
 }
 
 impl Keys {
-    /// What to write instead of a key that no section has, starting with a separator; `None` for other errors.
+    /// The remedy for a key that no section has, starting with a separator; `None` for other errors.
     fn remedy(self, error: &YamlError) -> Option<String> {
         let serde_saphyr::Error::SerdeUnknownField { field, expected, .. } = error.without_snippet() else {
             return None;

@@ -4,6 +4,8 @@
 //! Other memory of reviews is counted in [`crate::share`].
 
 use std::sync::Arc;
+#[cfg(feature = "planted-bugs")]
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::Request;
@@ -22,6 +24,8 @@ const LEAST_BYTES: usize = 3 << 20;
 pub struct CallMemory {
     held: Meter,
     max: AtomicUsize,
+    #[cfg(feature = "planted-bugs")]
+    forgets_answers: AtomicBool,
 }
 
 /// Why a call finds no room. The names are label values.
@@ -46,12 +50,18 @@ pub(super) struct Hold {
 impl CallMemory {
     /// Room of `max` bytes.
     pub fn of(max: usize) -> Arc<Self> {
-        Arc::new(Self { held: Meter::default(), max: AtomicUsize::new(max) })
+        Arc::new(Self { max: AtomicUsize::new(max), ..Self::default() })
     }
 
     /// Sets the room to `max` bytes, but never to less than a small process needs.
     pub fn resize(&self, max: usize) {
         self.max.store(max.max(LEAST_BYTES), Ordering::Relaxed);
+    }
+
+    /// From now on a call counts only until it has an answer, as a planted bug has it.
+    #[cfg(feature = "planted-bugs")]
+    pub fn forget_answers(&self) {
+        self.forgets_answers.store(true, Ordering::Relaxed);
     }
 
     pub fn held_bytes(&self) -> usize {
@@ -96,7 +106,12 @@ impl CallMemory {
 
 impl Default for CallMemory {
     fn default() -> Self {
-        Self { held: Meter::default(), max: AtomicUsize::new(LEAST_BYTES) }
+        Self {
+            held: Meter::default(),
+            max: AtomicUsize::new(LEAST_BYTES),
+            #[cfg(feature = "planted-bugs")]
+            forgets_answers: AtomicBool::new(false),
+        }
     }
 }
 
@@ -114,6 +129,11 @@ impl Hold {
     /// Replaces the head by an answer of `answer_bytes`. An answer larger than half of the room counts as half: there
     /// is one such answer at a time.
     pub(super) fn answer(&mut self, answer_bytes: usize) -> Result<(), NoRoom> {
+        #[cfg(feature = "planted-bugs")]
+        if self.room.forgets_answers.load(Ordering::Relaxed) {
+            self.room.sub(&self.peer, std::mem::take(&mut self.bytes));
+            return Ok(());
+        }
         let bytes = CALL_BYTES + answer_bytes.min(self.room.max() / 2);
         if bytes > self.bytes {
             self.room.add(&self.peer, bytes - self.bytes)?;
@@ -177,6 +197,20 @@ mod tests {
         let mut next = room.hold(&peer, 0).unwrap();
         assert_eq!(next.answer(20 * CALL_BYTES).unwrap_err(), NoRoom::Peer);
         drop((hold, large, next));
+        assert_eq!(room.held_bytes(), 0);
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    #[test]
+    fn a_room_that_forgets_answers_counts_calls_alone() {
+        let (room, accounts) = (CallMemory::of(64 * CALL_BYTES), Accounts::default());
+        let peer = accounts.peer(Ipv4Addr::LOCALHOST.into(), None);
+        room.forget_answers();
+        let mut hold = room.hold(&peer, 1000).unwrap();
+        assert_eq!(room.held_bytes(), CALL_BYTES + 1000);
+        hold.answer(usize::MAX).unwrap();
+        assert_eq!(room.held_bytes(), 0);
+        drop(hold);
         assert_eq!(room.held_bytes(), 0);
     }
 

@@ -51,6 +51,9 @@ const HTTP2_WINDOW_BYTES: u32 = 256 << 10;
 /// answers a longer head with 431, and ends the connection at four times as much, decoded or not.
 const HTTP2_HEAD_BYTES: u32 = 8 << 10;
 const HTTP2_HEAD_BYTES_MOST: usize = 4 * HTTP2_HEAD_BYTES as usize;
+/// What a client may keep with us of the heads that it sends. h2 keeps each value as a part of the buffer in which it came, so that a table
+/// of 4 KiB could hold 2 MiB. Without one a head has some 300 bytes more.
+const HTTP2_TABLE_BYTES: u32 = 0;
 /// A PING is sent after this long without a frame, and its answer is awaited for as long.
 const HTTP2_PING: Duration = Duration::from_secs(30);
 /// Longest time that a connection without calls may take to close when it has to make room.
@@ -282,6 +285,7 @@ where
         .timer(TokioTimer::new())
         .max_concurrent_streams(HTTP2_STREAMS_MAX)
         .max_header_list_size(HTTP2_HEAD_BYTES)
+        .header_table_size(HTTP2_TABLE_BYTES)
         .initial_stream_window_size(HTTP2_WINDOW_BYTES)
         .keep_alive_interval(HTTP2_PING)
         .serve_connection(TokioIo::new(Watched::new(io, Some(frames), &standing)), service);
@@ -292,6 +296,7 @@ where
         // GOAWAY makes the client use another connection for the next call and loses none.
         () = goaway(phase, slot) => End::Phase,
         () = slot.given_up() => End::GivenUp,
+        () = standing.asked_to_leave() => End::GivenUp,
     };
     connection.as_mut().graceful_shutdown();
     finish(connection, &end, slot, (&standing, &mut timer)).await;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::{Sleep, sleep};
 
 use super::metrics::ListenerMetrics;
@@ -32,6 +33,8 @@ pub(super) struct ConnectionState {
     answers: Answers,
     /// Turns begun since the socket took nothing; 0 while it takes data.
     blocked: AtomicU32,
+    /// Somebody wants it to end when its calls have.
+    leave: Notify,
     metrics: ListenerMetrics,
 }
 
@@ -83,7 +86,8 @@ impl ConnectionState {
     /// A connection without a complete request.
     pub(super) fn new(metrics: ListenerMetrics) -> Self {
         let (has_shown, answers) = (AtomicBool::new(false), Answers::default());
-        Self { has_shown, refused: AtomicU32::new(0), answers, blocked: AtomicU32::new(0), metrics }
+        let (refused, blocked, leave) = (AtomicU32::new(0), AtomicU32::new(0), Notify::new());
+        Self { has_shown, refused, answers, blocked, leave, metrics }
     }
 
     /// Whether it may open one more stream besides the `open` ones.
@@ -105,6 +109,17 @@ impl ConnectionState {
     /// Whether it opens nothing but streams that are refused.
     pub(super) fn is_hopeless(&self) -> bool {
         self.refused.load(Ordering::Relaxed) > REFUSED_MAX
+    }
+
+    /// The connection is to end when its calls have ended.
+    pub(super) fn ask_to_leave(&self) {
+        self.leave.notify_one();
+    }
+
+    /// Ready when the connection is to end.
+    pub(super) async fn asked_to_leave(&self) {
+        self.leave.notified().await;
+        self.cut("greedy");
     }
 
     /// Records a new answer; returns the turn in which it begins.

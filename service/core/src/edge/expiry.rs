@@ -20,7 +20,7 @@ impl Certificates {
         let metrics = Self::default();
         registry.register(
             "longhaul_certificate_expiry_timestamp_seconds",
-            "When the first certificate of a file ends, seconds since 1970, by what it is for",
+            "Expiry of the first certificate of a file, seconds since 1970, by purpose",
             metrics.0.clone(),
         );
         metrics

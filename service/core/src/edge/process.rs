@@ -27,7 +27,7 @@ pub fn register(registry: &mut Registry, features: &'static str) {
         ("features", features),
         ("allocator", allocator::NAME),
     ]);
-    registry.register("longhaul_build", "What runs: version, commit and compiled-in features", facts);
+    registry.register("longhaul_build", "Build information: version, commit and compiled-in features", facts);
     registry.register_collector(Box::new(ThisProcess));
     registry.register_collector(Box::new(ThisHeap));
 }
@@ -41,7 +41,7 @@ impl Collector for ThisProcess {
         let Some(numbers) = numbers() else { return Ok(()) };
         counter(&mut encoder, "process_cpu_seconds", "Processor time used, user and system", numbers.cpu_s)?;
         for (name, help, value) in [
-            ("process_start_time_seconds", "When the process began, seconds since 1970", numbers.start_s),
+            ("process_start_time_seconds", "Start time of the process, seconds since 1970", numbers.start_s),
             ("process_resident_memory_bytes", "Resident memory", numbers.resident_bytes),
             ("process_virtual_memory_bytes", "Virtual memory", numbers.virtual_bytes),
             ("process_open_fds", "Open file descriptors", numbers.open_fds),
@@ -66,7 +66,7 @@ impl Collector for ThisHeap {
         gauge(
             &mut encoder,
             "jemalloc_resident_bytes",
-            "Heap mapped and touched, what is free and kept included",
+            "Heap mapped and touched, including free memory that is kept",
             resident,
         )
     }

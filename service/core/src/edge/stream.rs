@@ -131,7 +131,7 @@ impl TlsStream {
             ready!(Pin::new(&mut self.tcp).poll_read(cx, &mut read))?;
             let count = read.filled().len();
             if count == 0 {
-                let text = "the peer closed the connection without saying goodbye";
+                let text = "the peer closed the connection without a TLS close_notify";
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, text)));
             }
             let received = &mut received[..held + count];

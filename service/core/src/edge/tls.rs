@@ -44,7 +44,7 @@ pub enum CertificateError {
     #[error("{} does not belong to {}", key.display(), certificate.display())]
     Mismatch { certificate: PathBuf, key: PathBuf },
     /// Users other than owner and group may read the key.
-    #[error("{}: mode {mode:04o} lets everybody use the key: take the rights of others away (chmod 0400)", path.display())]
+    #[error("{}: mode {mode:04o} lets other users read the key: remove their rights (chmod 0400)", path.display())]
     Exposed { path: PathBuf, mode: u32 },
     /// The authorities of clients, or their revocation lists, cannot be used.
     #[error("{}: {source}", path.display())]

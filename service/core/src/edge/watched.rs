@@ -39,9 +39,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         let before = out.filled().len();
         ready!(Pin::new(&mut this.stream).poll_read(cx, out))?;
         let Some(frames) = &mut this.frames else { return Poll::Ready(Ok(())) };
-        let seen = frames.read(&out.filled()[before..], Instant::now).and_then(|is_whole| {
-            if is_whole {
+        let seen = frames.read(&out.filled()[before..], Instant::now).and_then(|seen| {
+            if seen.is_whole {
                 this.standing.show();
+            }
+            if seen.is_greedy {
+                this.standing.ask_to_leave();
             }
             if this.standing.is_hopeless() { Err(Flood::Frames) } else { Ok(()) }
         });

@@ -146,7 +146,7 @@ impl Cluster {
             (None, None) => TokenSource::None,
         };
         if !matches!(source, TokenSource::None) && !wire::keeps_secrets(origin.tls.is_some(), &origin.host) {
-            let what = format!("`{}` would show the token to everybody on the way: write https://", cluster.server);
+            let what = format!("`{}` would expose the token in the network: write https://", cluster.server);
             return Err(value(what));
         }
         Ok(Self {

@@ -195,7 +195,7 @@ impl Fetch {
                 self.registry.blob_part(&image.host, &image.repository, &part.digest, at, Instant::now() + PIECE_TIME);
             let piece = piece.await.map_err(Self::failed(text))?;
             if part.size.is_some_and(|size| size != piece.total) {
-                let cause = format!("{} has {} bytes, and its manifest says another number", part.digest, piece.total);
+                let cause = format!("{} has {} bytes, which differs from its manifest", part.digest, piece.total);
                 return Err(ImagesError::Registry { image: text.to_owned(), cause });
             }
             hasher.update(&piece.bytes);
@@ -206,7 +206,7 @@ impl Fetch {
             }
         }
         if Digest::from(hasher) != digest {
-            let cause = format!("what the registry sent for {} has another digest", part.digest);
+            let cause = format!("the content that the registry sent for {} has another digest", part.digest);
             return Err(ImagesError::Registry { image: text.to_owned(), cause });
         }
         fs::rename(&partial, &path).map_err(read)

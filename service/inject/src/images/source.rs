@@ -84,7 +84,7 @@ impl Source {
             let [(_, descriptor)] = candidates(&named)[..] else {
                 let count = candidates(&named).len();
                 return Err(wrong(format!(
-                    "it has {count} images, so one name cannot be meant: leave `={}` out",
+                    "it has {count} images, so it cannot get one name: leave `={}` out",
                     taken.name
                 )));
             };

@@ -57,7 +57,7 @@ fn what_cannot_be_packed_is_said() {
     let says =
         |images: &Images, chunk_bytes| Payload::pack(images, chunk_bytes, folder.path()).unwrap_err().to_string();
     assert!(says(&images, 100).contains("4096 to 1048576 bytes, not 100"));
-    assert!(says(&images, 1_048_577).contains("not 1048577: that is what a ConfigMap holds"));
+    assert!(says(&images, 1_048_577).contains("not 1048577, because of the limit of a ConfigMap"));
     let layer = Digest::of(&noise(50_000, 1));
     fs::write(folder.path().join("layout/blobs/sha256").join(layer.to_string()), noise(50_000, 2)).unwrap();
     assert_eq!(

@@ -50,7 +50,7 @@ pub enum Breach {
     )]
     Version { theirs: u32 },
     /// The answer is about another image.
-    #[error("its answer is about another image ({}): nothing of it counts", shown(theirs))]
+    #[error("its answer is about another image ({}), so it is ignored", shown(theirs))]
     OtherImage {
         /// The digest in the answer.
         theirs: String,
@@ -64,13 +64,13 @@ pub enum Breach {
     #[error("{0}")]
     Other(String),
     /// The verdict is verified, and there is no signer.
-    #[error("it answers `verified` and names no signer: who approves says for whom")]
+    #[error("it answers `verified` without a signer: an approval needs one")]
     NoSigner,
     /// The verdict is verified, and the registry was not asked.
-    #[error("it answers `verified` and that nobody was asked (unasked): one of them is wrong")]
+    #[error("it answers `verified` and `unasked`: one of them is wrong")]
     Unasked,
     /// Without a generation, nothing says how long the answer may be remembered.
-    #[error("it names no generation of its trust: nobody could tell when its answers are out of date")]
+    #[error("it names no generation of its trust, so outdated answers cannot be recognised")]
     NoGeneration,
 }
 
@@ -197,14 +197,14 @@ mod tests {
         assert_eq!(
             said,
             [
-                "its answer is about another image (sha256:b): nothing of it counts",
+                "its answer is about another image (sha256:b), so it is ignored",
                 "it answers `perhaps`, which is no class of this program: verified, not-found, auth, unavailable, misconfigured, \
                  internal, unsigned, invalid, mismatch, denied, too-much-evidence, busy",
                 "it speaks version 2 of the contract, and this program version 1: bring both to one release",
-                "it names no generation of its trust: nobody could tell when its answers are out of date",
+                "it names no generation of its trust, so outdated answers cannot be recognised",
                 "it names more than 64 signers",
-                "it answers `verified` and names no signer: who approves says for whom",
-                "it answers `verified` and that nobody was asked (unasked): one of them is wrong",
+                "it answers `verified` without a signer: an approval needs one",
+                "it answers `verified` and `unasked`: one of them is wrong",
                 "its answer is not the fields of the contract at line 1, column 63: the contract is in docs/contract.md",
                 "its answer is no JSON at line 1, column 1: the contract is in docs/contract.md",
                 "it answered 502 Bad Gateway: no?upstream",

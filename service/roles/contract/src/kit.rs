@@ -66,19 +66,19 @@ pub async fn check(subject: Subject) -> Result<Vec<Case>, LinkError> {
     let about = bench.about().await;
     let named = about.as_ref().ok().and_then(|about| about.validators.first().cloned());
     bench.validator = bench.subject.validator.clone().or(named).unwrap_or_else(|| "default".to_owned());
-    case("GET says the version of the contract, the generation of the trust, and the validators", about.map(drop));
-    case("a question is answered about the image that was asked, with a known class", bench.answers().await);
+    case("GET returns the version of the contract, the generation of the trust, and the validators", about.map(drop));
+    case("the answer is about the requested image, with a known class", bench.answers().await);
     case("the same question gets the same answer, byte for byte", bench.repeats().await);
-    case("an image that nobody has is not verified", bench.absent().await);
-    case("a validator that is not there is `misconfigured` or a status of 4xx, never verified", bench.unknown().await);
-    case("fields that are not known are no reason to refuse", bench.tolerates().await);
+    case("an image that does not exist is not verified", bench.absent().await);
+    case("an unknown validator gets `misconfigured` or a status of 4xx, never verified", bench.unknown().await);
+    case("unknown fields are accepted", bench.tolerates().await);
     case("another version of the contract is refused with 400", bench.version().await);
-    case("what is no JSON is refused with 400", bench.malformed().await);
+    case("a body that is not JSON is refused with 400", bench.malformed().await);
     case("a body that is too large is refused with 413", bench.large().await);
     case("another path is 404, another method 405", bench.elsewhere().await);
-    case("20 questions at one time are answered alike", bench.parallel().await);
-    case("an answer comes before the time that the caller gives (timeoutMs)", bench.soon().await);
-    case("nobody is answered without a client certificate", bench.stranger().await);
+    case("20 questions at the same time get equal answers", bench.parallel().await);
+    case("an answer comes within the caller's time limit (timeoutMs)", bench.soon().await);
+    case("a caller without a client certificate gets no answer", bench.stranger().await);
     Ok(cases)
 }
 
@@ -123,7 +123,7 @@ impl Check {
     async fn answers(&self) -> Result<(), String> {
         let verdict = self.verdict(&self.question()).await?;
         match &self.subject.verdict {
-            Some(wanted) if *wanted != verdict => Err(format!("it says {verdict}, not {wanted}")),
+            Some(wanted) if *wanted != verdict => Err(format!("it answers {verdict}, not {wanted}")),
             _ => Ok(()),
         }
     }
@@ -210,7 +210,7 @@ impl Check {
         for verdict in join_all((0..PARALLEL).map(|_| self.verdict(&question))).await {
             let verdict = verdict?;
             if verdict != first {
-                return Err(format!("one says {first}, another {verdict}"));
+                return Err(format!("one answer is {first}, another {verdict}"));
             }
         }
         Ok(())
@@ -235,7 +235,7 @@ impl Check {
         let request =
             Request::get(format!("{}{VALIDATE}", link.base())).body(Bytes::new()).map_err(|error| error.to_string())?;
         match link.client().fetch(request, ANSWER_BYTES_MAX, Instant::now() + PATIENCE).await {
-            Ok(answer) if answer.status() == StatusCode::OK => Err("it answered somebody without one".to_owned()),
+            Ok(answer) if answer.status() == StatusCode::OK => Err("it answered a caller without one".to_owned()),
             _ => Ok(()),
         }
     }

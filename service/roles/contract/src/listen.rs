@@ -71,7 +71,7 @@ impl Listen {
     pub fn check(raw: RawListen, key: &str, body_bytes: usize, check: &Checker<'_>) -> Result<Self, Error> {
         let of = |name: &str| format!("{key}.{name}");
         if raw.client_ca.is_empty() {
-            return Err(check.value(of("clientCA"), "needs at least one file: nobody calls without a certificate"));
+            return Err(check.value(of("clientCA"), "needs at least one file, because callers need a certificate"));
         }
         let joined = |paths: Vec<PathBuf>| paths.into_iter().map(|path| check.folder.join(path)).collect();
         let body = raw.max_body_bytes.map_or(body_bytes as u64, |size| size.0);

@@ -44,21 +44,21 @@ fn usage(error: impl Into<anyhow::Error>) -> Failure {
 /// Opens the review of a configuration file, or of the defaults, with images locked by the second file.
 pub type Open = fn(Option<&Path>, Option<&Path>) -> anyhow::Result<Arc<dyn Review>>;
 
-/// Keys of both.
+/// Options of both commands.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// The configuration file (YAML) of the webhook whose rules decide; without one every image gets the digest that its registry says now.
+    /// The configuration file (YAML) with the webhook's rules. Without it every image gets its current digest in the registry.
     #[arg(long)]
     config: Option<PathBuf>,
     /// A further field that holds an image, such as `spec.workers[*].image`.
     #[arg(long = "path", value_name = "FIELD")]
     paths: Vec<FieldPath>,
-    /// The namespace of objects that name none.
+    /// The namespace of objects without one.
     #[arg(long, default_value = "default")]
     namespace: String,
 }
 
-/// What is pinned, and what is done with that.
+/// The manifests to pin, and the use of the result.
 #[derive(Debug, Args)]
 #[group(skip)]
 pub struct Arguments {
@@ -67,27 +67,28 @@ pub struct Arguments {
     files: Vec<PathBuf>,
     #[command(flatten)]
     common: Common,
-    /// Change nothing: fail when something would change.
+    /// Change nothing, and fail if something would change.
     #[arg(long)]
     check: bool,
-    /// Change nothing: print what would change.
+    /// Change nothing, and print the differences.
     #[arg(long)]
     diff: bool,
-    /// Leave the manifests as they are, and lock what their images are now in this file; with --check, say what has moved since.
+    /// Leave the manifests unchanged, and write the current digests of their images to this lock file. With --check: list the images that
+    /// moved since.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = LOCK, require_equals = true)]
     lock: Option<PathBuf>,
-    /// Lock anew what is locked already.
+    /// Update images that are already locked.
     #[arg(long, requires = "lock", conflicts_with = "check")]
     update: bool,
 }
 
-/// A KRM function's own keys.
+/// Options of the KRM function.
 #[derive(Debug, Args)]
 #[group(skip)]
 pub struct Function {
     #[command(flatten)]
     common: Common,
-    /// Images that are in this digest lock get their locked digests.
+    /// A lock file. Images in it get their locked digests.
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
 }
@@ -270,7 +271,7 @@ fn no_link(path: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     let target = std::fs::canonicalize(path).unwrap_or_default();
-    anyhow::bail!("{} is a symbolic link: name what it leads to ({})", path.display(), target.display())
+    anyhow::bail!("{} is a symbolic link: name its target ({})", path.display(), target.display())
 }
 
 /// Writes a file next to the old one and moves it to its place, with the same permissions.

@@ -49,14 +49,15 @@ pub const AUTHORITY: &str = "longhaul development CA";
 /// Certificates.
 #[derive(Debug, Subcommand)]
 pub enum Certs {
-    /// Make a CA, a server, two clients, and clients that have to be refused. For development only.
+    /// Make certificates of a CA, a server, two clients, and clients that the server must refuse. For development only.
     Dev {
-        /// The folder; files of before are replaced.
+        /// The folder. Earlier files are replaced.
         folder: PathBuf,
-        /// How long they are valid.
+        /// Days for which the certificates are valid.
         #[arg(long, default_value_t = 365)]
         days: u32,
-        /// What the authority is called. Two that are trusted at one time need names of their own: a list of revoked certificates is known by it.
+        /// The name of the CA. Two CAs that are trusted at the same time need different names, because a revocation list is matched by the
+        /// CA's name.
         #[arg(long, default_value = AUTHORITY)]
         name: String,
     },

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 
 use crate::client::{Client, Name, Terms};
 
-/// Where the API is, and who calls it.
+/// The API's address, and the caller's certificate.
 #[derive(Debug, Args)]
 pub struct Connection {
     /// The server, `HOST` or `HOST:PORT` (default port 8444).
@@ -16,27 +16,27 @@ pub struct Connection {
     /// A folder with `ca.crt`, `client.crt` and `client.key`, as `certs dev` writes it.
     #[arg(long, default_value = "certs")]
     certs: PathBuf,
-    /// PEM file of the authority of the server, in place of that in the folder.
+    /// PEM file with the CA of the server, instead of that in the folder.
     #[arg(long)]
     ca: Option<PathBuf>,
-    /// PEM file of the client certificate, likewise.
+    /// PEM file with the client certificate, instead of that in the folder.
     #[arg(long, requires = "key")]
     cert: Option<PathBuf>,
-    /// PEM file of its key.
+    /// PEM file with the key of the client certificate.
     #[arg(long, requires = "cert")]
     key: Option<PathBuf>,
 }
 
-/// How something is set.
+/// Options of a change.
 #[derive(Debug, Args)]
 pub struct How {
-    /// Only when the Deployment is at this revision.
+    /// Change the Deployment only if it is at this revision.
     #[arg(long)]
     revision: Option<String>,
-    /// Store nothing.
+    /// Check the change, but store nothing.
     #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
-    /// Wait until the service's own view shows it.
+    /// Wait until the service's own view shows the change.
     #[arg(long)]
     wait: bool,
 }
@@ -50,26 +50,26 @@ impl How {
 /// A call.
 #[derive(Debug, Subcommand)]
 pub enum Call {
-    /// Print how many replicas a Deployment has.
+    /// Print the replica count of a Deployment.
     Get {
         #[command(flatten)]
         connection: Connection,
         /// `NAMESPACE/NAME`.
         deployment: Name,
     },
-    /// Set how many it has.
+    /// Set the replica count of a Deployment.
     Set {
         #[command(flatten)]
         connection: Connection,
         /// `NAMESPACE/NAME`.
         deployment: Name,
-        /// How many.
+        /// The replica count.
         #[arg(allow_negative_numbers = true)]
         replicas: i64,
         #[command(flatten)]
         how: How,
     },
-    /// Set the image of a container, where the service lets images be set.
+    /// Set the image of a container, if the service allows it.
     Image {
         #[command(flatten)]
         connection: Connection,
@@ -77,7 +77,7 @@ pub enum Call {
         deployment: Name,
         /// The container.
         container: String,
-        /// The image, as a pod would write it.
+        /// The image, as written in a Pod.
         image: String,
         #[command(flatten)]
         how: How,

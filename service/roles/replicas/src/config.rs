@@ -145,7 +145,7 @@ impl Section for Replicas {
     fn check(raw: RawFile, check: &Checker<'_>) -> Result<Option<Self>, Error> {
         let Some(raw) = raw.replicas else { return Ok(None) };
         if raw.client_ca.is_empty() {
-            return Err(check.value("replicas.clientCA", "needs at least one file: nobody calls without a certificate"));
+            return Err(check.value("replicas.clientCA", "needs at least one file, because callers need a certificate"));
         }
         if raw.crl_required && raw.crl.is_empty() {
             return Err(check.value("replicas.crl", "needs at least one file beside `crlRequired: true`"));

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use service_core::authority::Authority;
 use service_core::config::quantity::Span;
 use service_core::config::{Checker, Error, Kind, Section, YamlError, kind, yaml};
+use service_core::wire::keeps_secrets;
 
 pub const KINDS: &[Kind] = &[kind::<SharedCache>()];
 /// A Redis nearby answers in less than a millisecond; some registries take less than this.
@@ -77,6 +78,10 @@ impl Section for SharedCache {
         }
         if raw.user.is_some() && raw.password_file.is_none() {
             return Err(missing("passwordFile", "a `user` has one"));
+        }
+        if raw.password_file.is_some() && !keeps_secrets(!raw.plain, &authority.host) {
+            let what = format!("would show the password to everybody on the way to {}: remove it", authority.host);
+            return Err(check.value("sharedCache.plain", what));
         }
         let timeout = check.positive("sharedCache.timeout", raw.timeout, TIMEOUT)?;
         if timeout > TIMEOUT_MAX {

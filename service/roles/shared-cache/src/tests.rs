@@ -311,6 +311,14 @@ fn what_is_no_section_says_what_to_write() {
     assert!(wrong("address: a, keyFile: k, user: u").contains("sharedCache.passwordFile: is missing"));
     assert!(wrong("address: a, keyFile: k, plain: true, caFile: c").contains("sharedCache.plain"));
     assert!(wrong("address: a, keyFile: k, timeout: 1m").contains("longer than 5s"));
+    let shown = wrong("address: redis.example, keyFile: k, plain: true, user: u, passwordFile: p");
+    assert!(
+        shown.contains("sharedCache.plain: would show the password to everybody on the way to redis.example"),
+        "{shown}"
+    );
+    for (address, more) in [("127.0.0.1:6379", ", passwordFile: p"), ("localhost", ", passwordFile: p"), ("a", "")] {
+        settings(&format!("sharedCache: {{address: '{address}', keyFile: k, plain: true{more}}}"), Path::new("/x"));
+    }
     let settings = settings("sharedCache: {address: a, keyFile: k}", Path::new("/x"));
     assert_eq!((settings.host.as_str(), settings.port, settings.plain), ("a", 6379, false));
 }

@@ -12,36 +12,36 @@ use service_registry::Image;
 
 #[derive(Debug, Subcommand)]
 pub enum Contract {
-    /// Ask a validator everything that the contract demands, and say what does not hold.
+    /// Test a validator against every demand of the contract, and print the demands that it breaks.
     Check(Box<Arguments>),
 }
 
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Its address: https://host:port, and a path in front of those of the contract.
+    /// The validator's address: https://host:port, optionally with a path prefix.
     url: String,
-    /// An image that it can say something about, with its digest.
+    /// An image that the validator can judge, with its digest.
     #[arg(long)]
     image: String,
-    /// What it must say of it: `verified`, or a class.
+    /// The expected verdict: `verified`, or a class.
     #[arg(long)]
     verdict: Option<String>,
-    /// The validator that is asked; the first that it names when absent.
+    /// The name of the validator to test. Default: the first that the address lists.
     #[arg(long)]
     validator: Option<String>,
-    /// What a rule demands (its `with`), as JSON.
+    /// The demands of a rule (its `with`), as JSON.
     #[arg(long)]
     demands: Option<String>,
-    /// The authorities that vouch for it (PEM); those of the system when absent.
+    /// The CAs that may sign the validator's certificate (PEM). Default: those of the system.
     #[arg(long)]
     ca: Option<PathBuf>,
-    /// Our certificate (PEM).
+    /// The client certificate to present (PEM).
     #[arg(long, requires = "key")]
     certificate: Option<PathBuf>,
-    /// Its key (PEM).
+    /// The key of the client certificate (PEM).
     #[arg(long, requires = "certificate")]
     key: Option<PathBuf>,
-    /// Speak HTTP/1.1.
+    /// Use HTTP/1.1.
     #[arg(long)]
     http1: bool,
 }

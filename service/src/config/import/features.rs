@@ -34,8 +34,8 @@ pub fn translate(
     }
     if features.pointer("/cache/cacheErrors").and_then(Value::as_bool) == Some(false) {
         left.push(
-            "features.cache.cacheErrors: false was left out: what is definitely wrong is remembered for at most 10 s, and what \
-             could not be verified never."
+            "features.cache.cacheErrors: false was left out: a definite refusal is remembered for at most 10 s, and an undecided image \
+             never."
                 .to_owned(),
         );
     }

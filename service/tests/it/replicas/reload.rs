@@ -214,7 +214,7 @@ async fn an_authority_that_goes_takes_its_clients_with_it() {
     let authority = std::fs::read(world.path("ca.crt")).unwrap();
     std::fs::rename(world.path("ca.crt.fresh"), world.path("ca.crt")).unwrap();
     let text = answered(&world, &client, 401).await;
-    assert!(text.contains("of no known authority"), "{text}");
+    assert!(text.contains("from an unknown authority"), "{text}");
     let other = super::world::identity(&world.path("other.crt"), &world.path("other.key"));
     let tls = service_core::wire::client_config(service_core::wire::Trust::Pem(&authority), Some(other)).unwrap();
     assert!(world.lets_in(tls).await);

@@ -268,7 +268,7 @@ fn r33_a_key_that_others_can_read_is_refused() {
     };
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o604)).unwrap();
     let said = start();
-    assert!(said.contains("server.key: mode 0604 lets everybody use the key"), "{said}");
+    assert!(said.contains("server.key: mode 0604 lets other users read the key"), "{said}");
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o400)).unwrap();
     let said = start();
     assert!(said.contains("absent.yaml"), "the next thing that is wrong: {said}");

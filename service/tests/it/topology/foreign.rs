@@ -73,7 +73,7 @@ async fn the_kit_names_what_a_validator_breaks() {
     let broken = broken(&cases);
     assert!(broken.len() >= 10, "{broken:#?}");
     assert!(broken.iter().any(|case| case.contains("another image")), "{broken:#?}");
-    assert!(broken.iter().any(|case| case.ends_with("it answered somebody without one")), "{broken:#?}");
+    assert!(broken.iter().any(|case| case.ends_with("it answered a caller without one")), "{broken:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -246,7 +246,7 @@ impl Wording<'_> {
         }
         if let Some(teeth) = &shape.saw_tooth {
             note(format!(
-                "It rises and falls by {} every {}; its minima count.",
+                "It rises and falls by {} every {}; its minima are judged.",
                 size(teeth.height),
                 seconds(teeth.period_s)
             ));
@@ -255,9 +255,9 @@ impl Wording<'_> {
             WarmUp::None => {}
             WarmUp::Until { t_s } if settled.since_s >= t_s => {
                 let last = settled.last.unwrap_or_default();
-                note(format!("What was before {} was warm-up still: {last} was not steady yet.", seconds(t_s)));
+                note(format!("The time before {} counts as warm-up: {last} was not steady yet.", seconds(t_s)));
             }
-            WarmUp::Until { t_s } => note(format!("What was before {} was warm-up still.", seconds(t_s))),
+            WarmUp::Until { t_s } => note(format!("The time before {} counts as warm-up.", seconds(t_s))),
             WarmUp::Never => note(format!("It was never steady in {}.", seconds(planned_s))),
         }
         if !settled.never.is_empty() {

@@ -50,7 +50,7 @@ pub(super) fn holed(record: &Record, amount: &Amount) -> Vec<Part> {
 /// Why there is more than one part, as a clause that follows others.
 pub(super) fn broken(record: &Record, amount: &Amount) -> String {
     if let Some(t_ms) = anew(record) {
-        return format!("the subject was started anew at {}", millis(t_ms));
+        return format!("the subject was restarted at {}", millis(t_ms));
     }
     let longest = amount.t_s.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
     format!("there are no samples for {longest:.0} s")

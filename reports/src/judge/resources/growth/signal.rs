@@ -44,12 +44,12 @@ pub(super) fn judge(record: &Record, limit: &Limit) -> Decided {
     let what = heap.what.clone();
     if heap.t_s.len() < READINGS_LEAST && !resident.is_unusable {
         let readings = count(heap.t_s.len() as u64);
-        let text = format!("{} By {what} it was not judged: {readings} readings are no signal.", resident.text);
+        let text = format!("{} It was not judged by {what}, because {readings} readings are too few.", resident.text);
         return Decided { text, ..resident };
     }
     let in_use = decide(record, limit, &heap);
     if in_use.is_unusable && !resident.is_unusable {
-        let text = format!("{} By {what} it was not judged, because {}", resident.text, in_use.text);
+        let text = format!("{} It was not judged by {what}, because {}", resident.text, in_use.text);
         return Decided { text, ..resident };
     }
     let Some(grew) = &resident.grew else { return in_use };
@@ -61,11 +61,12 @@ pub(super) fn judge(record: &Record, limit: &Limit) -> Decided {
                 return Decided { text, ..resident };
             }
             None => format!(
-                " The resident set grew by {grew} all the same, as far as an allocator that keeps free memory can be the reason; a longer run, or `memory.ceiling`, tells that from a leak outside of the heap."
+                " The resident set grew by {grew}, which an allocator that keeps free memory can explain; a longer run, or \
+                 `memory.ceiling`, shows whether it is a leak outside the heap."
             ),
         },
         (Verdict::Fail, Verdict::Pass) => {
-            format!(" The resident set does not show it: it grew by {grew}. Room that was free before is being filled.")
+            format!(" The resident set grew by only {grew}, because memory that was free before is filled.")
         }
         _ => format!(" The resident set grew by {grew}."),
     };
@@ -102,13 +103,15 @@ impl Outside {
             Self::MoreThanTheHeap { least, heap, with } => {
                 let with = if with.is_empty() { String::new() } else { format!(" Meanwhile {}.", with.join(", ")) };
                 format!(
-                    "it is at least {} more, and the heap never held more than {}, so no allocator keeps it. Something outside of the heap leaks: buffers of a native library, stacks, TLS sessions, mappings.{with}",
+                    "it grew by at least {}, and the heap never held more than {}, so an allocator is not the reason. Memory outside the \
+                     heap leaks: buffers of a native library, stacks, TLS sessions, mappings.{with}",
                     size_of_bytes(*least),
                     size_of_bytes(*heap)
                 )
             }
-            Self::With(with) => format!("memory outside of the heap grew with what holds it: {}.", with.join(", ")),
-            Self::Long => "it went on for longer than an allocator takes to fill up, so something outside of the heap leaks: buffers of a native library, stacks, TLS sessions, mappings."
+            Self::With(with) => format!("memory outside the heap grew together with these: {}.", with.join(", ")),
+            Self::Long => "it continued for longer than an allocator takes to fill up, so memory outside the heap leaks: buffers of a \
+                           native library, stacks, TLS sessions, mappings."
                 .to_owned(),
         }
     }

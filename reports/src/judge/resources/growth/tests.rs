@@ -41,7 +41,7 @@ fn each_budget_passes_fails_and_is_undecided() {
         let restarted =
             found(limit, budget, |e| e.samples[80..].iter_mut().for_each(|s| s.subject.as_mut().unwrap().starts = 2));
         assert_eq!(restarted.verdict, Verdict::Inconclusive, "{restarted:?}");
-        assert!(restarted.text.contains("started anew at 1 min 20 s"), "{}", restarted.text);
+        assert!(restarted.text.contains("restarted at 1 min 20 s"), "{}", restarted.text);
         let missing = found(limit, budget, |e| e.samples[60..80].iter_mut().for_each(|s| s.subject = None));
         assert_eq!(missing.verdict, Verdict::Inconclusive, "{missing:?}");
     }
@@ -114,15 +114,15 @@ fn the_heap_in_use_decides_before_the_resident_set() {
         });
         assert_eq!(retained.verdict, Verdict::Pass, "{retained:?}");
         assert!(retained.text.starts_with("the heap in use (Go) grew by "), "{}", retained.text);
-        if retained.text.contains("all the same") {
-            assert!(retained.text.contains("as far as an allocator that keeps free memory"), "{}", retained.text);
+        if retained.text.contains("can explain") {
+            assert!(retained.text.contains("an allocator that keeps free memory can explain"), "{}", retained.text);
         }
         let leaking = found(limit, budget, |e| e.tell_metrics(|second| heap(second) + leak(second), |_| 0.0));
         assert_eq!(leaking.verdict, Verdict::Fail, "{leaking:?}");
-        assert!(leaking.text.contains("The resident set does not show it: it grew by"), "{}", leaking.text);
+        assert!(leaking.text.contains("The resident set grew by only"), "{}", leaking.text);
         let clean = found(limit, budget, |e| e.tell_metrics(heap, |_| 0.0));
         assert_eq!(clean.verdict, Verdict::Pass, "{clean:?}");
-        assert!(!clean.text.contains("all the same"), "{}", clean.text);
+        assert!(!clean.text.contains("an allocator that keeps free memory"), "{}", clean.text);
     }
 }
 
@@ -146,7 +146,7 @@ fn what_leaks_outside_of_the_heap_fails() {
         }
     });
     assert_eq!(sockets.verdict, Verdict::Fail, "{sockets:?}");
-    assert!(sockets.text.contains("grew with what holds it: sockets went from "), "{}", sockets.text);
+    assert!(sockets.text.contains("grew together with these: sockets went from "), "{}", sockets.text);
 }
 
 /// A page that was read 25 times in minutes allows no slope.
@@ -159,7 +159,7 @@ fn a_heap_that_is_seldom_read_is_no_signal() {
         e.metrics.retain(|row| row.t_ms / 1000 % 6 == 0);
     });
     assert_eq!(seldom.verdict, Verdict::Fail, "{seldom:?}");
-    assert!(seldom.text.contains("readings are no signal"), "{}", seldom.text);
+    assert!(seldom.text.contains("readings are too few"), "{}", seldom.text);
 }
 
 /// A subject that grew and then crashed has failed, and so has one that grew before a gap in its samples.
@@ -174,7 +174,7 @@ fn a_leak_before_a_break_is_a_leak() {
     });
     assert_eq!(crashed.verdict, Verdict::Fail, "{crashed:?}");
     assert!(crashed.text.starts_with("from 20 s to 1 min 4"), "{}", crashed.text);
-    assert!(crashed.text.contains("The subject was started anew at 1 min 50 s."), "{}", crashed.text);
+    assert!(crashed.text.contains("The subject was restarted at 1 min 50 s."), "{}", crashed.text);
     let hole = found(limit, budget, |e| {
         resident(e, |second| second * 3 * MIB);
         e.samples[60..66].iter_mut().for_each(|s| s.subject = None);
@@ -200,7 +200,7 @@ fn a_heap_that_is_told_for_a_while_only_does_not_decide() {
     };
     let clean = spoilt(|_| 0);
     assert_eq!(clean.verdict, Verdict::Pass, "{clean:?}");
-    assert!(clean.text.contains("By the heap in use (Go) it was not judged, because growth is"), "{}", clean.text);
+    assert!(clean.text.contains("It was not judged by the heap in use (Go), because growth is"), "{}", clean.text);
     assert_eq!(spoilt(|second| second * MIB / 5).verdict, Verdict::Fail);
 }
 

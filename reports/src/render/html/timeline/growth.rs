@@ -36,7 +36,7 @@ fn chart(record: &Record, length_ms: u64, fit: &Fit) -> Chart {
         let edge = [(fit.from_ms, 0.0), (fit.from_ms, most)];
         curves.push(Curve::line(format!("warm-up until {}", millis(fit.from_ms)), "c4 thin", edge, length_ms, scale));
     }
-    let caption = "what was judged, the slope through it with its 95 % band, and what the budget would allow";
+    let caption = "the judged series, its slope with the 95 % band, and the slope that the budget allows";
     let names = (fit.budget.replace('.', "-"), fit.budget, caption);
     let summary = format!("{} against {}", fit.what, fit.limit);
     let fills = band(fit, length_ms, scale).into_iter().collect();

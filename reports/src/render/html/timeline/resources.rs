@@ -20,7 +20,7 @@ pub(super) fn memory(record: &Record, length_ms: u64) -> Option<Chart> {
     let ceiling = record.manifest.budgets.memory.as_ref().and_then(|budget| budget.ceiling);
     let limit = ceiling.map(|ceiling| (ceiling.0 as f64, format!("limit {ceiling}")));
     let caption = if record.metrics.iter().any(|row| row.heap_bytes.is_some()) {
-        "resident set of the process tree, and the heap that it says it has in use"
+        "resident set of the process tree, and its reported heap in use"
     } else {
         "resident set of the process tree"
     };
@@ -95,7 +95,7 @@ pub(super) fn pressure(record: &Record, length_ms: u64) -> Option<Chart> {
         ("disk", "c4 thin", of(|machine| machine.psi_io_some_pct)),
         ("taken by other guests", "c2", stolen(record, length_ms)),
     ];
-    let caption = "share of the last 10 s in which something waited for it";
+    let caption = "share of the last 10 s in which tasks waited for it";
     lines_chart(
         record,
         length_ms,

@@ -128,7 +128,7 @@ pub(in crate::render::html) fn charts(suite: &Suite) -> Vec<Chart> {
         let summary = format!("at most {}", words(most));
         (most > 0.0).then(|| Chart::new(names, (scale, &words), drawn.collect(), summary))
     };
-    let asked = ("requests", "Requests", "a second, of everybody");
+    let asked = ("requests", "Requests", "a second, of all clients");
     let written = ("writes", "Writes", "object versions and conflicts a second");
     let commits = ("commits", "c3", rate(|one| one.commits));
     let conflicts = ("conflicts", "c2", rate(|one| one.conflicts));

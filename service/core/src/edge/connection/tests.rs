@@ -28,6 +28,7 @@ const PRIORITY: u8 = 2;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
+const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
@@ -282,6 +283,39 @@ async fn a_head_has_eight_kibibytes() {
         client.send(CONTINUATION, 0, 5, &[&[0x00, 1, b'x', 127, 0xff, 0xff, 0x03][..], &[b'v'; 12_000]].concat()).await;
     }
     assert!(client.is_over().await);
+}
+
+/// A client that keeps values in HPACK's table is told that there is none, then that it should go; one that goes on all the same is ended.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_fills_the_table_is_sent_away() {
+    let site = Site::new();
+    let kept = [&head(&[])[..], &[0x40, 1, b'x', 1, b'y']].concat();
+    let mut client = site.connect(ATTACKER, &[]).await;
+    let settings = client.frames().await.into_iter().find(|(kind, _, _, _)| *kind == SETTINGS).unwrap().3;
+    assert!(settings.chunks(6).any(|setting| setting == [0, 1, 0, 0, 0, 0]), "{settings:?}");
+    for index in 0..20 {
+        client.open(index, END_STREAM, &kept).await;
+        assert!(client.frames().await.iter().all(|(kind, _, _, _)| *kind != GOAWAY), "{index}");
+    }
+    client.open(20, END_STREAM, &kept).await;
+    assert!(client.frames().await.iter().any(|(kind, _, _, _)| *kind == GOAWAY));
+    // Its calls end first: nobody reads their answers.
+    sleep(Duration::from_secs(10)).await;
+    assert!(client.is_over().await);
+
+    // One that empties the table with its next head, as clients do that have read the settings, stays.
+    let mut client = site.connect(OTHER, &[]).await;
+    for index in 0..60 {
+        let emptied = [&[0x20][..], &kept].concat();
+        client.open(index, END_STREAM, if index < 10 { &kept } else { &emptied }).await;
+        assert!(client.frames().await.iter().all(|(kind, _, _, _)| *kind != GOAWAY), "{index}");
+    }
+    assert!(!client.is_over().await);
+    let mut busy = site.connect(ATTACKER, &[]).await;
+    for index in 0..45 {
+        busy.open(index, 0, &kept).await;
+    }
+    assert!(busy.is_over().await);
 }
 
 #[tokio::test(start_paused = true)]

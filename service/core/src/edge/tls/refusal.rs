@@ -74,14 +74,14 @@ impl Refusal {
             Self::Expired => "the client certificate has expired",
             Self::NotYetValid => "the client certificate is not valid yet",
             Self::Revoked => "the client certificate was revoked",
-            Self::UnknownIssuer => "the client certificate is of no known authority",
+            Self::UnknownIssuer => "the client certificate is from an unknown authority",
             Self::BadSignature => "a signature of the client certificate does not verify",
             Self::BadEncoding => "the client certificate cannot be read",
             Self::Purpose => "the certificate is not for clients",
             Self::ListExpired => "the list of revoked certificates is out of date",
             Self::NoList => "there is no list of revoked certificates for this authority",
             Self::LongLived => "the client certificate is valid for longer than is allowed",
-            Self::Name => "none of the certificate's names may call",
+            Self::Name => "none of the certificate's names is allowed to call",
             Self::Other => "the client certificate was refused",
         }
     }

@@ -51,7 +51,7 @@ impl Metrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_remote");
-        let help = "Questions to other processes, by validator and what became of them";
+        let help = "Requests to other processes, by validator and outcome";
         sub.register("questions", help, metrics.questions.clone());
         metrics
     }

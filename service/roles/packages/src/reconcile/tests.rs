@@ -129,3 +129,31 @@ fn a_spec_of_the_wrong_shape_is_kept_as_its_error() {
     let object = package(1, r#"{"direction":"Sideways"}"#);
     assert!(object.body.allow.unwrap_err().contains("Sideways"));
 }
+
+/// What is kept of a spec is bounded, whatever the API server takes.
+#[test]
+fn a_spec_that_is_too_large_is_kept_as_its_error() {
+    let allow = |extra: &str| package(1, extra).body.allow;
+    let entries = |count: usize| vec![r#"{"direction":"Egress"}"#; count].join(",");
+    assert_eq!(allow(&entries(64)).unwrap().len(), 64);
+    let many = allow(&entries(65)).unwrap_err();
+    assert_eq!(&*many, "spec.network.allow: has 65 entries: at most 64 are applied");
+    let labels = |count: usize| {
+        let labels: Vec<_> = (0..count).map(|number| format!(r#""l{number}":"v""#)).collect();
+        format!(r#"{{"direction":"Egress","remoteLabels":{{{}}}}}"#, labels.join(","))
+    };
+    assert!(allow(&labels(32)).is_ok());
+    assert_eq!(&*allow(&labels(33)).unwrap_err(), "spec.network.allow: entry 0 has more than 32 labels");
+    let described = |bytes: usize| format!(r#"{{"direction":"Egress","description":"{}"}}"#, "d".repeat(bytes));
+    assert!(allow(&described(60 << 10)).is_ok());
+    let large = allow(&described(64 << 10)).unwrap_err();
+    assert!(large.contains(" bytes: at most 65536 are read"), "{large}");
+    let shown = allow(&format!(r#"{{"direction":"{}"}}"#, "x".repeat(10_000))).unwrap_err();
+    assert!(shown.len() < 400, "{} bytes", shown.len());
+    let filler = format!(
+        r#"{{"metadata":{{"namespace":"n","name":"a","uid":"u","resourceVersion":"7"}},"spec":{{"payload":"{}"}}}}"#,
+        "p".repeat(1 << 20)
+    );
+    let object: Object = serde_json::from_str::<RawObject<'_>>(&filler).unwrap().into_object();
+    assert_eq!(object.body.allow.unwrap().len(), 0, "what is not read has no bound");
+}

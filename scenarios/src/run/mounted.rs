@@ -1,4 +1,4 @@
-//! The folders that a program finds in the place of a kubelet's mounts: a service account, Secrets and ConfigMaps.
+//! The folders that a program finds in the place of a kubelet's mounts: a service account, `Secret`s and `ConfigMap`s.
 //!
 //! Owns their content and that it follows the objects. How a program comes to find them is in `subject::Mounts`.
 
@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::{Method, StatusCode};
 use serde_json::Value;
 
-use crate::run::Api;
+use super::Api;
 use crate::scenario::Mount;
 use crate::subject::Mounts;
 
@@ -51,7 +51,8 @@ impl Mounted {
         api: loadgen::churn::Api,
         kubeconfig: &str,
     ) -> Result<Self> {
-        let make = |path: &Path| std::fs::create_dir_all(path).with_context(|| format!("failed to make {}", path.display()));
+        let make =
+            |path: &Path| std::fs::create_dir_all(path).with_context(|| format!("failed to make {}", path.display()));
         let scratch = folder.join("scratch");
         make(&scratch)?;
         let (mut folders, mut followed, mut environment) = (Vec::new(), Vec::new(), Vec::new());
@@ -93,7 +94,9 @@ fn account(folder: &Path, kubeconfig: &str, namespace: &str) -> Result<Vec<(Stri
     match (user["token"].as_str(), user["tokenFile"].as_str()) {
         (_, Some(file)) => std::os::unix::fs::symlink(file, folder.join("token"))?,
         (Some(token), None) => write(&folder.join("token"), token.as_bytes())?,
-        (None, None) => anyhow::bail!("`serviceAccount` in `mounts` needs a control plane that gives the subject a token"),
+        (None, None) => {
+            anyhow::bail!("`serviceAccount` in `mounts` needs a control plane that gives the subject a token")
+        }
     }
     write(&folder.join("ca.crt"), &authority)?;
     write(&folder.join("namespace"), namespace.as_bytes())?;
@@ -115,7 +118,9 @@ async fn follow(api: loadgen::churn::Api, mut all: Vec<Followed>) {
     loop {
         for one in &mut all {
             // If the API server is away, the files stay as they are, as on a node.
-            if let Ok((StatusCode::OK, body)) = Api::from(&api).ask_as(Method::GET, &one.path, String::new(), JSON, JSON).await {
+            if let Ok((StatusCode::OK, body)) =
+                Api::from(&api).ask_as(Method::GET, &one.path, String::new(), JSON, JSON).await
+            {
                 let object: Value = serde_json::from_slice(&body).unwrap_or_default();
                 // A full disk is a matter of the whole run, which notices it itself.
                 let _ = one.show(&object);
@@ -208,7 +213,8 @@ mod tests {
         assert_eq!(variables[1].1, "6443");
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
         assert_eq!([read("token"), read("ca.crt"), read("namespace")], ["t", "a", "shop"]);
-        let without = "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:6443'}}]\nusers: [{name: b, user: {}}]\n";
+        let without =
+            "clusters: [{name: a, cluster: {server: 'https://127.0.0.1:6443'}}]\nusers: [{name: b, user: {}}]\n";
         let error = account(tempfile::tempdir().unwrap().path(), without, "shop").unwrap_err();
         assert!(error.to_string().contains("gives the subject a token"), "{error}");
     }
