@@ -119,6 +119,18 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether a program or setting of this machine is missing. Nothing was started then.
+    pub fn misses_program(&self) -> bool {
+        match self {
+            Self::Local(error) => error.misses_program(),
+            Self::Node(error) => error.misses_program(),
+            Self::Containers(error) => error.misses_program(),
+            _ => false,
+        }
+    }
+}
+
 impl Up {
     /// The control plane `local`.
     pub fn new(assets: impl Into<PathBuf>, state_directory: impl Into<PathBuf>) -> Self {

@@ -107,6 +107,13 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether a program or setting of this machine is missing. Nothing was started then.
+    pub fn misses_program(&self) -> bool {
+        matches!(self, Self::Missing(_))
+    }
+}
+
 impl Containers {
     /// The cluster of this name before it is made. Reports everything that is missing, and starts nothing.
     pub async fn check(name: &str, config: &Config) -> Result<Self, Error> {

@@ -120,6 +120,18 @@ pub enum Error {
     NoWay(String),
 }
 
+impl Error {
+    /// Whether a program or setting of this machine is missing. Nothing was started then.
+    pub fn misses_program(&self) -> bool {
+        match self {
+            Self::NoKubectl => true,
+            Self::Containers(error) => error.misses_program(),
+            Self::Programs(error) => error.misses_program(),
+            _ => false,
+        }
+    }
+}
+
 impl Guest {
     /// Reports what is missing, and starts nothing.
     pub async fn check(cluster: &Cluster) -> Result<(), Error> {

@@ -18,3 +18,15 @@ mod programs;
 pub mod provider;
 pub mod state;
 mod step;
+
+/// Whether an error of this crate means that a program or setting of this machine is missing.
+pub fn misses_program(cause: &(dyn std::error::Error + 'static)) -> bool {
+    fn is<E: std::error::Error + 'static>(cause: &(dyn std::error::Error + 'static), misses: fn(&E) -> bool) -> bool {
+        cause.downcast_ref::<E>().is_some_and(misses)
+    }
+    is(cause, cluster::Error::misses_program)
+        || is(cause, containers::Error::misses_program)
+        || is(cause, guest::Error::misses_program)
+        || is(cause, local::Error::misses_program)
+        || is(cause, node::Error::misses_program)
+}

@@ -137,6 +137,17 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether a program or setting of this machine is missing. Nothing was started then.
+    pub fn misses_program(&self) -> bool {
+        match self {
+            Self::Missing(_) => true,
+            Self::Programs(error) => error.misses_program(),
+            _ => false,
+        }
+    }
+}
+
 impl Config {
     /// A node with the user `admin` in `system:masters`.
     pub fn new(assets: impl Into<PathBuf>, directory: impl Into<PathBuf>, init: Vec<OsString>) -> Self {

@@ -70,3 +70,10 @@ pub enum Error {
         tail: String,
     },
 }
+
+impl Error {
+    /// Whether a program or setting of this machine is missing. Nothing was started then.
+    pub fn misses_program(&self) -> bool {
+        matches!(self, Self::NoProgram { .. })
+    }
+}

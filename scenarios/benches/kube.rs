@@ -8,6 +8,7 @@ mod lags;
 mod load;
 mod measure;
 mod scale;
+mod table;
 mod watchers;
 
 use std::path::PathBuf;
@@ -72,7 +73,7 @@ pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Rep
         }
     };
     let [mock, rest @ ..] = &subjects[..] else { bail!("nothing was measured") };
-    figures::show(mock, rest.first(), report);
+    table::show(mock, rest.first(), report);
     for subject in subjects {
         subject.server.stop().await;
     }

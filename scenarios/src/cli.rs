@@ -305,21 +305,12 @@ fn failed(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// Whether a program is missing.
+/// Whether an error means that a program is missing: the types of errors say so.
 fn misses_program(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        matches!(cause.downcast_ref(), Some(crate::subject::Error::Missing { .. }))
-            || matches!(cause.downcast_ref(), Some(kind::local::Error::NoProgram { .. }))
-            || matches!(cause.downcast_ref(), Some(kind::node::Error::Missing(_)))
-            || matches!(cause.downcast_ref(), Some(kind::containers::Error::Missing(_)))
-            || matches!(
-                cause.downcast_ref(),
-                Some(kind::cluster::Error::Containers(kind::containers::Error::Missing(_)))
-            )
-            || matches!(cause.downcast_ref(), Some(kind::guest::Error::NoKubectl))
-            || matches!(cause.downcast_ref(), Some(kind::guest::Error::Containers(kind::containers::Error::Missing(_))))
-            || matches!(cause.downcast_ref(), Some(kind::cluster::Error::Node(kind::node::Error::Missing(_))))
-    })
+    let of_a_subject = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<crate::subject::Error>().is_some_and(crate::subject::Error::misses_program)
+    };
+    error.chain().any(|cause| of_a_subject(cause) || kind::misses_program(cause))
 }
 
 #[cfg(test)]

@@ -15,24 +15,18 @@ use service_core::kube::Cluster;
 use service_core::logs;
 
 use crate::config::{self, Config};
-#[cfg(feature = "manager")]
+#[cfg(feature = "admission")]
 use crate::manifests;
 use crate::roles::{ROLES, Roles};
-use crate::run::{ALL, App, Options, roles};
+use crate::run::{ALL, App, FORMER_ROLES, NO_FEATURES, Options, roles};
 
-#[cfg(feature = "certs-dev")]
-mod certs;
-#[cfg(feature = "validator")]
-mod contract;
 #[cfg(feature = "dist")]
 mod definitions;
 #[cfg(feature = "files")]
 mod files;
 #[cfg(feature = "inject")]
 mod inject;
-#[cfg(feature = "replicas")]
-mod replicas;
-#[cfg(feature = "manager")]
+#[cfg(feature = "admission")]
 mod verify;
 
 /// Everything went well, a signal included.
@@ -42,6 +36,8 @@ pub const EXIT_FAILURE: u8 = 1;
 /// Command line, environment or configuration cannot be used (`EX_USAGE` of BSD's sysexits).
 pub const EXIT_USAGE: u8 = 64;
 
+/// The addition of a program with planted bugs.
+const PLANTED: &str = "planted-bugs";
 /// The variable that names a planted bug.
 const PLANTED_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
 /// The variable with the URL for observations.
@@ -86,31 +82,31 @@ enum Command {
         question: Question,
     },
     /// Verify the signatures of one image, as in a review, and print the signers.
-    #[cfg(feature = "manager")]
+    #[cfg(feature = "admission")]
     Verify(verify::Arguments),
     /// Pin the images of manifests to their digests, as the webhook would, or lock them.
     #[cfg(feature = "files")]
-    Pin(files::Arguments),
+    Pin(service_files::command::Arguments),
     /// The same as a KRM function: a `ResourceList` in, a `ResourceList` out (kpt, kustomize).
     #[cfg(feature = "files")]
-    Krm(files::Function),
+    Krm(service_files::command::Function),
     /// Read or set replica counts through a running API over Deployments.
     #[cfg(feature = "replicas")]
     Replicas {
         #[command(subcommand)]
-        call: replicas::Call,
+        call: service_replicas::command::Call,
     },
     /// Make certificates to try the API over Deployments with.
     #[cfg(feature = "certs-dev")]
     Certs {
         #[command(subcommand)]
-        what: certs::Certs,
+        what: service_replicas::certs::Certs,
     },
     /// Print all manifests that the webhook needs in a cluster, for `kubectl apply -f -`.
-    #[cfg(feature = "manager")]
+    #[cfg(feature = "admission")]
     Manifests(manifests::Arguments),
     /// Print the field that makes the API server trust your own certificate, for `kubectl apply --server-side`.
-    #[cfg(feature = "manager")]
+    #[cfg(feature = "admission")]
     CaBundle(manifests::CaBundle),
     /// Bring images into a cluster that has no registry.
     #[cfg(feature = "inject")]
@@ -122,7 +118,7 @@ enum Command {
     #[cfg(feature = "validator")]
     Contract {
         #[command(subcommand)]
-        what: contract::Contract,
+        what: service_validator::command::Contract,
     },
     /// Print completions for a shell.
     #[cfg(feature = "dist")]
@@ -148,7 +144,7 @@ enum Question {
         config: PathBuf,
     },
     /// Print the rule that matches an image, and its result. Asks no registry.
-    #[cfg(feature = "manager")]
+    #[cfg(feature = "admission")]
     Explain {
         /// The image as a pod would write it.
         image: String,
@@ -160,7 +156,7 @@ enum Question {
         config: PathBuf,
     },
     /// Translate the helm values of Connaisseur. Values without a translation are listed on stderr.
-    #[cfg(feature = "manager")]
+    #[cfg(feature = "admission")]
     ImportConnaisseur {
         /// The values (YAML), as `helm get values --all` prints them.
         file: PathBuf,
@@ -219,17 +215,17 @@ fn command(cli: Cli, bugs: Option<Bugs>) -> Result<(), Failure> {
             print!("{}", answer(&question).map_err(usage)?);
             Ok(())
         }
-        #[cfg(feature = "manager")]
+        #[cfg(feature = "admission")]
         Command::Manifests(arguments) => {
             print!("{}", arguments.run().map_err(usage)?);
             Ok(())
         }
-        #[cfg(feature = "manager")]
+        #[cfg(feature = "admission")]
         Command::CaBundle(arguments) => {
             print!("{}", arguments.run().map_err(usage)?);
             Ok(())
         }
-        #[cfg(feature = "manager")]
+        #[cfg(feature = "admission")]
         Command::Verify(arguments) => verify::run(&arguments),
         #[cfg(feature = "files")]
         Command::Pin(arguments) => files::run(&arguments),
@@ -241,7 +237,7 @@ fn command(cli: Cli, bugs: Option<Bugs>) -> Result<(), Failure> {
         Command::Certs { what } => Ok(what.run()?),
         #[cfg(feature = "validator")]
         Command::Contract { what } => {
-            if what.run()? {
+            if what.run(&runtime()?)? {
                 Ok(())
             } else {
                 Err(Failure { code: EXIT_FAILURE, error: anyhow::anyhow!("it does not keep the contract") })
@@ -266,7 +262,7 @@ fn command(cli: Cli, bugs: Option<Bugs>) -> Result<(), Failure> {
             let config = config::load(&path).map_err(usage)?;
             roles(&role, options.roles, &config).map_err(usage)?;
             let log = *config.of::<Log>();
-            logs::init(log.format, log.level);
+            logs::init(log.format, log.level, crate::roles::EVENTS);
             service_core::allocator::give_memory_back();
             runtime()?.block_on(run(&role, config, path, options))?;
             Ok(())
@@ -278,7 +274,9 @@ fn command(cli: Cli, bugs: Option<Bugs>) -> Result<(), Failure> {
 fn role_names() -> Vec<PossibleValue> {
     let all = "Webhook, watch and reconciler in one process, and the API over Deployments when it has a section";
     let roles = ROLES.iter().map(|role| PossibleValue::new(role.about().name).help(role.about().help));
-    std::iter::once(PossibleValue::new(ALL).help(all)).chain(roles).collect()
+    // Accepted here, so that `roles` can name the new one.
+    let former = FORMER_ROLES.iter().map(|(former, _)| PossibleValue::new(*former).hide(true));
+    std::iter::once(PossibleValue::new(ALL).help(all)).chain(roles).chain(former).collect()
 }
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
@@ -302,13 +300,13 @@ fn answer(question: &Question) -> anyhow::Result<String> {
             lines.push(format!("{}: ok\n", config.display()));
             Ok(lines.concat())
         }
-        #[cfg(feature = "manager")]
+        #[cfg(feature = "admission")]
         Question::Explain { image, namespace, config } => {
             use service_admission::config::Config as Admission;
             let config = config::load(config)?;
             Ok(service_admission::Policy::new(&Admission::of(&config)).explain(image, namespace.as_deref()).to_string())
         }
-        #[cfg(feature = "manager")]
+        #[cfg(feature = "admission")]
         Question::ImportConnaisseur { file } => {
             let text = std::fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
             let imported = config::connaisseur(&text, file)?;
@@ -324,12 +322,12 @@ fn answer(question: &Question) -> anyhow::Result<String> {
 
 fn options(bugs: Option<Bugs>, planted: Option<OsString>, witness_url: Option<String>) -> anyhow::Result<Options> {
     let witness_url = witness_url.filter(|url| !url.is_empty());
-    #[cfg(any(feature = "watch", feature = "replicas"))]
     if let Some(url) = &witness_url {
         service_watch::witness_target(url).with_context(|| format!("{WITNESS_VARIABLE}={url}"))?;
     }
+    let features = if bugs.is_some() { PLANTED } else { NO_FEATURES };
     let roles = plant(bugs.map(|bugs| bugs.roles), planted)?.unwrap_or(ROLES);
-    Ok(Options { witness_url, roles })
+    Ok(Options { witness_url, roles, features })
 }
 
 /// The result of `plant` for the requested bug. A clean program refuses: if it ignored the bug, a harness would believe
@@ -351,14 +349,14 @@ async fn run(role: &str, config: Config, path: PathBuf, options: Options) -> any
     app.follow_config(path);
     loop {
         tokio::select! {
-            _ = terminate.recv() => break tracing::info!(name: logs::names::SIGNAL, signal = "SIGTERM", "draining"),
-            _ = interrupt.recv() => break tracing::info!(name: logs::names::SIGNAL, signal = "SIGINT", "draining"),
+            _ = terminate.recv() => break tracing::info!(name: crate::events::SIGNAL, signal = "SIGTERM", "draining"),
+            _ = interrupt.recv() => break tracing::info!(name: crate::events::SIGNAL, signal = "SIGINT", "draining"),
             _ = hang_up.recv() => app.look_at_files(),
             result = app.broken() => return result,
         }
     }
     app.stop().await;
-    tracing::info!(name: logs::names::STOPPED, "stopped");
+    tracing::info!(name: crate::events::STOPPED, "stopped");
     Ok(())
 }
 
@@ -382,15 +380,18 @@ mod tests {
     }
 
     #[test]
+    fn a_renamed_role_is_refused_with_the_new_name() {
+        let config = config::parse("", Path::new("x")).unwrap();
+        for (former, now) in FORMER_ROLES {
+            assert!(Cli::try_parse_from(["longhaul-service", "run", "--role", former, "--config", "x"]).is_ok());
+            let error = roles(former, ROLES, &config).err().unwrap().to_string();
+            assert!(error.contains(&format!("--role {now}")), "{error}");
+        }
+    }
+
+    #[test]
     fn a_witness_that_is_no_plain_http_url_is_refused() {
         let error = options(None, None, Some("https://x/".into())).err().unwrap();
         assert!(format!("{error:#}").contains("http://"), "{error:#}");
-    }
-
-    #[cfg(feature = "planted-bugs")]
-    #[test]
-    fn an_unknown_bug_is_refused_with_those_that_exist() {
-        let error = options(Some(crate::planted::BUGS), Some("typo".into()), None).err().unwrap();
-        assert!(format!("{error:#}").contains("missed-delete, leak-per-object"), "{error:#}");
     }
 }

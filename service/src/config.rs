@@ -1,6 +1,6 @@
 //! The configuration file of this program: the sections of the process and those of its roles.
 
-#[cfg(feature = "manager")]
+#[cfg(feature = "admission")]
 mod import;
 mod migrate;
 mod show;
@@ -8,13 +8,13 @@ mod show;
 use std::path::Path;
 use std::sync::LazyLock;
 
-#[cfg(feature = "manager")]
+#[cfg(feature = "admission")]
 use service_core::config::parse_error;
 pub use service_core::config::{Config, Error};
 use service_core::config::{Health, Kind, Log, Shutdown, VERSION, is_empty, kind};
 
 use crate::roles::{ROLES, SHARED};
-#[cfg(feature = "manager")]
+#[cfg(feature = "admission")]
 pub use import::{Imported, connaisseur};
 pub use migrate::migrate;
 pub use show::show;
@@ -47,5 +47,5 @@ pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
 }
 
 #[cfg(test)]
-#[cfg(all(feature = "manager", feature = "watch", feature = "replicas"))]
+#[cfg(all(feature = "admission", feature = "packages", feature = "replicas"))]
 mod tests;

@@ -4,16 +4,13 @@
 //! has its own crate, and `service-core` has the parts that all roles share. The service knows nothing of its test
 //! harness.
 
-#[cfg(feature = "certs-dev")]
-mod certs;
 pub mod cli;
 pub mod config;
+pub mod events;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz;
-#[cfg(feature = "manager")]
+#[cfg(feature = "admission")]
 pub mod manifests;
-#[cfg(feature = "planted-bugs")]
-pub mod planted;
 pub mod roles;
 pub mod run;

@@ -31,10 +31,12 @@ use tokio::time::timeout;
 use crate::roles::{self, ROLES, Roles};
 use reload::{Metrics as ConfigMetrics, Reloader, Trouble};
 
-/// The compiled-in additions to the service.
-const FEATURES: &str = if cfg!(feature = "planted-bugs") { "planted-bugs" } else { "none" };
+/// No additions to the service.
+pub const NO_FEATURES: &str = "none";
 /// The command line's name of a process with every role.
 pub const ALL: &str = "all";
+/// Names that roles had, each with the present one.
+pub const FORMER_ROLES: [(&str, &str); 2] = [("manager", "admission"), ("watch", "packages")];
 /// Memory of open calls of the health listener, its own: clients of the webhook must not block the kubelet's probes.
 const HEALTH_ROOM_BYTES: usize = 1 << 20;
 /// After the drain, new connections have this long to send their call.
@@ -52,16 +54,21 @@ pub struct Options {
     pub witness_url: Option<String>,
     /// The roles that a process can have.
     pub roles: Roles,
+    /// The additions of this program to the service, for its metrics.
+    pub features: &'static str,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { witness_url: None, roles: ROLES }
+        Self { witness_url: None, roles: ROLES, features: NO_FEATURES }
     }
 }
 
 /// The roles of `list` for a process that the command line calls `name`.
 pub fn roles(name: &str, list: Roles, config: &Config) -> anyhow::Result<Vec<&'static dyn Role>> {
+    if let Some((_, now)) = FORMER_ROLES.iter().find(|(former, _)| *former == name) {
+        anyhow::bail!("the role `{name}` is now `{now}`: write `--role {now}`");
+    }
     let roles: Vec<_> = match list.iter().find(|role| role.about().name == name) {
         Some(role) => vec![*role],
         None => list.iter().copied().filter(|role| name == ALL && role.about().belongs(config)).collect(),
@@ -109,7 +116,7 @@ impl App {
             addresses: Vec::new(),
             health: None,
         };
-        register_process(&mut metrics, FEATURES);
+        register_process(&mut metrics, options.features);
         let edge = EdgeMetrics::register(&mut metrics);
         edge.room().resize(Share::found(None).room_bytes());
         let runtime = Arc::new(Heartbeat::new("runtime"));
@@ -159,21 +166,14 @@ impl App {
             judge: None,
             alerts: self.alerts.clone(),
             known: self.known.clone(),
-            part: None,
             shared: &mut shared,
         };
         let is_chosen = |role: &dyn Role| chosen.iter().any(|one| one.about().name == role.about().name);
         let borrowed = chosen.iter().any(|role| role.borrows(config));
         let mut reloads = Vec::new();
         for role in options.roles {
-            start.part = None;
-            if (is_chosen(*role) || borrowed)
-                && let Some(lent) = role.lend(&mut start)?
-            {
-                start.part = Some(lent.part);
-                start.review = Some(lent.review);
-                start.judge = Some(lent.judge);
-                reloads.push(lent.reload);
+            if is_chosen(*role) || borrowed {
+                reloads.extend(role.prepare(&mut start)?);
             }
             if !is_chosen(*role) {
                 continue;
@@ -258,7 +258,7 @@ impl App {
             alerts.stop(ALERTS_GRACE).await;
         }
         if !self.listeners_end_within(STOP_GRACE).await {
-            tracing::warn!(name: names::CUT, "connections were cut after the drain time");
+            tracing::warn!(name: crate::events::CUT, "connections were cut after the drain time");
         }
         self.background.shutdown().await;
     }

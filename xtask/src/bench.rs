@@ -62,8 +62,10 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
         What::Reports => {
             command.args(["bench", "--package=reports", "--package=ledger", "--bench=ledger", "--bench=record", "--"])
         }
-        What::Topology => command.args(["bench", "--package=service", "--bench=topology", "--"]),
-        What::Instructions => command.args(["bench", "--package=service", "--bench=instructions", "--"]),
+        What::Topology => command.args(["bench", "--package=service", "--features=full", "--bench=topology", "--"]),
+        What::Instructions => {
+            command.args(["bench", "--package=service", "--features=full", "--bench=instructions", "--"])
+        }
     };
     command.args(&arguments.arguments);
     let shown = cargo::shown(&command);

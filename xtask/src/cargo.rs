@@ -14,12 +14,15 @@ const PROGRAMS: [&str; 2] = ["--bin=longhaul", "--bin=longhaul-service"];
 const EXAMPLE: &str = "example-watcher";
 /// The build profile: for a quick first verdict (Cargo.toml, decision 023).
 const PROFILE: &str = "soak";
-/// The features of planted bugs.
+/// The service with every feature, as it is released and tested. By default it is built lean.
+pub(crate) const FULL: &str = "--features=service/full";
+/// The features of tests: everything, and planted bugs.
 pub(crate) const PLANTED_FEATURES: &str =
-    "--features=service/planted-bugs,service-seed/planted-bugs,example-watcher/planted-bugs";
+    "--features=service/full,service-seed/planted-bugs,example-watcher/planted-bugs";
 /// The programs with planted bugs. Names of their own keep them from ever replacing the clean ones.
-pub(crate) const PLANTED_PROGRAMS: [&str; 3] = [
-    "--features=service/planted-bugs,example-watcher/planted-bugs",
+pub(crate) const PLANTED_PROGRAMS: [&str; 4] = [
+    "--package=service-planted",
+    "--features=service/full,example-watcher/planted-bugs",
     "--bin=longhaul-service-planted",
     "--bin=example-watcher-planted",
 ];
@@ -66,10 +69,11 @@ pub(crate) fn target() -> PathBuf {
     }
 }
 
-/// Builds `longhaul` and the subjects that its arguments need; returns the path of `longhaul`.
-pub(crate) fn build_soak(arguments: &[String]) -> Result<PathBuf> {
+/// Builds `longhaul` and the subjects that its arguments need, the service with `features`; returns the path of
+/// `longhaul`.
+pub(crate) fn build_soak(arguments: &[String], features: &str) -> Result<PathBuf> {
     let example = arguments.iter().any(|argument| argument.contains(EXAMPLE)).then(|| format!("--bin={EXAMPLE}"));
-    run(cargo().args(["build", "--profile", PROFILE]).args(PACKAGES).args(PROGRAMS).args(example))?;
+    run(cargo().args(["build", "--profile", PROFILE]).args(PACKAGES).args(PROGRAMS).args(example).arg(features))?;
     Ok(target().join(PROFILE).join("longhaul"))
 }
 
@@ -82,7 +86,8 @@ pub(crate) fn build_planted() -> Result<()> {
 /// Programs of tests only, which cargo has built with them, are linked beside them.
 pub(crate) fn build_tested(planted: bool) -> Result<PathBuf> {
     let mut build = cargo();
-    build.args(["build", "--profile", PROFILE]).args(PACKAGES).args(PROGRAMS).arg(format!("--bin={EXAMPLE}"));
+    build.args(["build", "--profile", PROFILE]).args(PACKAGES).args(PROGRAMS).arg(FULL);
+    build.arg(format!("--bin={EXAMPLE}"));
     if planted {
         build.args(PLANTED_PROGRAMS);
     }
@@ -101,5 +106,5 @@ pub(crate) fn build_tested(planted: bool) -> Result<PathBuf> {
 
 /// Builds `longhaul` and the service in their release form, for measurements.
 pub(crate) fn build_release() -> Result<()> {
-    run(cargo().args(["build", "--release", "--features=service/inject"]).args(PACKAGES).args(PROGRAMS))
+    run(cargo().args(["build", "--release", "--features=service/full,service/inject"]).args(PACKAGES).args(PROGRAMS))
 }

@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::Result;
 
-use crate::cargo::{PLANTED_FEATURES, cargo, run, shown};
+use crate::cargo::{FULL, PLANTED_FEATURES, cargo, run, shown};
 use crate::test;
 
 /// Arguments of `cargo xtask check`.
@@ -23,23 +23,16 @@ pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
     advisories()?;
     optional("unused dependencies", "machete", &mut cargo_args(&["machete"]))?;
     // Tests and benchmarks are checked together, with their own features; released code is checked without them.
-    step("lints", cargo().args(["clippy", "--workspace", "--lib", "--bins", "--", "--deny=warnings"]))?;
+    step("lints", cargo().args(["clippy", "--workspace", "--lib", "--bins", FULL, "--", "--deny=warnings"]))?;
     // The code for fuzz targets and for release programs is built by no other step.
     let more = "--features=service/fuzz,reports/fuzz,scenarios/dist,service/dist";
     let planted = ["clippy", "--workspace", "--all-targets", PLANTED_FEATURES, more, "--", "--deny=warnings"];
     step("lints with planted bugs", cargo().args(planted))?;
-    let lean = [
-        "clippy",
-        "--package=service",
-        "--lib",
-        "--bins",
-        "--no-default-features",
-        "--features=manager",
-        "--",
-        "--deny=warnings",
-    ];
-    step("lints of a lean service", cargo().args(lean))?;
-    let docs = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"];
+    let lean = ["clippy", "--package=service", "--lib", "--bins"];
+    step("lints of the lean service", cargo().args(lean).args(["--", "--deny=warnings"]))?;
+    let webhook = ["--no-default-features", "--features=admission", "--", "--deny=warnings"];
+    step("lints of the webhook alone", cargo().args(lean).args(webhook))?;
+    let docs = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet", FULL];
     step("documentation", cargo().args(docs).env("RUSTDOCFLAGS", "--deny=warnings"))?;
     if !arguments.without_tests {
         eprintln!("check: tests (they also compare generated files with what is checked in)");

@@ -9,6 +9,9 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{cargo, soak};
 
 const BUILD: [&str; 5] = ["build", "--release", "--package=service", "--bin=longhaul-service", "--quiet"];
+/// The manifest of the service, and the feature with which it is released. Older revisions have everything by default.
+const MANIFEST: &str = "service/Cargo.toml";
+const FULL: &str = "full";
 const PROGRAM: &str = "longhaul-service";
 
 /// Arguments of `cargo xtask gate`.
@@ -28,7 +31,7 @@ pub(crate) fn gate(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         baseline(&cargo::root(), &cargo::target().join("gate"), &arguments.baseline)?
     };
-    cargo::run(cargo::cargo().args(BUILD))?;
+    cargo::run(cargo::cargo().args(BUILD).args(full(&cargo::root())))?;
     let b = cargo::target().join("release").join(PROGRAM);
     let sides = ["--a", &a.display().to_string(), "--b", &b.display().to_string()].map(str::to_owned);
     soak::longhaul(Some("gate"), [sides.to_vec(), arguments.arguments.clone()].concat())
@@ -50,7 +53,8 @@ fn baseline(root: &Path, folder: &Path, reference: &str) -> Result<PathBuf> {
     }
     // One folder for all revisions, because most of their dependencies are the same.
     let target = folder.join("target");
-    let built = cargo::run(cargo::cargo().current_dir(&tree).env("CARGO_TARGET_DIR", &target).args(BUILD));
+    let built =
+        cargo::run(cargo::cargo().current_dir(&tree).env("CARGO_TARGET_DIR", &target).args(BUILD).args(full(&tree)));
     let mut remove = Command::new("git");
     remove.current_dir(root).args(["worktree", "remove", "--force"]).arg(&tree);
     // A tree that remains only blocks the next one of the same revision, which uses it again.
@@ -60,6 +64,12 @@ fn baseline(root: &Path, folder: &Path, reference: &str) -> Result<PathBuf> {
     let from = target.join("release").join(PROGRAM);
     std::fs::copy(&from, &program).with_context(|| format!("failed to keep {}", from.display()))?;
     Ok(program)
+}
+
+/// The argument for the released features of the service in `tree`, if its manifest has that feature.
+fn full(tree: &Path) -> Option<String> {
+    let manifest = std::fs::read_to_string(tree.join(MANIFEST)).ok()?;
+    manifest.lines().any(|line| line.starts_with(&format!("{FULL} ="))).then(|| format!("--features={FULL}"))
 }
 
 fn commit(root: &Path, reference: &str) -> Result<String> {

@@ -16,7 +16,15 @@ fn cargo(arguments: &[&str]) -> Option<String> {
 
 /// The packages that are linked into the service, and the folder of their builds.
 fn packages() -> Option<(BTreeSet<String>, PathBuf)> {
-    let tree = cargo(&["tree", "--offline", "--package=service", "--edges=normal", "--prefix=none", "--format={p}"])?;
+    let tree = cargo(&[
+        "tree",
+        "--offline",
+        "--package=service",
+        "--features=full",
+        "--edges=normal",
+        "--prefix=none",
+        "--format={p}",
+    ])?;
     let names = tree.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect();
     let metadata: Value =
         serde_json::from_str(&cargo(&["metadata", "--offline", "--no-deps", "--format-version=1"])?).ok()?;

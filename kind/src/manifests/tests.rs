@@ -207,7 +207,7 @@ fn of_several_watchers_one_is_elected_in_their_own_namespace() {
     // The service's default name.
     let configuration = one(&objects, "ConfigMap", "longhaul-service");
     let watch: Value = serde_saphyr::from_str(configuration["data"]["watch.yaml"].as_str().unwrap()).unwrap();
-    assert!(watch["reconcile"]["lease"].is_null());
+    assert!(watch["packages"]["lease"].is_null());
     assert_eq!(texts(&role["rules"][1]["resourceNames"]), ["longhaul-watch"]);
     assert_eq!(deployment["spec"]["strategy"]["type"], "RollingUpdate", "two at once do no harm");
 }

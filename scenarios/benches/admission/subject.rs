@@ -107,7 +107,7 @@ pub(crate) async fn floor(world: &World, cores: &Cores) -> Result<Subject> {
 /// The service with its usual settings.
 pub(crate) async fn service(world: &World, cores: &Cores) -> Result<Subject> {
     let registries = json!([{"host": world.registry.host(), "plainHttp": true}]);
-    configured(world, cores, "manager", &json!({"resolve": {"registries": registries}})).await
+    configured(world, cores, "admission", &json!({"resolve": {"registries": registries}})).await
 }
 
 /// The service in this role, with these sections of its configuration beside those of every run.

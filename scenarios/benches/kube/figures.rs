@@ -1,11 +1,6 @@
 //! The list of figures, and the measured values.
 //!
-//! Owns the figures with their units and limits, and their presentation. It must not know how they are measured.
-
-use serde_json::{Value, json};
-
-use super::measure::{MANY, Subject};
-use crate::kit::report::Report;
+//! Owns the figures with their units and limits. It must not know how they are measured or shown.
 
 /// One figure of a server. The order is that of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,17 +44,17 @@ pub(crate) enum Figure {
 }
 
 /// The texts of a figure for table, JSON and verdict.
-struct Row {
-    label: String,
+pub(crate) struct Row {
+    pub label: String,
     /// The key in the JSON, with the unit last.
-    key: String,
-    unit: &'static str,
-    held: Held,
+    pub key: String,
+    pub unit: &'static str,
+    pub held: Limit,
 }
 
 /// The limit of the mock.
 #[derive(Clone, Copy)]
-enum Held {
+pub(crate) enum Limit {
     /// Without a limit.
     Free,
     /// At most [`CPU_PART_MAX`] of a real server's value. The processor's present speed moves both values, so that the
@@ -71,24 +66,24 @@ enum Held {
 }
 
 /// The largest share of the mock's CPU time in that of a real server with its etcd, in the same run.
-const CPU_PART_MAX: f64 = 1.0 / 20.0;
+pub(crate) const CPU_PART_MAX: f64 = 1.0 / 20.0;
 /// The most memory of an idle watch on its own connection, in KiB.
-const IDLE: Held = Held::AtMost(25.0);
+const IDLE: Limit = Limit::AtMost(25.0);
 /// A tenth of the measured memory of kube-apiserver 1.36 alone, on the machine of the requirement: 745 KiB for a
 /// watcher that receives events, 62 MiB for 5,000 objects of 1 KiB.
-const WATCHER: Held = Held::AtMost(74.5);
-const OBJECT: Held = Held::AtMost(1.27);
-const FLOOD: Held = Held::Aim(40_000.0);
+const WATCHER: Limit = Limit::AtMost(74.5);
+const OBJECT: Limit = Limit::AtMost(1.27);
+const FLOOD: Limit = Limit::Aim(40_000.0);
 /// 18 watches of each of 1,000 nodes.
-const WATCHES: Held = Held::AtMost(500.0);
-const TOLD_ALL: Held = Held::AtMost(1000.0);
-const OBJECTS: Held = Held::AtMost(1.5);
-const READ_BESIDE: Held = Held::AtMost(100.0);
-const LAG_RATIO: Held = Held::AtMost(1.2);
+const WATCHES: Limit = Limit::AtMost(500.0);
+const TOLD_ALL: Limit = Limit::AtMost(1000.0);
+const OBJECTS: Limit = Limit::AtMost(1.5);
+const READ_BESIDE: Limit = Limit::AtMost(100.0);
+const LAG_RATIO: Limit = Limit::AtMost(1.2);
 
 impl Figure {
-    fn row(self) -> Row {
-        use Held::{Compared, Free};
+    pub fn row(self) -> Row {
+        use Limit::{Compared, Free};
         let (label, key, unit, held) = match self {
             Self::RestMemory => ("memory of the server at rest", "rest_mib", "MiB", Free),
             Self::CreateCpu => ("CPU of a create (1 KiB, 16 connections)", "create_cpu_us", "us", Compared),
@@ -144,69 +139,6 @@ impl Figure {
             _ => 0,
         }
     }
-}
-
-/// Prints the table, states the limits of the mock, and keeps all samples with their medians. Figures without
-/// measurements are left out.
-pub(crate) fn show(mock: &Subject, real: Option<&Subject>, report: &mut Report) {
-    println!("\nmock: {}", mock.server.about);
-    if let Some(real) = real {
-        println!("real: {}", real.server.about);
-    }
-    println!("\n{:<62}{:>10}{:>10}{:>11}", "", "mock", "real", "mock/real");
-    let mut limits = serde_json::Map::new();
-    for &figure in mock.figures.known() {
-        let Row { label, key, unit, held } = figure.row();
-        let shown = |value: f64| shown(value, unit);
-        let of_real = |figure| Some(real?.figures.median(&figure)).filter(|other| other.is_finite() && *other > 0.0);
-        let (value, other) = (mock.figures.median(&figure), of_real(figure));
-        println!(
-            "{label:<62}{:>10}{:>10}{:>11}",
-            shown(value),
-            other.map_or_else(|| "-".to_owned(), shown),
-            other.map_or_else(|| "-".to_owned(), |other| format!("{:.3}", value / other)),
-        );
-        let limit = match (held, figure) {
-            (Held::AtMost(limit), _) => Some(limit),
-            // A real server does not bear the crowd.
-            (Held::Compared, Figure::EventCpu(_)) => {
-                other.or_else(|| of_real(Figure::EventCpu(MANY))).map(|real| real * CPU_PART_MAX)
-            }
-            (Held::Compared, _) => other.map(|real| real * CPU_PART_MAX),
-            (Held::Free | Held::Aim(_), _) => None,
-        };
-        if let Some(limit) = limit {
-            report.require(format!("{label}: at most {} ({})", shown(limit), shown(value)), value <= limit);
-            limits.insert(key, limit.into());
-        } else if let Held::Aim(aim) = held {
-            report.note(format!("{label}: {} ({})", shown(aim), shown(value)), value >= aim);
-        } else if matches!(held, Held::Compared) {
-            report.skip(format!("{label}: at most 1/20 of a real server's in the same run: needs KUBEBUILDER_ASSETS"));
-        }
-    }
-    println!(
-        "\nMedians of samples taken in turn; other work on the machine moves both sides. CPU time is held to 1/20 of what the real server and its etcd need in the same run."
-    );
-    report.add("mock", json(mock));
-    report.add("real", real.map(json));
-    report.add("limits", limits);
-}
-
-fn shown(value: f64, unit: &str) -> String {
-    let digits = if value.abs() < 10.0 { 2 } else { usize::from(value.abs() < 1000.0) };
-    format!("{value:.digits$} {unit}")
-}
-
-fn json(subject: &Subject) -> Value {
-    let figures: serde_json::Map<String, Value> = subject
-        .figures
-        .known()
-        .map(|figure| {
-            let (median, samples) = (subject.figures.median(figure), subject.figures.of(figure));
-            (figure.row().key, json!({"median": median, "samples": samples}))
-        })
-        .collect();
-    json!({"about": subject.server.about, "idle_cpu_us_per_s": subject.idle_us_per_s, "figures": figures})
 }
 
 /// A number with separators: `10000` as `10,000`.

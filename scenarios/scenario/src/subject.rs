@@ -95,6 +95,13 @@ pub enum Error {
     Log { path: PathBuf, source: std::io::Error },
 }
 
+impl Error {
+    /// Whether the program is not there. Nothing was started then.
+    pub fn misses_program(&self) -> bool {
+        matches!(self, Self::Missing { .. })
+    }
+}
+
 /// A started subject. Dropping it kills the rest of its process group.
 pub struct Running {
     child: Child,

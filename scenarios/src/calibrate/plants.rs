@@ -232,7 +232,7 @@ mod tests {
 
     /// Names between quotation marks in the service's list of bugs.
     fn bugs() -> BTreeSet<String> {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../service/src/planted.rs");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../service/planted/src/lib.rs");
         let source = std::fs::read_to_string(path).unwrap();
         let list = source.split_once("\nbugs! {\n").and_then(|(_, rest)| rest.split_once("\n}\n")).unwrap().0;
         let lines = list.lines().filter(|line| !line.trim_start().starts_with("///"));
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn every_bug_of_the_service_has_a_row() {
         let rows: BTreeSet<String> = PLANTS.iter().map(|plant| plant.name.to_owned()).collect();
-        assert_eq!(rows, bugs(), "scenarios/src/calibrate/plants.rs and service/src/planted.rs differ");
+        assert_eq!(rows, bugs(), "scenarios/src/calibrate/plants.rs and service/planted/src/lib.rs differ");
         assert_eq!(PLANTS[0].name, CANARY);
     }
 

@@ -85,7 +85,7 @@ impl Receiver {
         Ok(Some(Self { address, beside, received, _listens: listens }))
     }
 
-    /// The section `alerts` of the service's configuration; `template` is the file with [`TEMPLATE`].
+    /// The section `alerting` of the service's configuration; `template` is the file with [`TEMPLATE`].
     pub(super) fn section(&self, template: &Path) -> Value {
         let stream = |path: &str| {
             let name = path.trim_start_matches('/');

@@ -169,7 +169,8 @@ fn by_children(plant: Option<&str>) -> Option<(tempfile::TempDir, Soak)> {
     let (before, after) = text.split_once("  service:\n    settings:\n      watch: ").unwrap();
     let (watch, after) = after.split_once('\n').unwrap();
     std::fs::write(&settings, format!("watch: {watch}\n")).unwrap();
-    let command = format!("  command: [{}, run, --role, watch, --config, {}]\n", service.display(), settings.display());
+    let command =
+        format!("  command: [{}, run, --role, packages, --config, {}]\n", service.display(), settings.display());
     text = format!("{before}{command}{after}");
     text = replaced(&text, "converged: true, restored: true", "converged: true");
     let file = folder.path().join("children.yaml");

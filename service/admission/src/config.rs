@@ -6,7 +6,6 @@
 mod admission;
 mod documents;
 mod environment;
-mod own;
 mod policy;
 mod registration;
 mod validators;
@@ -21,7 +20,7 @@ pub use service_core::kube::Transport;
 pub use service_registry::config::{MAX_CONCURRENT, Resolve};
 
 pub use admission::Admission;
-pub use own::OwnCertificates;
+pub use service_own_certificates::OwnCertificates;
 use policy::RawPolicy;
 #[cfg(feature = "verify")]
 pub use policy::demanded;

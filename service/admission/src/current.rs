@@ -46,9 +46,9 @@ impl Current {
 }
 
 /// Judges single images with the current pipeline.
-pub struct Bench(pub Arc<Current>);
+pub struct CurrentJudge(pub Arc<Current>);
 
-impl Judge for Bench {
+impl Judge for CurrentJudge {
     fn about(&self) -> About {
         self.0.pipeline().about()
     }

@@ -138,11 +138,11 @@ pub fn decide(hook: Hook, sites: &[Site], outcomes: &Outcomes<'_>) -> Decision {
             } else {
                 ("1 image has no digest", "images have no digest")
             };
-            parts.push(said(failed.len(), one, many, lines));
+            parts.push(listing(failed.len(), one, many, lines));
         }
         if !unpinned.is_empty() {
             let lines = unpinned.iter().map(|(image, digest)| format!("{0}: write {0}@{digest}", shown(image)));
-            parts.push(said(unpinned.len(), "1 image is not pinned", "images are not pinned", lines));
+            parts.push(listing(unpinned.len(), "1 image is not pinned", "images are not pinned", lines));
         }
         parts.join(". ")
     };
@@ -278,7 +278,7 @@ fn shown(image: &str) -> Cow<'_, str> {
     printable(image, IMAGE_BYTES_MAX)
 }
 
-fn said(count: usize, one: &str, many: &str, lines: impl Iterator<Item = String>) -> String {
+fn listing(count: usize, one: &str, many: &str, lines: impl Iterator<Item = String>) -> String {
     let lines = lines.collect::<Vec<_>>().join("; ");
     if count == 1 { format!("{one}: {lines}") } else { format!("{count} {many}: {lines}") }
 }

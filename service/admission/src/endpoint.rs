@@ -16,12 +16,12 @@ use tokio::time::Instant;
 use super::current::{Current, Unanswered};
 use super::deadline;
 use super::decide::Hook;
-use super::load::{Load, Place};
+use super::load::{Load, Slot};
 use super::metrics::Metrics;
 use super::resolver::DEFECT;
 use crate::config;
 use service_core::edge::{Answer, Broken, Calls, Entered, Peer};
-use service_core::share::{Held, ReviewMemory, Stop};
+use service_core::share::{BodyMemory, ReviewMemory, Stop};
 use service_registry::verdicts::Class;
 
 /// Seconds after which a shed caller may come again.
@@ -82,9 +82,9 @@ fn busy() -> Refusal {
 
 impl Calls for Endpoint {
     type Call = Arc<Peer>;
-    type Place<'a> = (Place<'a>, Entered<'a>);
-    type Asked<'a> = Hook;
-    type Held<'a> = (Bytes, Held<'a>);
+    type Permit<'a> = (Slot<'a>, Entered<'a>);
+    type Target<'a> = Hook;
+    type Body<'a> = (Bytes, BodyMemory<'a>);
     type Refusal = Refusal;
 
     fn in_flight(&self) -> &Gauge {
@@ -99,21 +99,21 @@ impl Calls for Endpoint {
         deadline::budget(head.uri.query())
     }
 
-    fn asked(&self, _: &mut Arc<Peer>, head: &Head) -> Result<Hook, Refusal> {
+    fn target(&self, _: &mut Arc<Peer>, head: &Head) -> Result<Hook, Refusal> {
         check_head(head)
     }
 
-    fn enter<'a>(&'a self, peer: &'a Arc<Peer>) -> Result<Self::Place<'a>, Refusal> {
+    fn enter<'a>(&'a self, peer: &'a Arc<Peer>) -> Result<Self::Permit<'a>, Refusal> {
         self.load.enter().zip(peer.enter(self.slots_per_peer)).ok_or_else(busy)
     }
 
     async fn read<'a, B: Body<Data = Bytes, Error: Broken> + Send + Unpin>(
         &'a self,
         peer: &'a Self::Call,
-        _: (&Self::Asked<'_>, &Head),
+        _: (&Self::Target<'_>, &Head),
         body: &mut B,
         deadline: Instant,
-    ) -> Result<Self::Held<'a>, Refusal> {
+    ) -> Result<Self::Body<'a>, Refusal> {
         let mut held = self.memory.hold(peer, self.body_max);
         let body = held.read(body, deadline).await.map_err(|stop| self.stopped(stop))?;
         Ok((body, held))
@@ -122,8 +122,8 @@ impl Calls for Endpoint {
     async fn answer(
         &self,
         _: &Self::Call,
-        (hook, _): (Self::Asked<'_>, &Head),
-        (body, _held): Self::Held<'_>,
+        (hook, _): (Self::Target<'_>, &Head),
+        (body, _held): Self::Body<'_>,
         deadline: Instant,
     ) -> Result<Answer, Refusal> {
         let mut response = match self.current.review(hook, &body, deadline).await {

@@ -11,6 +11,7 @@ mod current;
 mod deadline;
 mod decide;
 mod endpoint;
+pub mod events;
 mod exempt;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
@@ -20,8 +21,6 @@ mod load;
 mod memo;
 mod metrics;
 pub mod once;
-#[cfg(feature = "own-certificates")]
-mod own;
 mod owners;
 mod patch;
 mod pipeline;
@@ -47,4 +46,4 @@ pub use owners::{OwnerSource, Owners};
 pub use pipeline::{Pipeline, Validation};
 pub use policy::{Explanation, OnClass, Policy, RuleName, Target, Treatment};
 pub use resolver::{Resolver, Source};
-pub use role::Manager;
+pub use role::AdmissionRole;

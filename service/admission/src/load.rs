@@ -37,7 +37,7 @@ struct Shedding {
 
 /// The place of one review; free again when dropped.
 #[derive(Debug)]
-pub struct Place<'a> {
+pub struct Slot<'a> {
     load: &'a Load,
     _permit: SemaphorePermit<'a>,
 }
@@ -49,10 +49,10 @@ impl Load {
     }
 
     /// A place, or `None` if the review has to be shed.
-    pub fn enter(&self) -> Option<Place<'_>> {
+    pub fn enter(&self) -> Option<Slot<'_>> {
         if let Ok(permit) = self.places.try_acquire() {
             self.moved();
-            return Some(Place { load: self, _permit: permit });
+            return Some(Slot { load: self, _permit: permit });
         }
         let now = Instant::now();
         let mut shedding = self.shedding.lock();
@@ -67,7 +67,7 @@ impl Load {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Slot<'_> {
     fn drop(&mut self) {
         self.load.moved();
     }

@@ -3,7 +3,7 @@
 //! Its input is a parsed request and a deadline; it knows nothing of HTTP.
 
 mod alerts;
-mod judged;
+mod ruling;
 mod signed;
 
 use std::borrow::Cow;
@@ -302,7 +302,7 @@ impl Pipeline {
         self.metrics.reviewed(outcome);
         if let Some(said) = said {
             let name = |text: Option<&str>| printable(text.unwrap_or_default(), LOGGED_NAME_BYTES_MAX).into_owned();
-            tracing::info!(name: service_core::logs::names::REVIEW,
+            tracing::info!(name: crate::events::REVIEW,
                 uid = %name(Some(&ask.uid)),
                 operation = %name(Some(&ask.operation)),
                 kind = %name(ask.kind.as_ref().map(|kind| &*kind.kind)),

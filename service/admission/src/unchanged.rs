@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 
-use super::walk::{self, List, Seen};
+use super::walk::{self, FoundImage, List};
 
 /// Most images remembered of a stored object. etcd holds no more: a stored container has some 150 bytes, an object 1.5
 /// MiB.
@@ -41,13 +41,13 @@ impl Stored {
     }
 
     /// Whether the stored object has the same text at the same place.
-    pub fn has(&self, seen: Seen<'_>) -> bool {
+    pub fn has(&self, seen: FoundImage<'_>) -> bool {
         !self.images.is_empty() && self.images.contains(&fingerprint(&self.keys, seen))
     }
 }
 
 /// The hash keys are random for each object, so that nobody can search for two images with the same fingerprint.
-fn fingerprint(keys: &RandomState, seen: Seen<'_>) -> u64 {
+fn fingerprint(keys: &RandomState, seen: FoundImage<'_>) -> u64 {
     // Without a name only the position identifies the container.
     let place = seen.name.ok_or((seen.list, seen.pointer));
     keys.hash_one((seen.spec, seen.list == List::Volumes, place, seen.image))
@@ -63,7 +63,7 @@ mod tests {
     fn changed(old: &Value, new: &Value) -> Vec<String> {
         let stored = Stored::read(&old.to_string());
         let mut changed = Vec::new();
-        let visit = &mut |seen: Seen<'_>| {
+        let visit = &mut |seen: FoundImage<'_>| {
             if !stored.has(seen) {
                 changed.push(seen.image.to_owned());
             }

@@ -9,11 +9,11 @@ use prometheus_client::registry::Registry as MetricsRegistry;
 use tokio::task::JoinSet;
 
 use crate::config::{self, Config, Transport};
-#[cfg(feature = "own-certificates")]
-use crate::own;
 use crate::registration::{self, Calls};
 use service_core::edge::{Handed, Probe, ServerTls};
 use service_core::kube::{Client, Cluster};
+#[cfg(feature = "own-certificates")]
+use service_own_certificates::Rotation;
 
 /// The tasks and their client.
 pub(super) struct Upkeep {
@@ -21,7 +21,7 @@ pub(super) struct Upkeep {
     namespace: Option<String>,
     handed: Option<Arc<Handed>>,
     #[cfg(feature = "own-certificates")]
-    certificates: Option<own::Rotation>,
+    certificates: Option<Rotation>,
     registration: Option<registration::Monitor>,
     calls: Arc<Calls>,
     tasks: JoinSet<()>,
@@ -88,7 +88,7 @@ impl Upkeep {
         }
         #[cfg(feature = "own-certificates")]
         if let (Some(own), Some(handed), Some(namespace)) = (&settings.own, &self.handed, &self.namespace) {
-            let rotation = own::Rotation::start(own, namespace.clone(), &self.client, handed, metrics);
+            let rotation = Rotation::start(own, namespace.clone(), &self.client, handed, metrics);
             self.certificates = Some(rotation);
         }
     }
@@ -97,7 +97,7 @@ impl Upkeep {
         let mut probes: Vec<Arc<dyn Probe>> = Vec::new();
         probes.extend(self.registration.as_ref().map(registration::Monitor::probe));
         #[cfg(feature = "own-certificates")]
-        probes.extend(self.certificates.as_ref().map(own::Rotation::probe));
+        probes.extend(self.certificates.as_ref().map(Rotation::probe));
         probes
     }
 

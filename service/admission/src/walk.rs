@@ -22,7 +22,7 @@ pub enum List {
 
 /// An image at the position of the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen<'a> {
+pub struct FoundImage<'a> {
     /// JSON pointer (RFC 6901) of the string.
     pub pointer: &'a str,
     /// JSON pointer of the pod spec that it belongs to.
@@ -35,7 +35,7 @@ pub struct Seen<'a> {
 }
 
 /// Takes each image; an error ends the walk.
-pub type Visit<'v> = dyn FnMut(Seen<'_>) -> Result<(), TooMany> + 'v;
+pub type Visit<'v> = dyn FnMut(FoundImage<'_>) -> Result<(), TooMany> + 'v;
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Outline {
@@ -59,7 +59,7 @@ impl Pullers {
 
 /// The place of the walk in the object. Only these places are entered; everything else is skipped unread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Field {
     Root,
     Metadata,
     DeletionTimestamp,
@@ -84,7 +84,7 @@ enum Place {
     PullSecretName,
 }
 
-impl Place {
+impl Field {
     fn enter(self, key: &str) -> Option<Self> {
         match self {
             Self::Root => match key {
@@ -200,7 +200,7 @@ pub fn walk_in(json: &mut Cursor<'_>, visit: &mut Visit<'_>) -> Result<Outline, 
         name: Cow::Borrowed(""),
         visit,
     };
-    walker.value(Place::Root)?;
+    walker.value(Field::Root)?;
     Ok(walker.outline)
 }
 
@@ -219,7 +219,7 @@ struct Walker<'w, 'a, 'f> {
 
 impl Walker<'_, '_, '_> {
     /// Reads the value at `place`. The API server refuses values of a wrong type; the walk skips them.
-    fn value(&mut self, place: Place) -> Result<(), Error> {
+    fn value(&mut self, place: Field) -> Result<(), Error> {
         match (self.json.peek(), place.item()) {
             (Some(b'{'), _) if place.is_entered() => self.object(place),
             (Some(b'['), Some(item)) => self.list(item),
@@ -228,8 +228,8 @@ impl Walker<'_, '_, '_> {
         }
     }
 
-    fn object(&mut self, place: Place) -> Result<(), Error> {
-        let holds_image = matches!(place, Place::Container | Place::Volume);
+    fn object(&mut self, place: Field) -> Result<(), Error> {
+        let holds_image = matches!(place, Field::Container | Field::Volume);
         if holds_image {
             (self.image, self.name) = (None, Cow::Borrowed(""));
         }
@@ -245,9 +245,9 @@ impl Walker<'_, '_, '_> {
                 return Err(Error::Twice { key: key.into_owned(), at: self.pointer.clone() });
             }
             known |= bit;
-            if let Place::Containers(list) = place {
+            if let Field::Containers(list) = place {
                 (self.list, self.spec_bytes) = (list, self.pointer.len());
-            } else if place == Place::Volumes {
+            } else if place == Field::Volumes {
                 (self.list, self.spec_bytes) = (List::Volumes, self.pointer.len());
             }
             if place.is_text() {
@@ -263,7 +263,7 @@ impl Walker<'_, '_, '_> {
         if holds_image { self.show() } else { Ok(()) }
     }
 
-    fn list(&mut self, place: Place) -> Result<(), Error> {
+    fn list(&mut self, place: Field) -> Result<(), Error> {
         let length = self.pointer.len();
         let mut inside = self.json.enter(b'[')?;
         for index in 0u32.. {
@@ -277,15 +277,15 @@ impl Walker<'_, '_, '_> {
         Ok(())
     }
 
-    fn text(&mut self, place: Place) -> Result<(), Error> {
+    fn text(&mut self, place: Field) -> Result<(), Error> {
         let text = self.json.string()?;
         match place {
             // Workload templates may leave the image out; the API server or another webhook fills it in.
-            Place::Image => self.image = Some(text).filter(|image| !image.is_empty()),
-            Place::Name => self.name = text,
-            Place::ServiceAccountName => keep(&mut self.outline.pullers.accounts, &text),
-            Place::PullSecretName => keep(&mut self.outline.pullers.secrets, &text),
-            Place::DeletionTimestamp => self.outline.deleting = true,
+            Field::Image => self.image = Some(text).filter(|image| !image.is_empty()),
+            Field::Name => self.name = text,
+            Field::ServiceAccountName => keep(&mut self.outline.pullers.accounts, &text),
+            Field::PullSecretName => keep(&mut self.outline.pullers.secrets, &text),
+            Field::DeletionTimestamp => self.outline.deleting = true,
             _ => {}
         }
         Ok(())
@@ -296,7 +296,7 @@ impl Walker<'_, '_, '_> {
         let length = self.pointer.len();
         self.pointer.push_str(if self.list == List::Volumes { "/image/reference" } else { "/image" });
         let name = beginning(&self.name);
-        let seen = Seen {
+        let seen = FoundImage {
             pointer: &self.pointer,
             spec: &self.pointer[..self.spec_bytes],
             list: self.list,

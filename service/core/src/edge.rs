@@ -2,7 +2,9 @@
 //!
 //! This module owns sockets and their limits. It knows neither reviews nor watches; it is given a handler and probes.
 
+mod call_memory;
 mod connection;
+mod connection_state;
 mod drain;
 mod expiry;
 mod exposition;
@@ -16,9 +18,7 @@ mod metrics;
 mod owed;
 mod peer;
 mod process;
-mod room;
 mod slots;
-mod standing;
 mod stream;
 mod table;
 mod tls;
@@ -26,6 +26,7 @@ mod unread;
 mod watched;
 mod way;
 
+pub use call_memory::CallMemory;
 pub use drain::{Drain, Phase};
 pub use expiry::Certificates;
 pub use health::{Health, Probe};
@@ -34,7 +35,6 @@ pub use listener::{Listener, Protocols};
 pub use metrics::{ListenerMetrics, Metrics};
 pub use peer::{Accounts, Entered, Meter, Peer};
 pub use process::register as register_process;
-pub use room::Room;
 pub use slots::{Limits, Reason};
 pub use tls::{CertificateError, ClientCertificate, Files, Handed, Labels, Refusal, Rules, ServerTls};
 pub use way::{Answer, Broken, Calls, Handler, serve};

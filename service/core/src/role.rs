@@ -43,9 +43,9 @@ pub trait Role: Sync {
         false
     }
 
-    /// The part that it lends, which works without its listener; made before other roles are started. `None` if it
-    /// lends nothing.
-    fn lend<'a>(&'a self, start: &'a mut Start<'_>) -> anyhow::Result<Option<Lent>> {
+    /// Puts what other roles borrow into `start`: it works without the role's listener. Called before any role that
+    /// borrows is started. `None` if there is nothing to reload.
+    fn prepare(&self, start: &mut Start<'_>) -> anyhow::Result<Option<Reload>> {
         let _ = start;
         Ok(None)
     }
@@ -91,16 +91,6 @@ pub trait Review: Send + Sync + 'static {
 /// changes nothing.
 pub type Reload = Box<dyn FnMut(&Config) -> anyhow::Result<Vec<&'static str>> + Send>;
 
-/// The part that a role lends to others.
-pub struct Lent {
-    /// The lender's own part, for its start.
-    pub part: Arc<dyn Any + Send + Sync>,
-    pub review: Arc<dyn Review>,
-    /// Answers questions about single images.
-    pub judge: Arc<dyn Judge>,
-    pub reload: Reload,
-}
-
 pub struct Started {
     /// Its listener and handler; the process serves them.
     pub served: Option<(Listener, Handler)>,
@@ -132,16 +122,14 @@ pub struct Start<'a> {
     pub look: &'a channel::Sender<u64>,
     /// Tasks that end with the process; an earlier end is a failure of the process.
     pub background: &'a mut JoinSet<()>,
-    /// The review that another role lends.
+    /// The review of the role that knows the policy.
     pub review: Option<Arc<dyn Review>>,
-    /// The judge of single images that another role lends.
+    /// The judge of single images, of the same role.
     pub judge: Option<Arc<dyn Judge>>,
     /// The sink of alerts about reviews.
     pub alerts: Option<Arc<dyn AlertSink>>,
     /// Values shared with other processes of the service.
     pub known: Option<Arc<dyn Knowledge>>,
-    /// This role's own part of the [`Lent`] value.
-    pub part: Option<Arc<dyn Any + Send + Sync>>,
     /// Shared values by their types.
     pub shared: &'a mut Shared,
 }
@@ -155,5 +143,15 @@ impl Start<'_> {
     pub fn shared<T: Clone + Send + 'static>(&mut self, make: impl FnOnce(&mut Registry) -> T) -> T {
         let known = self.shared.0.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(make(self.metrics)));
         known.downcast_ref::<T>().expect("it is kept by its type").clone()
+    }
+
+    /// Keeps a value for [`Self::kept`] of the same type.
+    pub fn keep<T: Clone + Send + 'static>(&mut self, value: T) {
+        self.shared.0.insert(TypeId::of::<T>(), Box::new(value));
+    }
+
+    /// The shared value of this type, if there is one.
+    pub fn kept<T: Clone + Send + 'static>(&self) -> Option<T> {
+        self.shared.0.get(&TypeId::of::<T>())?.downcast_ref::<T>().cloned()
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-pub use reviews::{Asked, Held, IMAGES_AT_ONCE, ReviewMemory, Stop};
+pub use reviews::{BodyMemory, IMAGES_AT_ONCE, ImageMemory, ReviewMemory, Stop};
 use turns::{Account, Grant, Turns};
 
 /// Least memory with which the process can work, in bytes.
@@ -33,12 +33,12 @@ pub struct Share {
     bytes: usize,
     reviews: Arc<ReviewMemory>,
     answers: Arc<Semaphore>,
-    pieces: Part,
-    kept: Part,
+    pieces: Budget,
+    kept: Budget,
 }
 
 #[derive(Debug)]
-struct Part {
+struct Budget {
     bytes: usize,
     turns: Arc<Turns>,
 }
@@ -59,10 +59,10 @@ pub struct Reserved {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoMemory {
     /// More than there can ever be.
-    #[error("it needs {needed} bytes of memory and the share for evidence is {most} (admission.maxHeldBytes)")]
+    #[error("it needs {needed} bytes of memory and the share for evidence is {most}")]
     TooLarge { needed: usize, most: usize },
     /// Others held it until the deadline.
-    #[error("other evidence held the memory for it until the deadline (admission.maxHeldBytes)")]
+    #[error("other evidence held the memory for it until the deadline")]
     Late,
 }
 
@@ -77,8 +77,8 @@ impl Share {
             bytes,
             reviews: ReviewMemory::new(bytes - evidence - kept - answers),
             answers: Arc::new(Semaphore::new(answers / crate::wire::HELD_UNIT_BYTES)),
-            pieces: Part::new(evidence),
-            kept: Part::new(kept),
+            pieces: Budget::new(evidence),
+            kept: Budget::new(kept),
         })
     }
 
@@ -125,7 +125,7 @@ impl Share {
     }
 }
 
-impl Part {
+impl Budget {
     fn new(bytes: usize) -> Self {
         Self { bytes, turns: Turns::new((bytes / EVIDENCE_UNIT_BYTES) as u64) }
     }

@@ -289,7 +289,7 @@ impl Client {
         cap_bytes: usize,
         deadline: Instant,
     ) -> BoxFuture<'_, Result<Response<Bytes>, Error>> {
-        let held = self.held.as_ref().map(|held| Held { pool: held, permit: None });
+        let held = self.held.as_ref().map(|held| PooledConnection { pool: held, permit: None });
         Box::pin(self.read(request, (cap_bytes, BytesMut::new()), held, deadline))
     }
 
@@ -309,7 +309,7 @@ impl Client {
         &self,
         request: Request<Bytes>,
         (cap_bytes, mut bytes): (usize, BytesMut),
-        mut held: Option<Held<'_>>,
+        mut held: Option<PooledConnection<'_>>,
         deadline: Instant,
     ) -> Result<Response<Bytes>, Error> {
         let mut failed = None;
@@ -475,12 +475,12 @@ impl Client {
 }
 
 /// The part of a shared pool that one answer holds.
-struct Held<'a> {
+struct PooledConnection<'a> {
     pool: &'a Semaphore,
     permit: Option<SemaphorePermit<'a>>,
 }
 
-impl Held<'_> {
+impl PooledConnection<'_> {
     /// Reserves for `bytes` in total. The first unit is free, so that small answers never fail.
     fn grow(&mut self, bytes: usize) -> Result<(), Error> {
         let has = self.permit.as_ref().map_or(0, SemaphorePermit::num_permits);

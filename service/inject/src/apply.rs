@@ -16,7 +16,7 @@ use super::cluster::{Cluster, Error};
 use super::explain;
 use super::objects::{Owner, RUN_LABEL, Reach, Run};
 use super::payload::Payload;
-use super::place::{self, Needs, Node, Place, Pod, toleration};
+use super::place::{self, Needs, Node, Placement, Pod, toleration};
 use super::progress::Progress;
 use super::send::{self, Sent};
 use super::status::{events, is_ready, node_port};
@@ -72,7 +72,7 @@ pub fn architecture(binary: &[u8]) -> Option<&'static str> {
     }
 }
 
-pub async fn place(cluster: &Cluster, needs: &Needs) -> Result<Place, Error> {
+pub async fn place(cluster: &Cluster, needs: &Needs) -> Result<Placement, Error> {
     let nodes: Vec<Node> = cluster.list("/api/v1/nodes?").await?;
     let pods: Vec<Pod> = cluster.list("/api/v1/pods?").await?;
     place::choose(&nodes, &pods, needs).map_err(|none| Error::Refused(none.to_string()))

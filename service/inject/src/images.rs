@@ -67,11 +67,11 @@ pub enum ImagesError {
 #[derive(Debug, Clone)]
 pub struct Blob {
     pub bytes: u64,
-    place: Place,
+    place: Storage,
 }
 
 #[derive(Debug, Clone)]
-enum Place {
+enum Storage {
     /// A file, from an offset on.
     File(PathBuf, u64),
     /// Made here, or read already.
@@ -80,18 +80,18 @@ enum Place {
 
 impl Blob {
     fn file(path: impl Into<PathBuf>, offset: u64, bytes: u64) -> Self {
-        Self { bytes, place: Place::File(path.into(), offset) }
+        Self { bytes, place: Storage::File(path.into(), offset) }
     }
 
     fn memory(bytes: Vec<u8>) -> Self {
-        Self { bytes: bytes.len() as u64, place: Place::Memory(bytes) }
+        Self { bytes: bytes.len() as u64, place: Storage::Memory(bytes) }
     }
 
     /// Its bytes, exactly as many as its size unless the file became shorter.
     pub fn reader(&self) -> Result<Box<dyn Read + '_>, ImagesError> {
         match &self.place {
-            Place::Memory(bytes) => Ok(Box::new(Cursor::new(bytes))),
-            Place::File(path, offset) => {
+            Storage::Memory(bytes) => Ok(Box::new(Cursor::new(bytes))),
+            Storage::File(path, offset) => {
                 let open = || -> io::Result<_> {
                     let mut file = File::open(path)?;
                     file.seek(SeekFrom::Start(*offset))?;

@@ -142,7 +142,7 @@ pub struct Needs {
 
 /// A node and an image on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Placement {
     pub node: String,
     /// The image as its Pod writes it, with its digest if that is known.
     pub image: String,
@@ -167,7 +167,7 @@ struct Used {
 /// Chooses a node and an image among all nodes that fit. The image of a running Pod without pull secrets is preferred
 /// to one with, then one with a digest, then the order of names decides, so that the same cluster gives the same
 /// choice.
-pub fn choose(nodes: &[Node], pods: &[Pod], needs: &Needs) -> Result<Place, NoPlace> {
+pub fn choose(nodes: &[Node], pods: &[Pod], needs: &Needs) -> Result<Placement, NoPlace> {
     let mut used: BTreeMap<&str, Used> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| !matches!(&*pod.status.phase, "Succeeded" | "Failed")) {
         let of_node = used.entry(&pod.spec.node_name).or_default();
@@ -176,7 +176,7 @@ pub fn choose(nodes: &[Node], pods: &[Pod], needs: &Needs) -> Result<Place, NoPl
         of_node.pods += 1;
     }
     let mut reasons = Vec::new();
-    let mut best: Option<(Rank, Place)> = None;
+    let mut best: Option<(Rank, Placement)> = None;
     for node in nodes {
         let name = &*node.metadata.name;
         match unfit(node, used.get(name).unwrap_or(&Used::default()), needs) {
@@ -277,7 +277,7 @@ fn requested(pod: &Pod, resource: &str) -> i128 {
 }
 
 /// The best image on a node.
-fn image(node: &Node, pods: &[Pod], needs: &Needs) -> Option<(Rank, Place)> {
+fn image(node: &Node, pods: &[Pod], needs: &Needs) -> Option<(Rank, Placement)> {
     let name = &node.metadata.name;
     let avoided = |image: &str| {
         needs
@@ -285,7 +285,7 @@ fn image(node: &Node, pods: &[Pod], needs: &Needs) -> Option<(Rank, Place)> {
             .iter()
             .any(|host| image.strip_prefix(host.as_str()).is_some_and(|rest| rest.starts_with('/')))
     };
-    let mut found: Vec<(Rank, Place)> = Vec::new();
+    let mut found: Vec<(Rank, Placement)> = Vec::new();
     for pod in pods.iter().filter(|pod| pod.spec.node_name == *name) {
         for container in &pod.spec.containers {
             let status = pod.status.container_statuses.iter().find(|status| status.name == container.name);
@@ -299,7 +299,7 @@ fn image(node: &Node, pods: &[Pod], needs: &Needs) -> Option<(Rank, Place)> {
             let pinned = pinned(&container.image, &status.image_id);
             let image = pinned.clone().unwrap_or_else(|| container.image.clone());
             let rank = (false, secrets, pinned.is_none(), name.clone(), image.clone());
-            found.push((rank, Place { node: name.clone(), image, seen_in }));
+            found.push((rank, Placement { node: name.clone(), image, seen_in }));
         }
     }
     // Images that no Pod uses may be collected before the seed starts: only if there is nothing else.
@@ -308,7 +308,7 @@ fn image(node: &Node, pods: &[Pod], needs: &Needs) -> Option<(Rank, Place)> {
         for text in names.filter(|text| !text.starts_with("<none>") && !avoided(text)) {
             let rank = (true, false, !text.contains("@sha256:"), name.clone(), text.clone());
             let seen_in = format!("node {name}, {} bytes", image.size_bytes);
-            found.push((rank, Place { node: name.clone(), image: text.clone(), seen_in }));
+            found.push((rank, Placement { node: name.clone(), image: text.clone(), seen_in }));
         }
     }
     found.into_iter().min_by(|a, b| a.0.cmp(&b.0))

@@ -145,7 +145,7 @@ impl Registry {
         let wrong = |error: ManifestError| {
             Failure::new(Class::Unavailable, format!("{} answered with {error}", upstream.host()))
         };
-        let head = self.asked(question, &Method::HEAD).await?;
+        let head = self.request(question, &Method::HEAD).await?;
         if head.status() == StatusCode::OK
             && let Some(digest) = manifest::of_head(head.headers()).map_err(wrong)?
         {
@@ -155,7 +155,7 @@ impl Registry {
         if !matches!(head.status(), StatusCode::OK | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED) {
             return Err(question.refusal(head.status()));
         }
-        let get = self.asked(question, &Method::GET).await?;
+        let get = self.request(question, &Method::GET).await?;
         if get.status() != StatusCode::OK {
             return Err(question.refusal(get.status()));
         }
@@ -163,7 +163,7 @@ impl Registry {
     }
 
     /// One request with authentication and retries; the answer may have any status.
-    async fn asked(&self, question: &Question<'_>, method: &Method) -> Result<Response<Bytes>, Failure> {
+    async fn request(&self, question: &Question<'_>, method: &Method) -> Result<Response<Bytes>, Failure> {
         let mut attempt = 1;
         loop {
             // Waiting for a registry that is known to be down would only cost the review its time.

@@ -63,7 +63,7 @@ pub struct Registry {
     /// User name and the file that holds the password.
     pub login: Option<(String, PathBuf)>,
     /// Places that are asked before it, in this order.
-    pub mirrors: Vec<Place>,
+    pub mirrors: Vec<Location>,
     /// Repositories that are at another place.
     pub rewrite: Vec<Rewrite>,
     /// Requests at one time.
@@ -76,7 +76,7 @@ pub struct Registry {
 
 /// A registry and a path in it, written `host[:port][/path]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// The registry, named as in its entry.
     pub host: Authority,
     /// Parts of a repository's name, without `/` at either end; may be empty.
@@ -88,7 +88,7 @@ pub struct Place {
 pub struct Rewrite {
     /// The prefix in whole parts, without `/` at either end; empty for all.
     pub from: String,
-    pub to: Place,
+    pub to: Location,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -268,7 +268,7 @@ fn mirrors(
     host: &OneName,
     raw: &[String],
     key: &dyn Fn(&str) -> String,
-) -> Result<Vec<Place>, Error> {
+) -> Result<Vec<Location>, Error> {
     if raw.len() > MIRRORS_MAX {
         return Err(check.value(key("mirrors"), format!("are too many: at most {MIRRORS_MAX}")));
     }
@@ -281,14 +281,14 @@ fn mirrors(
     raw.iter().enumerate().map(mirror).collect()
 }
 
-fn place(check: &Checker<'_>, key: &dyn Fn() -> String, text: &str) -> Result<Place, Error> {
+fn place(check: &Checker<'_>, key: &dyn Fn() -> String, text: &str) -> Result<Location, Error> {
     let (host, rest) = text.split_once('/').unwrap_or((text, ""));
     let host = Authority::parse(host)
         .map_err(|error| check.value(key(), format!("`{text}`: {error}; write host, host:port or host:port/path")))?;
     let path = path(rest).ok_or_else(|| {
         check.value(key(), format!("`{text}`: what follows the host is not the beginning of a repository's name"))
     })?;
-    Ok(Place { host, path })
+    Ok(Location { host, path })
 }
 
 /// Parts of a repository's name, without a `/` at the end.

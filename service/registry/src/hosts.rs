@@ -139,11 +139,11 @@ impl Hosts {
                 Look::Replaced => {
                     self.pool.forget(entry.index);
                     self.metrics.replaced();
-                    tracing::info!(name: service_core::logs::names::AUTHORITIES_REPLACED, %file, registry = %entry.settings.host, "authorities replaced");
+                    tracing::info!(name: crate::events::AUTHORITIES_REPLACED, %file, registry = %entry.settings.host, "authorities replaced");
                 }
                 Look::Refused(what) => {
                     self.metrics.refused();
-                    tracing::warn!(name: service_core::logs::names::AUTHORITIES_KEPT, %file, registry = %entry.settings.host, what, "authorities not replaced");
+                    tracing::warn!(name: crate::events::AUTHORITIES_KEPT, %file, registry = %entry.settings.host, what, "authorities not replaced");
                 }
             }
         }
@@ -153,11 +153,11 @@ impl Hosts {
                 Look::Same => {}
                 Look::Replaced => {
                     self.metrics.replaced();
-                    tracing::info!(name: service_core::logs::names::LOCK_REPLACED, %file, "digest lock replaced");
+                    tracing::info!(name: crate::events::LOCK_REPLACED, %file, "digest lock replaced");
                 }
                 Look::Refused(what) => {
                     self.metrics.refused();
-                    tracing::warn!(name: service_core::logs::names::LOCK_KEPT, %file, what, "digest lock not replaced");
+                    tracing::warn!(name: crate::events::LOCK_KEPT, %file, what, "digest lock not replaced");
                 }
             }
         }
@@ -167,12 +167,12 @@ impl Hosts {
             Look::Same => false,
             Look::Replaced => {
                 self.metrics.replaced();
-                tracing::info!(name: service_core::logs::names::DOCKER_REPLACED, %file, "docker configuration replaced");
+                tracing::info!(name: crate::events::DOCKER_REPLACED, %file, "docker configuration replaced");
                 true
             }
             Look::Refused(what) => {
                 self.metrics.refused();
-                tracing::warn!(name: service_core::logs::names::DOCKER_KEPT, %file, what, "docker configuration not replaced");
+                tracing::warn!(name: crate::events::DOCKER_KEPT, %file, what, "docker configuration not replaced");
                 false
             }
         }
@@ -253,7 +253,7 @@ impl Upstream<'_> {
             Ok((password, lost)) => {
                 if let Some(error) = lost {
                     self.hosts.metrics.refused();
-                    tracing::warn!(name: service_core::logs::names::PASSWORD_KEPT, file = %path.display(), %error, "password not read; the last one is used");
+                    tracing::warn!(name: crate::events::PASSWORD_KEPT, file = %path.display(), %error, "password not read; the last one is used");
                 }
                 let source = format!("user {name} of {}", self.key("username")).into();
                 let proof = Proof::Password(password.to_string());

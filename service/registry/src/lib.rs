@@ -6,6 +6,7 @@
 mod challenge;
 mod client;
 pub mod config;
+pub mod events;
 mod hosts;
 mod keychain;
 mod limiter;

@@ -21,7 +21,7 @@ use crate::config;
 /// Runs the command; returns whether it succeeded.
 pub(super) fn run(command: Command, bugs: Option<Bugs>) -> Result<bool, Failure> {
     let planted = plant(bugs.map(|bugs| bugs.inject), std::env::var_os(PLANTED_VARIABLE)).map_err(usage)?;
-    let program = Program { load, judge: judged, cluster: planted.unwrap_or(cluster) };
+    let program = Program { load, judge: verdict, cluster: planted.unwrap_or(cluster) };
     Ok(runtime()?.block_on(command::run(command, program))?)
 }
 
@@ -34,7 +34,7 @@ fn cluster(kubeconfig: Option<&Path>) -> anyhow::Result<Cluster> {
 }
 
 /// The verdict about `image` under the configuration `file`, with the signatures among `pieces`.
-fn judged(
+fn verdict(
     file: Arc<config::Config>,
     image: String,
     pieces: Arc<dyn Pieces>,

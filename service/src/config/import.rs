@@ -3,7 +3,7 @@
 //! Pure. It reads the keys it knows, names every other key with a meaning, and never weakens a policy: a validator that
 //! is not built in becomes one that refuses.
 
-#[cfg(feature = "alerts")]
+#[cfg(feature = "alerting")]
 mod alerts;
 mod features;
 
@@ -57,9 +57,9 @@ pub fn connaisseur(text: &str, path: &Path) -> Result<Imported, Error> {
     config.insert("policy".into(), policy.into());
     let alerting = [values.get("alerting"), values.pointer("/application/alerting")].into_iter().flatten();
     if let Some(alerting) = alerting.into_iter().find(|alerting| !alerting.is_null()) {
-        #[cfg(feature = "alerts")]
-        config.extend(alerts::translate(alerting, &mut left).map(|alerts| ("alerts".to_owned(), alerts)));
-        #[cfg(not(feature = "alerts"))]
+        #[cfg(feature = "alerting")]
+        config.extend(alerts::translate(alerting, &mut left).map(|alerts| ("alerting".to_owned(), alerts)));
+        #[cfg(not(feature = "alerting"))]
         left.push(format!(
             "alerting was left out: this build sends no alerts ({} keys).",
             alerting.as_object().map_or(0, Map::len)

@@ -26,7 +26,7 @@ pub fn show(path: &Path) -> Result<String, Error> {
     let mut effective = Value::Object(effective);
     lay_over(&mut effective, Value::Object(written));
     mask(&mut effective);
-    if let Some(alerts) = effective.get_mut("alerts") {
+    if let Some(alerts) = effective.get_mut("alerting") {
         mask_alerts(alerts);
     }
     serde_saphyr::to_string(&effective).map_err(|error| cannot_show(path, &error))
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn addresses_and_headers_of_alerts_are_masked() {
         let text = shown(
-            "alerts:\n  reject:\n    receivers:\n    - {template: slack, url: \"https://hooks.slack.example/services/T0/B0/s3cret\"}\n    \
+            "alerting:\n  reject:\n    receivers:\n    - {template: slack, url: \"https://hooks.slack.example/services/T0/B0/s3cret\"}\n    \
              - {template: opsgenie, url: \"https://api.example?key=s3cret\", headers: {Authorization: GenieKey s3cret}}\n  \
              admit: {receivers: [{template: keybase, url: \"https://plain.example/\"}]}\n",
         );

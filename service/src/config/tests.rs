@@ -6,7 +6,7 @@ use std::time::Duration;
 use service_admission::config::{Action, Admission, Images, Mode, NoMatch, Policy, Recheck, Resources, Validator};
 use service_core::config::{Environment, Health, Kubernetes, Level, Log, LogFormat, Shutdown};
 use service_core::kube::Transport;
-use service_packages::config::Reconcile;
+use service_packages::config::Packages;
 use service_registry::config::Resolve;
 use service_replicas::config::{Bucket, Replicas};
 use service_watch::QueueKey;
@@ -22,7 +22,7 @@ struct Config {
     policy: Policy,
     kubernetes: Kubernetes,
     watch: Watch,
-    reconcile: Reconcile,
+    packages: Packages,
     shutdown: Shutdown,
 }
 
@@ -39,7 +39,7 @@ impl Config {
             policy,
             kubernetes: config.of::<Kubernetes>().clone(),
             watch: config.of::<Watch>().clone(),
-            reconcile: config.of::<Reconcile>().clone(),
+            packages: config.of::<Packages>().clone(),
             shutdown: config.of::<Shutdown>().clone(),
         })
     }
@@ -68,7 +68,7 @@ watch:
   serverTimeout: 20s
   silenceLimit: 25s
   backoff: {initial: 100ms, max: 5s}
-reconcile:
+packages:
   queue: kindNs
   workers: 2
   retries: [1s]
@@ -87,6 +87,17 @@ fn r36_a_configuration_has_a_version() {
         assert!(Config::parse(text, Path::new("/etc/service.yaml")).is_ok(), "{text}");
     }
     assert_eq!(refused("version: 7\n"), "/etc/service.yaml: version: 7 is not known to this program: it knows 1");
+}
+
+#[test]
+fn renamed_keys_are_refused_with_the_new_spelling() {
+    for (text, remedy) in [
+        ("reconcile: {workers: 2}\n", "unknown key `reconcile`; it is now `packages`"),
+        ("alerts: {cluster: x}\n", "unknown key `alerts`; it is now `alerting`"),
+        ("alerting: {listen: \"[::]:1\", certificate: c, key: k}\n", "unknown key `listen`; did you mean `listener`?"),
+    ] {
+        assert!(refused(text).contains(remedy), "{}", refused(text));
+    }
 }
 
 #[test]
@@ -163,9 +174,9 @@ fn every_key_reaches_its_value() {
     assert_eq!(config.kubernetes.kubeconfig.as_deref(), Some(Path::new("/etc/kube.yaml")));
     assert_eq!(config.watch.transport, Transport::Http2);
     assert_eq!(config.watch.backoff_max, Duration::from_secs(5));
-    assert_eq!(config.reconcile.queue, QueueKey::KindNs);
-    assert_eq!(config.reconcile.retries, [Duration::from_secs(1)]);
-    let lease = config.reconcile.lease;
+    assert_eq!(config.packages.queue, QueueKey::KindNs);
+    assert_eq!(config.packages.retries, [Duration::from_secs(1)]);
+    let lease = config.packages.lease;
     assert_eq!((lease.enabled, &*lease.name, lease.namespace.as_deref()), (Some(true), "l", Some("ns")));
     let seconds = [lease.duration, lease.renew, lease.retry].map(|span| span.as_secs());
     assert_eq!(seconds, [20, 15, 1]);
@@ -177,7 +188,7 @@ fn an_empty_file_is_all_defaults() {
     let config = Config::parse("# nothing\n", Path::new("x.yaml")).unwrap();
     assert!(config.admission.is_none() && config.health.is_none());
     assert_eq!(config.watch.server_timeout, Duration::from_secs(45));
-    assert_eq!(config.reconcile.workers, 8);
+    assert_eq!(config.packages.workers, 8);
 }
 
 #[test]
@@ -264,16 +275,13 @@ fn values_that_contradict_each_other_are_refused_with_their_key() {
         "/etc/service.yaml: admission.maxInFlightPerPeer: 6 is out of range: 1 to 5"
     );
     assert_eq!(
-        refused("reconcile: {lease: {duration: 10s}}\n"),
-        "/etc/service.yaml: reconcile.lease.renew: must be shorter than reconcile.lease.duration"
+        refused("packages: {lease: {duration: 10s}}\n"),
+        "/etc/service.yaml: packages.lease.renew: must be shorter than packages.lease.duration"
     );
-    assert!(refused("reconcile: {lease: {duration: 1500ms}}\n").contains("whole seconds"));
-    assert!(refused("reconcile: {lease: {retry: 9s}}\n").contains("reconcile.lease.retry: must fit"));
-    assert!(refused("reconcile: {lease: {namespace: ../x}}\n").contains("is no name"));
-    assert_eq!(
-        refused("reconcile: {workers: 0}\n"),
-        "/etc/service.yaml: reconcile.workers: 0 is out of range: 1 to 256"
-    );
+    assert!(refused("packages: {lease: {duration: 1500ms}}\n").contains("whole seconds"));
+    assert!(refused("packages: {lease: {retry: 9s}}\n").contains("packages.lease.retry: must fit"));
+    assert!(refused("packages: {lease: {namespace: ../x}}\n").contains("is no name"));
+    assert_eq!(refused("packages: {workers: 0}\n"), "/etc/service.yaml: packages.workers: 0 is out of range: 1 to 256");
 }
 
 #[test]

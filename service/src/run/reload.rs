@@ -1,8 +1,7 @@
 //! The reload of the configuration while the process runs: the replaceable parts are swapped as a whole.
 //!
-//! `policy`, `validators`, `resolve`, `replicas.allow` and `replicas.rate` take effect at once: a review uses its first
-//! generation to its end. Other changes are named and wait for a restart. An unusable file changes nothing and is named
-//! once.
+//! Each role and section says which of its settings take effect at once; work under way uses the former ones to its end.
+//! Other changes are named and wait for a restart. An unusable file changes nothing and is named once.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -116,13 +115,13 @@ impl Reloader {
                 let sections = waiting.join(", ");
                 let note = || format!("changed in the file and waiting for a restart: {sections}");
                 if self.note((!waiting.is_empty()).then(note)) {
-                    tracing::warn!(name: service_core::logs::names::CONFIG_WAITS, sections, "the configuration has changes that need a restart");
+                    tracing::warn!(name: crate::events::CONFIG_WAITS, sections, "the configuration has changes that need a restart");
                 }
             }
             Err(error) => {
                 self.metrics.last_succeeded.set(0);
                 if self.note(Some(format!("the file is refused, the old configuration stays: {error:#}"))) {
-                    tracing::error!(name: service_core::logs::names::CONFIG_REFUSED, error = format!("{error:#}"), "configuration not replaced");
+                    tracing::error!(name: crate::events::CONFIG_REFUSED, error = format!("{error:#}"), "configuration not replaced");
                 }
             }
         }
@@ -138,10 +137,8 @@ impl Reloader {
         if !new.is_empty() {
             self.metrics.taken();
             let generation = self.metrics.generation.get();
-            let is_new = |name| new.contains(&name);
-            let [policy, validators, resolve, replicas] = ["policy", "validators", "resolve", "replicas"].map(is_new);
             tracing::info!(
-                name: service_core::logs::names::CONFIG_REPLACED, generation, sections = new.join(", "), policy, validators, resolve, replicas, "configuration replaced"
+                name: crate::events::CONFIG_REPLACED, generation, sections = new.join(", "), "configuration replaced"
             );
         }
         Ok(self.running.differences(fresh))

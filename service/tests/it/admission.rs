@@ -22,7 +22,7 @@ pub async fn start(registry: &Registry, more: &str) -> Service {
          resolve: {{timeout: 2s, skipPrefixes: [\"skip.io/\"], registries: [{{host: \"{}\", plainHttp: true}}]}}\n{more}",
         registry.host()
     );
-    Service::start("manager", &config, Options::default()).await
+    Service::start("admission", &config, Options::default()).await
 }
 
 pub fn pod(images: &[&str]) -> Value {
@@ -82,7 +82,7 @@ async fn an_endpoint_stands_in_for_the_host_that_images_name() {
          resolve: {{registries: [{{host: \"registry.test:5000\", endpoint: \"{}\", plainHttp: true}}]}}\n",
         registry.host()
     );
-    let service = Service::start("manager", &config, Options::default()).await;
+    let service = Service::start("admission", &config, Options::default()).await;
     let object = pod(&["registry.test:5000/good:1"]);
     let answer = ask(&service.webhook(Protocol::Http1), &review("v1", &object)).await;
     let image = &patched(&answer, &object)["spec"]["containers"][0]["image"];
@@ -134,7 +134,7 @@ async fn a_registry_without_tls_is_named_with_the_key_to_set() {
             "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\n\
              health: {{listen: \"127.0.0.1:0\"}}\nshutdown: {{drain: 50ms}}\nresolve: {{registries: [{entry}]}}\n"
         );
-        let service = Service::start("manager", &config, Options::default()).await;
+        let service = Service::start("admission", &config, Options::default()).await;
         let image = format!("{host}/good:1");
         let answer = ask(&service.webhook(Protocol::Http1), &review("v1", &pod(&[&image]))).await;
         let message = answer["status"]["message"].as_str().unwrap();
@@ -290,7 +290,7 @@ async fn too_many_reviews_are_shed_with_429() {
          resolve: {{registries: [{{host: \"{}\", plainHttp: true}}]}}\n",
         registry.host()
     );
-    let service = Service::start("manager", &config, Options::default()).await;
+    let service = Service::start("admission", &config, Options::default()).await;
     let client = Arc::new(service.webhook(Protocol::Http2));
     let slow = review("v1", &pod(&[&format!("{}/slow:1", registry.host())])).to_string();
     let mut callers = tokio::task::JoinSet::new();

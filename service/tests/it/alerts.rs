@@ -32,10 +32,10 @@ pub async fn receiver(code: u16) -> (Server, Arc<Mutex<Vec<Value>>>) {
 async fn start(registry: &Registry, alerts: &str) -> Service {
     let config = format!(
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
-         resolve: {{registries: [{{host: \"{}\", plainHttp: true}}]}}\nalerts: {{{alerts}}}\n",
+         resolve: {{registries: [{{host: \"{}\", plainHttp: true}}]}}\nalerting: {{{alerts}}}\n",
         registry.host()
     );
-    Service::start("manager", &config, Options::default()).await
+    Service::start("admission", &config, Options::default()).await
 }
 
 async fn ask(service: &Service, path: &str, review: Value) -> Value {

@@ -17,7 +17,7 @@ async fn service(host: &str) -> Service {
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
          health: {{listen: \"127.0.0.1:0\"}}\nresolve: {{registries: [{{host: \"{host}\", plainHttp: true}}]}}\n"
     );
-    Service::start("manager", &config, Options::default()).await
+    Service::start("admission", &config, Options::default()).await
 }
 
 /// A 200 with the digest of an index.

@@ -40,7 +40,7 @@ async fn replica(api: &Api, section: &str) -> Service {
          health: {{listen: \"127.0.0.1:0\"}}\nkubernetes: {{kubeconfig: \"{}\"}}\nshutdown: {{drain: 50ms}}\n",
         path.display()
     );
-    Service::start("manager", &config, Options::default()).await
+    Service::start("admission", &config, Options::default()).await
 }
 
 fn decoded(value: &Value) -> Option<Vec<u8>> {
@@ -59,7 +59,7 @@ fn held(api: &Api, key: &str) -> Option<Vec<u8>> {
 /// One review over a new connection, from an API server that trusts `bundle`.
 async fn call(service: &Service, bundle: &[u8]) -> Result<(), String> {
     let tls = client_config(Trust::Pem(bundle), None).map_err(|error| error.to_string())?;
-    let port = service.app.address("manager").unwrap().port();
+    let port = service.app.address("admission").unwrap().port();
     let name = Some("longhaul-webhook.ours.svc".to_owned());
     let origin = Origin { host: "127.0.0.1".into(), port, tls: Some(Arc::new(tls)), server_name: name };
     let client = Client::new(origin, Protocol::Http1, Limits { open_max: 1, idle_max: 0 });

@@ -26,13 +26,13 @@ async fn start(more: &str) -> Service {
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key{more}}}\n\
          health: {{listen: \"127.0.0.1:0\"}}\nshutdown: {{drain: 50ms}}\n"
     );
-    Service::start("manager", &config, Options::default()).await
+    Service::start("admission", &config, Options::default()).await
 }
 
 async fn connect(service: &Service, from: Ipv4Addr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::from((from, 0))).unwrap();
-    let port = service.app.address("manager").unwrap().port();
+    let port = service.app.address("admission").unwrap().port();
     socket.connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await.unwrap()
 }
 
@@ -231,10 +231,10 @@ async fn callers_prove_who_they_are_when_they_are_asked_to() {
 async fn a_connection_made_while_draining_brings_its_call() {
     let config = "admission: {listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}\n\
                   health: {listen: \"127.0.0.1:0\"}\nshutdown: {drain: 10s}\n";
-    let service = Service::start("manager", config, Options::default()).await;
+    let service = Service::start("admission", config, Options::default()).await;
     let mut tls = client_config(Trust::Pem(service.authority()), None).unwrap();
     tls.alpn_protocols = vec![b"h2".to_vec()];
-    let port = service.app.address("manager").unwrap().port();
+    let port = service.app.address("admission").unwrap().port();
     // A connection without a call keeps the listener open, as the next one on its way does.
     let open = connect_tls(&service, HONEST).await.unwrap();
     let Service { app, folder: _folder, .. } = service;

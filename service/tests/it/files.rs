@@ -185,7 +185,7 @@ async fn the_webhook_honours_the_lock() {
         )
     };
     let pinned = async |config: &str| {
-        let service = Service::start("manager", config, Options::default()).await;
+        let service = Service::start("admission", config, Options::default()).await;
         let answer = ask(&service.webhook(Protocol::Http1), &review("v1", &pod(&[&image]))).await;
         let patch = base64::engine::general_purpose::STANDARD.decode(answer["patch"].as_str().unwrap()).unwrap();
         String::from_utf8(patch).unwrap()

@@ -16,7 +16,7 @@ use crate::support::signed::Signed;
 const CASES_MIN: usize = 60;
 
 fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("verify/fixtures")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("roles/verify/fixtures")
 }
 
 fn read(path: &str) -> Value {

@@ -27,7 +27,7 @@ async fn start(host: &str, more: &str) -> Service {
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
          resolve: {{timeout: 2s, registries: [{{host: \"{host}\", plainHttp: true{more}}}]}}\n"
     );
-    Service::start("manager", &config, Options::default()).await
+    Service::start("admission", &config, Options::default()).await
 }
 
 /// The denial of a pod with the image `NAME` of `registry`, or the stored image.

@@ -66,7 +66,7 @@ async fn start(registry: &Raw, api: &Api, more: &str) -> (Service, tempfile::Tem
         kube.display(),
         registry.host()
     );
-    (Service::start("manager", &config, Options::default()).await, folder)
+    (Service::start("admission", &config, Options::default()).await, folder)
 }
 
 /// The stored image, or the denial, for a pod in `namespace` with these pull secrets.
@@ -210,7 +210,7 @@ async fn a_docker_configuration_is_used_and_followed_and_an_identity_token_is_tr
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
          resolve: {{timeout: 2s, registries: [{{host: \"{host}\", plainHttp: true}}], keychain: {{dockerConfig: {path:?}}}}}\n",
     );
-    let service = Service::start("manager", &config, Options::default()).await;
+    let service = Service::start("admission", &config, Options::default()).await;
     let client = service.webhook(Protocol::Http1);
     assert!(verdict(&client, "n", &format!("{host}/traded/x:1"), &[]).await.is_ok());
     let image = format!("{host}/app:1");
@@ -241,7 +241,7 @@ async fn mirrors_are_asked_first_and_what_is_wrong_with_them_leads_to_the_regist
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
          resolve: {{timeout: 4s, registries: [{entry}]}}\n",
     );
-    let service = Service::start("manager", &config, Options::default()).await;
+    let service = Service::start("admission", &config, Options::default()).await;
     let client = service.webhook(Protocol::Http1);
     for (name, at_upstream, at_mirror, at_other) in
         [("good", 0, 1, 0), ("absent", 1, 1, 0), ("private", 1, 1, 0), ("hang", 1, 1, 0), ("moved/app", 0, 1, 1)]

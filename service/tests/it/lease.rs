@@ -10,7 +10,7 @@ use crate::support::{Service, until};
 
 /// A replica whose lease lasts 3 s.
 async fn replica(api: &Api) -> Service {
-    let lease = "reconcile: {lease: {namespace: ours, duration: 3s, renew: 2s, retry: 100ms}}";
+    let lease = "packages: {lease: {namespace: ours, duration: 3s, renew: 2s, retry: 100ms}}";
     Service::watching(api.address(), "", lease, Options::default()).await
 }
 

@@ -6,7 +6,7 @@
 
 mod attacks;
 mod process;
-#[cfg(all(feature = "alerts", feature = "watcher"))]
+#[cfg(all(feature = "alerting", feature = "watcher"))]
 mod roles;
 
 use std::time::Duration;

@@ -45,7 +45,7 @@ async fn page() -> String {
     let folder = tempfile::tempdir().unwrap();
     kubeconfig(&folder.path().join("kube.yaml"), api.address());
     let text = config(&registry, "").replace("kube.yaml", folder.path().join("kube.yaml").to_str().unwrap());
-    let alerts = "alerts: {reject: {receivers: [{template: slack, url: 'http://127.0.0.1:1/', attempts: 1}]}}\n";
+    let alerts = "alerting: {reject: {receivers: [{template: slack, url: 'http://127.0.0.1:1/', attempts: 1}]}}\n";
     let watcher = "watcher: {actions: [{resource: packages.longhaul.dev/v1alpha1, action: watch}]}\n";
     std::fs::write(folder.path().join("key"), "k".repeat(64)).unwrap();
     let key = folder.path().join("key");
@@ -107,7 +107,7 @@ async fn every_metric_is_documented() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scrapers_get_the_format_that_they_read_and_labels_are_bounded() {
     let registry = Registry::start().await;
-    let service = Service::start("manager", &config(&registry, ""), Options::default()).await;
+    let service = Service::start("admission", &config(&registry, ""), Options::default()).await;
     allowed(&service.webhook(Protocol::Http1), &format!("{}/absent:1", registry.host())).await;
     let page = service.health("/metrics").await.1;
     assert!(page.contains("longhaul_admission_http_requests_total{code=\"200\"} 1\n"), "{page}");
@@ -125,7 +125,7 @@ async fn scrapers_get_the_format_that_they_read_and_labels_are_bounded() {
 #[tokio::test]
 async fn health_says_what_it_looked_at() {
     let registry = Registry::start().await;
-    let service = Service::start("manager", &config(&registry, ""), Options::default()).await;
+    let service = Service::start("admission", &config(&registry, ""), Options::default()).await;
     assert_eq!(service.health("/readyz").await, (200, "ok\n".into()));
     let (code, text) = service.health("/readyz?verbose").await;
     assert_eq!(code, 200);
@@ -142,7 +142,7 @@ async fn health_says_what_it_looked_at() {
 async fn a_changed_configuration_is_taken_and_a_broken_one_is_not() {
     let registry = Registry::start().await;
     let text = config(&registry, "");
-    let mut service = Service::start("manager", &text, Options::default()).await;
+    let mut service = Service::start("admission", &text, Options::default()).await;
     let path = service.folder.path().join("service.yaml");
     std::fs::write(&path, &text).unwrap();
     service.app.follow_config(path.clone());

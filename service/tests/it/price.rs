@@ -38,7 +38,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 const ROLE: &str = "TOPOLOGY_ROLE";
 const CONFIG: &str = "TOPOLOGY_CONFIG";
 /// The measured roles: those that need no API server.
-const ROLES: &[&dyn Role] = &[&service_admission::Manager, &service_validator::Validating];
+const ROLES: &[&dyn Role] = &[&service_admission::AdmissionRole, &service_validator::ValidatorRole];
 
 /// A form of the installation.
 #[derive(Clone, Copy)]
@@ -195,7 +195,7 @@ async fn measure(
     let mut running = Running(Vec::new());
     match form {
         Form::One => running.start(
-            "manager",
+            "admission",
             folder.path(),
             "one.yaml",
             &config(&host, &[trust], &all(), &json!({"admission": files})),
@@ -219,7 +219,7 @@ async fn measure(
             let more = json!({"validator": pki.listen_at(validator)});
             running.start("validator", folder.path(), "v.yaml", &config(&host, &[trust], &json!({}), &more));
             running.start(
-                "manager",
+                "admission",
                 folder.path(),
                 "m.yaml",
                 &config(&host, &[remote(at)], &all(), &json!({"admission": files})),

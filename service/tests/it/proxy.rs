@@ -103,7 +103,7 @@ async fn registries_are_reached_through_the_proxy_of_the_environment() {
     for variable in ["HTTP_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"] {
         command.env_remove(variable);
     }
-    command.env("HTTPS_PROXY", format!("http://me:word@{proxy}")).args(["run", "--role", "manager", "--config"]);
+    command.env("HTTPS_PROXY", format!("http://me:word@{proxy}")).args(["run", "--role", "admission", "--config"]);
     let _child = Child(command.arg(&config).stderr(Stdio::null()).spawn().unwrap());
 
     let tls = client_config(Trust::Pem(authority.as_bytes()), None).unwrap();

@@ -7,7 +7,7 @@ use crate::support::api::Api;
 use crate::support::{Service, until};
 
 async fn start(api: &Api) -> Service {
-    Service::watching(api.address(), "", "reconcile: {retries: [50ms, 50ms]}", Options::default()).await
+    Service::watching(api.address(), "", "packages: {retries: [50ms, 50ms]}", Options::default()).await
 }
 
 fn phase(api: &Api, name: &str) -> Value {

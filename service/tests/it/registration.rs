@@ -43,7 +43,7 @@ async fn who_is_registered_and_not_called_says_so_until_he_is() {
          health: {{listen: \"127.0.0.1:0\"}}\nkubernetes: {{kubeconfig: \"{}\"}}\nshutdown: {{drain: 50ms}}\n",
         path.display()
     );
-    let service = Service::start("manager", &config, Options::default()).await;
+    let service = Service::start("admission", &config, Options::default()).await;
     assert_ne!(
         told(&service, "[!]registration: mutatingwebhookconfigurations/longhaul-webhook does not exist").await,
         "0"

@@ -96,7 +96,7 @@ impl Service {
         Self { app, folder, authority: certified.cert.pem().into_bytes() }
     }
 
-    /// Starts the role `watch` with an API server; `watch` and `more` are the rest of its sections.
+    /// Starts the role `packages` with an API server; `watch` and `more` are the rest of its sections.
     pub async fn watching(address: SocketAddr, watch: &str, more: &str, options: Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kube.yaml");
@@ -107,7 +107,7 @@ impl Service {
             path.display()
         );
         // The kubeconfig is read at the start; its folder may be removed.
-        Self::start("watch", &config, options).await
+        Self::start("packages", &config, options).await
     }
 
     /// The certificate of the authority that signed the webhook's, PEM.
@@ -117,7 +117,7 @@ impl Service {
 
     pub fn webhook(&self, protocol: Protocol) -> Client {
         let tls = client_config(Trust::Pem(&self.authority), None).unwrap();
-        let port = self.app.address("manager").unwrap().port();
+        let port = self.app.address("admission").unwrap().port();
         let origin = Origin { host: "127.0.0.1".into(), port, tls: Some(std::sync::Arc::new(tls)), server_name: None };
         Client::new(origin, protocol, Limits { open_max: 1000, idle_max: 4 })
     }

@@ -30,7 +30,7 @@ pub fn config(registry: &Signed, keys: &[(&str, &Key)], policy: &str, more: &str
 const ALL: &str = "rules: [{pattern: \"*\", with: {verifyInTransparencyLog: false}}]";
 
 pub async fn start(config: &str) -> (Service, Client) {
-    let service = Service::start("manager", config, Options::default()).await;
+    let service = Service::start("admission", config, Options::default()).await;
     let client = service.webhook(Protocol::Http1);
     (service, client)
 }
@@ -288,7 +288,7 @@ async fn a_key_that_is_no_longer_trusted_is_refused_at_once() {
     let digest = registry.push("a");
     registry.sign_at_tag("a", &digest, &digest, &[&old]);
     let text = config(&registry, &[("default", &old)], ALL, "");
-    let mut service = Service::start("manager", &text, Options::default()).await;
+    let mut service = Service::start("admission", &text, Options::default()).await;
     let path = service.folder.path().join("service.yaml");
     std::fs::write(&path, &text).unwrap();
     service.app.follow_config(path.clone());

@@ -3,6 +3,7 @@
 //! The driver writes the numbers held here, and the health endpoints read them. Liveness is tied to progress: a process
 //! is not alive if its watch neither receives bytes nor lists for longer than its limit.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,7 @@ const APART_NOTED: Duration = Duration::from_secs(5);
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Line<'a> {
-    resource: &'static str,
+    resource: &'a str,
     namespace: &'a str,
     name: &'a str,
     uid: &'a str,
@@ -58,13 +59,13 @@ impl Label {
 /// The resource of a watch, and a label whose values are a closed list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct WatchLabel {
-    resource: &'static str,
+    resource: Cow<'static, str>,
     kind: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ResourceLabel {
-    resource: &'static str,
+    resource: Cow<'static, str>,
 }
 
 /// The metrics of watches and reconciler.
@@ -149,7 +150,7 @@ struct Note {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Page<'a> {
+struct DebugPage<'a> {
     resource: &'a str,
     connected: bool,
     listed: bool,
@@ -182,7 +183,7 @@ impl<K: Kind> Diagnostics<K> {
             last_event: None,
         };
         // Present from the start, so that an alert on them always has values.
-        let resource = ResourceLabel { resource: source.resource };
+        let resource = ResourceLabel { resource: source.resource.clone() };
         drop(metrics.lost.get_or_create(&resource));
         drop(metrics.objects.get_or_create(&resource));
         Arc::new(Self {
@@ -223,11 +224,11 @@ impl<K: Kind> Diagnostics<K> {
     }
 
     fn resource(&self) -> ResourceLabel {
-        ResourceLabel { resource: self.source.resource }
+        ResourceLabel { resource: self.source.resource.clone() }
     }
 
     fn label(&self, kind: &'static str) -> WatchLabel {
-        WatchLabel { resource: self.source.resource, kind }
+        WatchLabel { resource: self.source.resource.clone(), kind }
     }
 
     pub(super) fn progress(&self) {
@@ -248,22 +249,22 @@ impl<K: Kind> Diagnostics<K> {
     }
 
     pub(super) fn stream_opened(&self) {
-        tracing::debug!(name: service_core::logs::names::WATCH_OPENED, resource = self.source.resource, "a stream began");
+        tracing::debug!(name: crate::events::WATCH_OPENED, resource = &*self.source.resource, "a stream began");
         let mut state = self.state.lock();
         state.progress = Instant::now();
         state.apart = None;
     }
 
     pub(super) fn stream_ended(&self, how: &'static str) {
-        tracing::debug!(name: service_core::logs::names::WATCH_ENDED, resource = self.source.resource, how, "a stream ended");
+        tracing::debug!(name: crate::events::WATCH_ENDED, resource = &*self.source.resource, how, "a stream ended");
         self.metrics.streams.get_or_create(&self.label(how)).inc();
         self.state.lock().apart.get_or_insert_with(Instant::now);
     }
 
     pub(super) fn applied_list(&self, reason: Reason, items: usize, events: usize) {
-        let (resource, why) = (self.source.resource, reason.name());
+        let (resource, why) = (&*self.source.resource, reason.name());
         tracing::info!(
-            name: service_core::logs::names::WATCH_LISTED, resource, reason = why, objects = items, differences = events,
+            name: crate::events::WATCH_LISTED, resource, reason = why, objects = items, differences = events,
             "a list was taken"
         );
         self.metrics.relists.get_or_create(&self.label(reason.name())).inc();
@@ -275,7 +276,7 @@ impl<K: Kind> Diagnostics<K> {
     }
 
     pub(super) fn failed(&self, what: String) {
-        tracing::warn!(name: service_core::logs::names::WATCH_FAILED, resource = self.source.resource, what, "watch");
+        tracing::warn!(name: crate::events::WATCH_FAILED, resource = &*self.source.resource, what, "watch");
         self.state.lock().last_error = Some(note(what));
     }
 
@@ -289,8 +290,8 @@ impl<K: Kind> Diagnostics<K> {
         self.metrics.objects.get_or_create(&self.resource()).set(i64::try_from(self.store.len()).unwrap_or(i64::MAX));
         let object = &event.object;
         tracing::debug!(
-            name: service_core::logs::names::WATCH_CHANGED,
-            resource = self.source.resource, change = kind, object = %object.key, uid = &*object.uid, revision = &*object.version,
+            name: crate::events::WATCH_CHANGED,
+            resource = &*self.source.resource, change = kind, object = %object.key, uid = &*object.uid, revision = &*object.version,
             "an object changed"
         );
         self.state.lock().last_event = Some(note(format!("{kind} {} {} {}", object.key, object.uid, object.version)));
@@ -298,8 +299,8 @@ impl<K: Kind> Diagnostics<K> {
 }
 
 impl<K: Kind> Probe for Diagnostics<K> {
-    fn name(&self) -> &'static str {
-        self.source.probe
+    fn name(&self) -> &str {
+        &self.source.probe
     }
 
     fn dead(&self) -> Option<String> {
@@ -328,8 +329,8 @@ impl<K: Kind> Probe for Diagnostics<K> {
         let metrics = &self.metrics;
         let checksum = self.store.checksum();
         let state = self.state.lock();
-        let page = Page {
-            resource: self.source.resource,
+        let page = DebugPage {
+            resource: &self.source.resource,
             connected: state.apart.is_none(),
             listed: self.is_listed(),
             objects: self.store.len(),
@@ -355,7 +356,7 @@ impl<K: Kind> Probe for Diagnostics<K> {
         let mut lines = String::new();
         for object in self.store.after(None, OBJECTS_MAX) {
             let line = Line {
-                resource: self.source.resource,
+                resource: &self.source.resource,
                 namespace: &object.key.namespace,
                 name: &object.key.name,
                 uid: &object.uid,

@@ -46,11 +46,11 @@ const STREAMED_FAILURES_MAX: u32 = 3;
 const SIDE_RETRY: Duration = Duration::from_secs(30);
 
 /// The room that a sink has to make before it takes more events; `None` if it has enough.
-pub type Room = Option<BoxFuture<'static, ()>>;
+pub type Backpressure = Option<BoxFuture<'static, ()>>;
 
 /// Takes every accepted event. It must not block; the watch waits for the room that it asks for, and so does the
 /// server. No event is dropped.
-pub type Sink<K> = Box<dyn Fn(&Event<K>) -> Room + Send>;
+pub type Sink<K> = Box<dyn Fn(&Event<K>) -> Backpressure + Send>;
 
 pub struct Parts<K> {
     pub source: Source,
@@ -133,7 +133,7 @@ impl<K: Kind> Driver<K> {
             return self.streamed_list(reason, at_least).await;
         }
         let work = list::collect(
-            self.parts.source,
+            self.parts.source.clone(),
             Arc::clone(&self.parts.client),
             self.parts.store.clone(),
             Arc::clone(&self.parts.diagnostics),
@@ -432,7 +432,7 @@ impl<K: Kind> Driver<K> {
     fn begin_side(&mut self) {
         self.machine.begin_side();
         self.side = Some(Box::pin(list::collect(
-            self.parts.source,
+            self.parts.source.clone(),
             Arc::clone(&self.parts.client),
             self.parts.store.clone(),
             Arc::clone(&self.parts.diagnostics),

@@ -66,12 +66,12 @@ impl<K: Kind> Informer<K> {
         let witness = match start.witness_url {
             None => Witness::absent(),
             Some(url) => {
-                let (witness, end) = Witness::new(start.source.resource, url)?;
+                let (witness, end) = Witness::new(&start.source.resource, url)?;
                 delivery.spawn(end.run());
                 witness
             }
         };
-        let diagnostics = Diagnostics::new(start.source, store.clone(), start.metrics.clone(), stall_limit);
+        let diagnostics = Diagnostics::new(start.source.clone(), store.clone(), start.metrics.clone(), stall_limit);
         let (changed, changes) = channel::channel(0);
         let sink = start.sink;
         let parts = Parts {
@@ -122,7 +122,7 @@ impl<K: Kind> Informer<K> {
     pub async fn delivered(mut self) {
         // The driver held the queue's last sender, so the delivery ends when the queue is empty.
         if timeout(DELIVER_MAX, async { while self.delivery.join_next().await.is_some() {} }).await.is_err() {
-            tracing::warn!(name: service_core::logs::names::WITNESS_LEFT, "the witness did not take the last observations in time");
+            tracing::warn!(name: crate::events::WITNESS_LEFT, "the witness did not take the last observations in time");
         }
     }
 }

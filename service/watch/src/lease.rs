@@ -131,7 +131,7 @@ impl Elector {
         loop {
             match self.attempt().await {
                 Ok(Outcome::Ours) => {
-                    tracing::info!(name: service_core::logs::names::LEASE_TAKEN, identity = self.election.identity(), "this replica leads");
+                    tracing::info!(name: crate::events::LEASE_TAKEN, identity = self.election.identity(), "this replica leads");
                     return;
                 }
                 Ok(Outcome::Theirs | Outcome::Conflict) => self.last_error.clear(),
@@ -173,12 +173,12 @@ impl Elector {
         let body = json!({"metadata": {"resourceVersion": version}, "spec": self.election.release(&now())});
         let path = format!("{}/{}", self.collection, self.settings.name);
         match timeout(RELEASE_MAX, self.client.write(Write::Merge, &path, &body)).await {
-            Ok(Ok(_)) => tracing::info!(name: service_core::logs::names::LEASE_GIVEN_BACK, "the lease was given back"),
+            Ok(Ok(_)) => tracing::info!(name: crate::events::LEASE_GIVEN_BACK, "the lease was given back"),
             Ok(Err(error)) => {
-                tracing::warn!(name: service_core::logs::names::LEASE_NOT_GIVEN_BACK, %error, "the lease was not given back");
+                tracing::warn!(name: crate::events::LEASE_NOT_GIVEN_BACK, %error, "the lease was not given back");
             }
             Err(_) => {
-                tracing::warn!(name: service_core::logs::names::LEASE_NOT_GIVEN_BACK, "the lease was not given back in time");
+                tracing::warn!(name: crate::events::LEASE_NOT_GIVEN_BACK, "the lease was not given back in time");
             }
         }
     }
@@ -242,7 +242,7 @@ impl Elector {
         let lease: Lease = serde_json::from_slice(body)?;
         self.version = Some(lease.metadata.resource_version);
         if self.election.observe(lease.spec.unwrap_or_default(), Instant::now()) {
-            tracing::info!(name: service_core::logs::names::LEASE_HELD, holder = self.election.holder(), "the lease has another holder");
+            tracing::info!(name: crate::events::LEASE_HELD, holder = self.election.holder(), "the lease has another holder");
         }
         Ok(())
     }
@@ -251,7 +251,7 @@ impl Elector {
     fn say(&mut self, error: &Error) {
         let text = error.to_string();
         if text != self.last_error {
-            tracing::warn!(name: service_core::logs::names::LEASE_FAILED, lease = self.settings.name, error = text, "the lease was neither got nor renewed");
+            tracing::warn!(name: crate::events::LEASE_FAILED, lease = self.settings.name, error = text, "the lease was neither got nor renewed");
             self.last_error = text;
         }
     }

@@ -8,6 +8,7 @@ pub mod config;
 mod decode;
 mod diagnostics;
 mod driver;
+pub mod events;
 mod informer;
 mod items;
 mod lease;
@@ -21,7 +22,7 @@ mod witness;
 
 pub use backoff::Backoff;
 pub use diagnostics::{Diagnostics, Label, Link, Metrics};
-pub use driver::{Room, Sink};
+pub use driver::{Backpressure, Sink};
 pub use informer::{Informer, Start, View};
 pub use items::Items;
 pub use lease::{Elector, Tenure};

@@ -20,7 +20,7 @@ use super::object::{Key, Kind, Object, Package};
 use super::store::Store;
 use super::version::{older, reaches};
 use frame::Frame;
-pub use listing::{Listing, Page, PageError, PageStep, Streamed};
+pub use listing::{ListPage, Listing, PageError, PageStep, Streamed};
 use rewind::Signs;
 use tombs::Tombs;
 

@@ -1,7 +1,8 @@
 //! A source: one resource of an API server, the watched part of it, and the form of the requests.
 //!
-//! Pure. Its texts live as long as the process, because they are labels of metrics and names of probes. A configured
-//! source is made once, when the watch starts.
+//! Pure. A source owns its texts: those of built-in resources are constants, others come from the configuration.
+
+use std::borrow::Cow;
 
 /// The form in which objects are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,39 +14,53 @@ pub enum Form {
     Metadata,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     /// Its name in observations, diagnostics and metrics: `configmaps`, `packages.longhaul.dev`.
-    pub resource: &'static str,
+    pub resource: Cow<'static, str>,
     /// Its name among the probes, and in paths below `/debug/`.
-    pub probe: &'static str,
+    pub probe: Cow<'static, str>,
     /// The path of the objects of all namespaces, without query.
-    pub path: &'static str,
+    pub path: Cow<'static, str>,
     pub form: Form,
     /// Whether lists come as a watch (`sendInitialEvents=true`, KEP-3157) as long as the server supports that.
     pub streamed: bool,
-    labels: Option<&'static str>,
-    fields: Option<&'static str>,
+    labels: Option<Cow<'static, str>>,
+    fields: Option<Cow<'static, str>>,
 }
 
 impl Source {
     /// All objects at `path`, listed in pages.
     pub const fn new(resource: &'static str, probe: &'static str, path: &'static str, form: Form) -> Self {
+        let (resource, probe, path) = (Cow::Borrowed(resource), Cow::Borrowed(probe), Cow::Borrowed(path));
         Self { resource, probe, path, form, streamed: false, labels: None, fields: None }
+    }
+
+    /// A source of the configuration, listed in pages.
+    pub fn configured(resource: &str, probe: String, path: &str, form: Form) -> Self {
+        Self {
+            resource: resource.to_owned().into(),
+            probe: probe.into(),
+            path: path.to_owned().into(),
+            form,
+            streamed: false,
+            labels: None,
+            fields: None,
+        }
     }
 
     /// Restricts the source to objects that the label selector matches; for the API server, an object that stops
     /// matching is deleted.
     #[must_use]
-    pub const fn labelled(mut self, selector: &'static str) -> Self {
-        self.labels = Some(selector);
+    pub fn labelled(mut self, selector: impl Into<Cow<'static, str>>) -> Self {
+        self.labels = Some(selector.into());
         self
     }
 
     /// Restricts the source by a field selector, such as `metadata.name=config`.
     #[must_use]
-    pub const fn with_fields(mut self, selector: &'static str) -> Self {
-        self.fields = Some(selector);
+    pub fn with_fields(mut self, selector: impl Into<Cow<'static, str>>) -> Self {
+        self.fields = Some(selector.into());
         self
     }
 
@@ -57,9 +72,9 @@ impl Source {
     }
 
     /// The path with `query` and the selectors.
-    pub(super) fn asked(&self, query: &str) -> String {
+    pub(super) fn path_with(&self, query: &str) -> String {
         let mut text = format!("{}?{query}", self.path);
-        for (key, selector) in [("labelSelector", self.labels), ("fieldSelector", self.fields)] {
+        for (key, selector) in [("labelSelector", &self.labels), ("fieldSelector", &self.fields)] {
             if let Some(selector) = selector {
                 text.extend(["&", key, "=", &encode(selector)]);
             }
@@ -80,10 +95,10 @@ mod tests {
     #[test]
     fn selectors_are_sent_escaped() {
         let all = Source::new("configmaps", "watch/configmaps", "/api/v1/configmaps", Form::Metadata);
-        assert_eq!(all.asked("limit=5"), "/api/v1/configmaps?limit=5");
+        assert_eq!(all.path_with("limit=5"), "/api/v1/configmaps?limit=5");
         let some = all.labelled("a=b,!c").with_fields("metadata.name=x");
         assert_eq!(
-            some.asked("limit=5"),
+            some.path_with("limit=5"),
             "/api/v1/configmaps?limit=5&labelSelector=a%3Db%2C%21c&fieldSelector=metadata%2Ename%3Dx"
         );
     }

@@ -3,6 +3,7 @@
 //! This module owns the queue and its delivery, in order, with retries. The queue is bounded: if the receiver is away,
 //! the watch waits, because a dropped observation looks like a missed event.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -37,7 +38,7 @@ pub struct TargetError;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Line<'a> {
-    resource: &'static str,
+    resource: &'a str,
     namespace: &'a str,
     name: &'a str,
     uid: &'a str,
@@ -48,7 +49,7 @@ struct Line<'a> {
 /// The sending side of the queue; does nothing without a witness URL.
 #[derive(Clone)]
 pub struct Witness {
-    resource: &'static str,
+    resource: Arc<str>,
     queue: Option<mpsc::Sender<String>>,
 }
 
@@ -70,15 +71,15 @@ pub fn target(url: &str) -> Result<(Origin, String), TargetError> {
 impl Witness {
     /// A witness without a receiver.
     pub fn absent() -> Self {
-        Self { resource: "", queue: None }
+        Self { resource: "".into(), queue: None }
     }
 
     /// A witness at `url` for observations of `resource`, and the delivery to run.
-    pub fn new(resource: &'static str, url: &str) -> Result<(Self, Delivery), TargetError> {
+    pub fn new(resource: &str, url: &str) -> Result<(Self, Delivery), TargetError> {
         let (origin, path) = target(url)?;
         let (sender, queue) = mpsc::channel(QUEUE_LINES);
         let client = Client::new(origin, Protocol::Http1, Limits { open_max: 1, idle_max: 1 });
-        Ok((Self { resource, queue: Some(sender) }, Delivery { client, path, queue }))
+        Ok((Self { resource: resource.into(), queue: Some(sender) }, Delivery { client, path, queue }))
     }
 
     /// Queues the line of `event`; waits while the queue is full.
@@ -86,7 +87,7 @@ impl Witness {
         let Some(queue) = &self.queue else { return };
         let object = &event.object;
         let line = Line {
-            resource: self.resource,
+            resource: &self.resource,
             namespace: &object.key.namespace,
             name: &object.key.name,
             uid: &object.uid,
@@ -125,12 +126,12 @@ impl Delivery {
             while let Err(why) = self.post(body.clone()).await {
                 // Logged once for each outage: there are five attempts a second.
                 if !std::mem::replace(&mut down, true) {
-                    tracing::warn!(name: service_core::logs::names::WITNESS_AWAY, why, "the witness does not take observations; the watch waits for it");
+                    tracing::warn!(name: crate::events::WITNESS_AWAY, why, "the witness does not take observations; the watch waits for it");
                 }
                 if self.queue.is_closed()
                     && *last_try.get_or_insert_with(|| Instant::now() + FLUSH_MAX) < Instant::now()
                 {
-                    tracing::warn!(name: service_core::logs::names::WITNESS_LEFT, lines = self.queue.len(), "the witness did not take the last observations");
+                    tracing::warn!(name: crate::events::WITNESS_LEFT, lines = self.queue.len(), "the witness did not take the last observations");
                     return;
                 }
                 tokio::time::sleep(RETRY_PAUSE).await;

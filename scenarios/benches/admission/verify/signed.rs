@@ -95,7 +95,7 @@ impl Signed {
                 {"pattern": format!("{host}/keyless/*"), "validator": "keyless", "with": {"trustRoot": "release"}},
             ]},
         });
-        subject::configured(world, cores, "manager", &sections).await
+        subject::configured(world, cores, "admission", &sections).await
     }
 }
 

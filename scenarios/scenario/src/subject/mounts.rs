@@ -78,7 +78,12 @@ mod tests {
             std::fs::create_dir(path(name)).unwrap();
         }
         std::fs::write(path("source").join("token"), "abc\n").unwrap();
-        let targets = [path("there"), "/etc/longhaul-test/a".into(), "/longhaul-test/b".into(), "/usr/share/longhaul-test".into()];
+        let targets = [
+            path("there"),
+            "/etc/longhaul-test/a".into(),
+            "/longhaul-test/b".into(),
+            "/usr/share/longhaul-test".into(),
+        ];
         let folders = targets.iter().map(|target| (target.clone(), path("source"))).collect();
         let (program, words) = Mounts { scratch: path("scratch"), folders }.words();
         let mut command = std::process::Command::new(program);

@@ -23,7 +23,8 @@ pub(super) struct Service {
 impl Service {
     /// Finds the program beside this one, before anything is started.
     pub(super) fn found() -> Result<Self> {
-        let program = crate::subject::sibling(PROGRAM).context("build it first: `cargo build --release -p service`")?;
+        let program = crate::subject::sibling(PROGRAM)
+            .context("build it first: `cargo build --release -p service --features full`")?;
         Ok(Self { program })
     }
 

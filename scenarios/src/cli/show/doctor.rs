@@ -36,7 +36,7 @@ const NEEDS: &[Need] = &[
         "longhaul-service",
         Beside("longhaul-service"),
         "scenarios with `subject: {service: {}}`",
-        "cargo build -p service",
+        "cargo build -p service --features full",
     ),
     need(
         "longhaul-service-planted",

@@ -122,7 +122,7 @@ impl<'a> Node<'a> {
         let file = self.path("service.yaml");
         std::fs::write(&file, config.to_string()).unwrap();
         let mut command = Command::new(service);
-        command.args(["run", "--role", "manager", "--config"]).arg(file).stdin(Stdio::null()).stdout(Stdio::null());
+        command.args(["run", "--role", "admission", "--config"]).arg(file).stdin(Stdio::null()).stdout(Stdio::null());
         self.webhook = Some(command.stderr(Stdio::null()).spawn().unwrap());
         let until = Instant::now() + Duration::from_secs(30);
         while std::net::TcpStream::connect(listen).is_err() {

@@ -48,7 +48,7 @@ impl Watcher {
         std::fs::write(folder.join("service.yaml"), settings.to_string()).unwrap();
         let log = folder.join("watcher.log");
         let mut command = Command::new(&world.programs.service);
-        command.args(["run", "--role", "watch", "--config"]).arg(folder.join("service.yaml"));
+        command.args(["run", "--role", "packages", "--config"]).arg(folder.join("service.yaml"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(std::fs::File::create(&log).unwrap());
         let watcher = Self { child: command.kill_on_drop(true).spawn().unwrap(), log, health };
         super::eventually("the service has listed", || watcher.said().contains("watch.listed")).await;

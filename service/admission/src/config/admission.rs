@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::own::{OwnCertificates, RawOwn};
+use service_own_certificates::{OwnCertificates, RawOwn};
 use super::registration::{RawRegistration, Registration};
 use super::{Checker, Error, Section, YamlError, yaml};
 use service_core::config::quantity::{Size, written};
@@ -139,7 +139,7 @@ impl Checker<'_> {
         if !raw.client_names.is_empty() && raw.client_ca.is_none() {
             return Err(self.value("admission.clientCA", "is needed beside clientNames"));
         }
-        let own = raw.own_certificates.map(|raw| self.own_certificates(raw)).transpose()?;
+        let own = raw.own_certificates.map(|raw| OwnCertificates::check(raw, self)).transpose()?;
         let (certificate, key) = match (raw.certificate, raw.key, &own) {
             (Some(certificate), Some(key), None) => (self.folder.join(certificate), self.folder.join(key)),
             (None, None, Some(_)) => (PathBuf::new(), PathBuf::new()),
@@ -171,3 +171,6 @@ impl Checker<'_> {
         })
     }
 }
+
+#[cfg(all(test, feature = "own-certificates"))]
+mod tests;

@@ -20,7 +20,11 @@ impl OwnerSource for FromCluster {
     fn read(self: Arc<Self>, path: String, deadline: Instant) -> BoxFuture<'static, Option<Bytes>> {
         async move {
             let object = self.0.read_at_most(&path, OBJECT_BYTES_MAX, deadline).await;
-            object.inspect_err(|error| tracing::debug!(name: service_core::logs::names::OWNER_NOT_READ, path, %error, "an owner was not read")).ok()
+            object
+                .inspect_err(
+                    |error| tracing::debug!(name: crate::events::OWNER_NOT_READ, path, %error, "an owner was not read"),
+                )
+                .ok()
         }
         .boxed()
     }

@@ -14,7 +14,7 @@ const PATHS: [&str; 2] = ["/mutate", "/v1/mutate"];
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Page {
+pub struct PodPage {
     pub items: Vec<Item>,
 }
 
@@ -84,7 +84,7 @@ pub fn registered(
 
 /// The first Pod of `page` created after `after_s` and until `until_s`, both in seconds since 1970. The caller passes
 /// the last call plus some time, so that a call not yet recorded by another replica raises no alarm.
-pub fn unasked(page: &Page, after_s: u64, until_s: u64) -> Option<Unasked> {
+pub fn unasked(page: &PodPage, after_s: u64, until_s: u64) -> Option<Unasked> {
     page.items.iter().find_map(|item| {
         let created = item.metadata.creation_timestamp.parse::<Timestamp>().ok()?.as_second();
         let created_s = u64::try_from(created).ok().filter(|created| (after_s..=until_s).contains(created))?;
@@ -130,11 +130,11 @@ mod tests {
             {"metadata": {"namespace": "n", "name": "old", "creationTimestamp": "2026-01-01T00:00:00Z"}},
             {"metadata": {"namespace": "n", "name": "odd"}},
             {"metadata": {"namespace": "n", "name": "new", "creationTimestamp": "2026-01-01T01:00:00Z"}}]});
-        let page: Page = serde_json::from_value(page).unwrap();
+        let page: PodPage = serde_json::from_value(page).unwrap();
         let begun = 1_767_225_600;
         let found = unasked(&page, begun + 1, begun + 3600).unwrap();
         assert_eq!((&*found.pod, found.created_s), ("n/new", begun + 3600));
         assert_eq!(unasked(&page, begun + 1, begun + 3599), None, "too young: its review may not have been noted");
-        assert_eq!(unasked(&Page::default(), 0, u64::MAX), None);
+        assert_eq!(unasked(&PodPage::default(), 0, u64::MAX), None);
     }
 }

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::calls::{Calls, now_s};
-use super::judge::{Page, Unasked, registered, unasked};
+use super::judge::{PodPage, Unasked, registered, unasked};
 use super::state::State;
 use crate::config;
 use service_core::edge::{Probe, ServerTls};
@@ -190,7 +190,7 @@ impl Look {
         }
         let old = self.proof.as_ref().filter(|proof| now >= proof.created_s.saturating_add(quiet_s));
         // The text names the Pod, not its age, so that a lasting state is logged once.
-        let why = old.map(|proof| (said(proof, last_s), proof.created_s));
+        let why = old.map(|proof| (description(proof, last_s), proof.created_s));
         self.state.judge(why, note);
         Ok(())
     }
@@ -227,9 +227,9 @@ impl Look {
     }
 
     /// A page of metadata, read item by item: each object may have a quarter of a megabyte of annotations.
-    async fn page(&self, path: &str) -> Result<Page, Error> {
+    async fn page(&self, path: &str) -> Result<PodPage, Error> {
         let what = path.split('?').next().unwrap_or_default().to_owned();
-        let (mut items, mut page, mut wrong) = (Items::default(), Page::default(), None);
+        let (mut items, mut page, mut wrong) = (Items::default(), PodPage::default(), None);
         let mut take = |piece: &[u8]| {
             let read = items.push(piece, |item| {
                 page.items.push(serde_json::from_slice(item)?);
@@ -285,7 +285,7 @@ impl Look {
     }
 }
 
-fn said(proof: &Unasked, last_s: u64) -> String {
+fn description(proof: &Unasked, last_s: u64) -> String {
     let last = Timestamp::from_second(i64::try_from(last_s).unwrap_or(i64::MAX)).unwrap_or_default();
     let pod = &proof.pod;
     format!(

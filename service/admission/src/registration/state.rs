@@ -41,17 +41,17 @@ impl State {
         match (&mut known.why, why) {
             (slot @ Some(_), None) => {
                 *slot = None;
-                tracing::info!(name: service_core::logs::names::CALLED, "the webhook can be called again");
+                tracing::info!(name: crate::events::CALLED, "the webhook can be called again");
             }
             (Some((before, since)), Some((why, begun))) => {
                 *since = (*since).min(begun);
                 if *before != why {
-                    tracing::error!(name: service_core::logs::names::UNCALLED, why, "the webhook is not called");
+                    tracing::error!(name: crate::events::UNCALLED, why, "the webhook is not called");
                     *before = why;
                 }
             }
             (slot @ None, Some((why, begun))) => {
-                tracing::error!(name: service_core::logs::names::UNCALLED, why, "the webhook is not called");
+                tracing::error!(name: crate::events::UNCALLED, why, "the webhook is not called");
                 *slot = Some((why, begun));
             }
             (None, None) => {}
@@ -65,7 +65,7 @@ impl State {
         let note = Some(format!("it could not be looked at: {error}"));
         let mut known = self.known.lock();
         if known.note != note {
-            tracing::warn!(name: service_core::logs::names::CALLS_UNKNOWN, error, "whether the webhook is called is not known");
+            tracing::warn!(name: crate::events::CALLS_UNKNOWN, error, "whether the webhook is called is not known");
             known.note = note;
         }
     }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::{Ask, Kind, Review, User};
 use crate::json::{self, Cursor};
 use crate::site::Site;
-use crate::walk::{self, Pullers, Seen};
+use crate::walk::{self, FoundImage, Pullers};
 
 /// The usual way must read or refuse the review.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ fn ask<'a>(json: &mut Cursor<'a>) -> Result<Ask<'a>, Unusual> {
 /// All images of the object at the cursor `json`.
 fn images(json: &mut Cursor<'_>) -> Result<(Vec<Site>, Pullers), Unusual> {
     let mut found = Vec::new();
-    let visit = &mut |seen: Seen<'_>| {
+    let visit = &mut |seen: FoundImage<'_>| {
         if found.len() == Site::MAX {
             return Err(walk::TooMany { most: Site::MAX });
         }

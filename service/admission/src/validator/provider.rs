@@ -72,11 +72,11 @@ impl Engine {
             Ok((item, None))
         };
         let item = self.pool.ask(&request, &read, ANSWER_BYTES_MAX, asked.deadline).await.map_err(unanswered)?;
-        self.said(item, &asked.digest)
+        self.answer_of(item, &asked.digest)
     }
 
     /// The answer in an item about the image.
-    fn said(&self, item: Item, digest: &str) -> Answer {
+    fn answer_of(&self, item: Item, digest: &str) -> Answer {
         let Item { key, value, error } = item;
         if self.form == Form::Longhaul
             && let Ok(ours) = serde_json::from_value::<Ours>(value.clone())

@@ -12,7 +12,7 @@ fn outline(object: &str) -> Result<Outline, Error> {
 
 fn sites(object: &Value) -> Vec<(String, String)> {
     let mut sites = Vec::new();
-    let visit = &mut |seen: super::Seen<'_>| {
+    let visit = &mut |seen: super::FoundImage<'_>| {
         sites.push((seen.pointer.to_owned(), seen.image.to_owned()));
         Ok(())
     };
@@ -78,7 +78,7 @@ fn what_looks_alike_elsewhere_is_left_alone() {
 fn deletion_is_seen_and_escaped_text_is_read() {
     let object = r#"{"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"containers":[{"im\u0061ge":"a\u003a1"}]}}"#;
     let mut images = Vec::new();
-    let visit = &mut |seen: super::Seen<'_>| {
+    let visit = &mut |seen: super::FoundImage<'_>| {
         images.push(seen.image.to_owned());
         Ok(())
     };
@@ -93,7 +93,7 @@ fn deletion_is_seen_and_escaped_text_is_read() {
 fn each_image_comes_with_its_list_and_name_whatever_the_order_of_the_keys() {
     let object = json!({"spec": {"template": {"spec": pod_spec()}}});
     let mut seen_all = Vec::new();
-    let visit = &mut |seen: super::Seen<'_>| {
+    let visit = &mut |seen: super::FoundImage<'_>| {
         assert_eq!(seen.spec, "/spec/template/spec");
         seen_all.push((seen.list, seen.name.map(str::to_owned), seen.image.to_owned()));
         Ok(())

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::Map;
 
-use super::{Checker, Error, YamlError, is_empty, parse_error};
+use super::{Checker, Error, YamlError, is_empty, nearest, parse_error};
 
 /// A part of the file that belongs together: its keys, defaults and checks.
 pub trait Section: Any + fmt::Debug + Clone + PartialEq + Send + Sync + Sized {
     /// The section's keys at the top of the file; messages name it by the first.
     const KEYS: &'static [&'static str];
+    /// Keys that older files use, each with what to write instead.
+    const FORMER: &'static [(&'static str, &'static str)] = &[];
     /// The written form: a struct of those keys. Each of them refuses unknown keys.
     type Raw: DeserializeOwned + Default;
 
@@ -89,6 +91,7 @@ impl<S: Section> Value for S {
 #[derive(Clone, Copy)]
 pub struct Kind {
     pub(super) keys: &'static [&'static str],
+    former: &'static [(&'static str, &'static str)],
     pub(super) parse: Parse,
 }
 
@@ -127,7 +130,7 @@ pub const fn kind<S: Section>() -> Kind {
         S::overrule(&mut raw, environment)?;
         Ok(S::check(raw, check)?.map(|section| Box::new(section) as Box<dyn Value>))
     }
-    Kind { keys: S::KEYS, parse: parse::<S> }
+    Kind { keys: S::KEYS, former: S::FORMER, parse: parse::<S> }
 }
 
 /// Checks the keys at the top of a file.
@@ -138,7 +141,10 @@ impl Keys {
     /// Returns the file's version if every key is known.
     pub fn read(self, text: &str, path: &Path) -> Result<Option<u32>, Error> {
         let version = serde_saphyr::with_deserializer_from_str(text, |file| self.deserialize(file));
-        version.map_err(|error| parse_error(&error, path))
+        version.map_err(|error| match (parse_error(&error, path), self.remedy(&error)) {
+            (Error::Parse { path, at, what, .. }, Some(hint)) => Error::Parse { path, at, what, hint },
+            (error, _) => error,
+        })
     }
 }
 
@@ -169,7 +175,8 @@ impl<'de> Visitor<'de> for Keys {
             } else if self.0.iter().any(|kind| kind.has(&key)) {
                 file.next_value::<IgnoredAny>()?;
             } else {
-                return Err(A::Error::unknown_field(&key, self.known()));
+                // The reader adds the known keys, which serde wants to live for ever.
+                return Err(A::Error::unknown_field(&key, &[]));
             }
         }
         Ok(version)
@@ -177,10 +184,19 @@ impl<'de> Visitor<'de> for Keys {
 }
 
 impl Keys {
-    /// All known keys. An error keeps them for the life of the process, so this is called few times.
-    fn known(self) -> &'static [&'static str] {
+    /// The remedy for a key that no section has, starting with a separator; `None` for other errors.
+    fn remedy(self, error: &YamlError) -> Option<String> {
+        let serde_saphyr::Error::SerdeUnknownField { field, expected, .. } = error.without_snippet() else {
+            return None;
+        };
+        if !expected.is_empty() {
+            return None;
+        }
+        if let Some((_, now)) = self.0.iter().flat_map(|kind| kind.former).find(|(former, _)| former == field) {
+            return Some(format!("; it is now `{now}`"));
+        }
         let keys = std::iter::once("version").chain(self.0.iter().flat_map(|kind| kind.keys.iter().copied()));
-        Vec::leak(keys.collect())
+        Some(nearest(field, &keys.collect::<Vec<_>>()))
     }
 }
 

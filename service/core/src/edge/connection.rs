@@ -21,14 +21,14 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::call_memory::{NoRoom, head_bytes};
+use super::connection_state::{ConnectionState, Timer, Unread, attend};
 use super::drain::Phase;
 use super::frames::Frames;
 use super::metrics::ListenerMetrics;
 use super::owed::{Debt, Owed, Streams};
 use super::peer::{Accounts, Peer};
-use super::room::{NoRoom, head_bytes};
 use super::slots::{Calls, Slot};
-use super::standing::{Standing, Timer, Unread, attend};
 use super::stream::TlsStream;
 use super::tls::{ClientCertificate, Refusal, ServerTls};
 use super::watched::Watched;
@@ -166,14 +166,14 @@ struct Caller {
     handler: Handler,
     peer: Arc<Peer>,
     calls: Calls,
-    standing: Arc<Standing>,
+    standing: Arc<ConnectionState>,
     metrics: ListenerMetrics,
 }
 
 impl Caller {
     fn new(shared: &Shared, peer: Arc<Peer>, slot: &Slot) -> Self {
         let metrics = shared.metrics.clone();
-        let standing = Arc::new(Standing::new(metrics.clone()));
+        let standing = Arc::new(ConnectionState::new(metrics.clone()));
         // A certificate is more proof of an honest client than a request.
         if peer.client().is_some() {
             standing.show();
@@ -314,8 +314,12 @@ async fn goaway(mut phase: watch::Receiver<Phase>, slot: &Slot) {
 
 /// Waits for the calls under way. A connection that must make room and has no calls is cut if it does not close by
 /// itself.
-async fn finish<C>(mut connection: Pin<&mut C>, end: &End, slot: &Slot, (standing, timer): (&Standing, &mut Timer))
-where
+async fn finish<C>(
+    mut connection: Pin<&mut C>,
+    end: &End,
+    slot: &Slot,
+    (standing, timer): (&ConnectionState, &mut Timer),
+) where
     C: Future<Output = Result<(), hyper::Error>>,
 {
     loop {

@@ -17,7 +17,7 @@ use super::exposition;
 /// One part of the process, as the health endpoints see it.
 pub trait Probe: Send + Sync {
     /// The name in answers.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
     /// Why the process should be restarted; `None` if all is well.
     fn dead(&self) -> Option<String> {
         None

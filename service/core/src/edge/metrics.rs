@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::room::{NoRoom, Room};
+use super::call_memory::{CallMemory, NoRoom};
 use super::slots::Reason;
 use super::tls::Refusal;
 
@@ -39,7 +39,7 @@ pub struct Metrics {
     clients_refused: Family<ByReason, Counter>,
     calls_refused: Family<ByReason, Counter>,
     cut: Family<ByCut, Counter>,
-    room: Arc<Room>,
+    room: Arc<CallMemory>,
 }
 
 #[derive(Debug, Clone)]
@@ -77,7 +77,7 @@ impl Metrics {
     }
 
     /// The room for the open calls of all listeners.
-    pub fn room(&self) -> &Arc<Room> {
+    pub fn room(&self) -> &Arc<CallMemory> {
         &self.room
     }
 
@@ -89,7 +89,7 @@ impl Metrics {
 
     /// The metrics of a listener with room of its own: calls of other listeners, however many, leave it free.
     pub fn apart(&self, listener: &'static str, room_bytes: usize) -> ListenerMetrics {
-        Self { room: Room::of(room_bytes), ..self.clone() }.of(listener)
+        Self { room: CallMemory::of(room_bytes), ..self.clone() }.of(listener)
     }
 }
 
@@ -119,7 +119,7 @@ impl ListenerMetrics {
     }
 
     /// The room for open calls.
-    pub(super) fn room(&self) -> &Arc<Room> {
+    pub(super) fn room(&self) -> &Arc<CallMemory> {
         &self.all.room
     }
 

@@ -18,9 +18,9 @@ use hyper::rt::Executor;
 use pin_project_lite::pin_project;
 use tokio::time::{Sleep, sleep};
 
-use super::room::{Hold, NoRoom};
+use super::call_memory::{Hold, NoRoom};
+use super::connection_state::ConnectionState;
 use super::slots::Call;
-use super::standing::Standing;
 
 /// A stream is reset if its answer waits this long for its window.
 const UNREAD_MAX: Duration = Duration::from_secs(5);
@@ -36,7 +36,7 @@ thread_local! {
 #[derive(Debug)]
 pub(super) struct Debt {
     hold: Hold,
-    standing: Arc<Standing>,
+    standing: Arc<ConnectionState>,
     _call: Call,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Piece {
 }
 
 impl Debt {
-    pub(super) fn new(hold: Hold, standing: Arc<Standing>, call: Call) -> Self {
+    pub(super) fn new(hold: Hold, standing: Arc<ConnectionState>, call: Call) -> Self {
         Self { hold, standing, _call: call }
     }
 
@@ -143,7 +143,7 @@ impl Drop for Piece {
 
 /// Runs the streams of an HTTP/2 connection.
 #[derive(Debug, Clone)]
-pub(super) struct Streams(pub Arc<Standing>);
+pub(super) struct Streams(pub Arc<ConnectionState>);
 
 impl<F> Executor<F> for Streams
 where
@@ -160,7 +160,7 @@ pin_project! {
         #[pin]
         stream: F,
         timer: Option<Pin<Box<Sleep>>>,
-        standing: Arc<Standing>,
+        standing: Arc<ConnectionState>,
     }
 }
 

@@ -8,19 +8,19 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
+use super::connection_state::ConnectionState;
 use super::frames::{Flood, Frames};
-use super::standing::Standing;
 
 /// A stream whose bytes are checked on their way.
 pub(super) struct Watched<S> {
     stream: S,
     /// Set for HTTP/2.
     frames: Option<Frames>,
-    standing: Arc<Standing>,
+    standing: Arc<ConnectionState>,
 }
 
 impl<S> Watched<S> {
-    pub(super) fn new(stream: S, frames: Option<Frames>, standing: &Arc<Standing>) -> Self {
+    pub(super) fn new(stream: S, frames: Option<Frames>, standing: &Arc<ConnectionState>) -> Self {
         Self { stream, frames, standing: Arc::clone(standing) }
     }
 

@@ -34,11 +34,11 @@ pub trait Calls: Send + Sync + Sized + 'static {
     /// A call, as log lines and metrics need it.
     type Call: Send + Sync + 'static;
     /// A place among the calls in work, free again when dropped.
-    type Place<'a>: Send;
+    type Permit<'a>: Send;
     /// The call as read from its head.
-    type Asked<'a>: Send + Sync;
+    type Target<'a>: Send + Sync;
     /// A body, with the memory that it holds.
-    type Held<'a>: Send + Sync;
+    type Body<'a>: Send + Sync;
     /// The reason for an answer other than success.
     type Refusal: Send + 'static;
 
@@ -52,24 +52,24 @@ pub trait Calls: Send + Sync + Sized + 'static {
     fn budget(&self, head: &Head) -> Duration;
 
     /// Reads the call from its head and checks the caller's rights.
-    fn asked<'a>(&self, call: &mut Self::Call, head: &'a Head) -> Result<Self::Asked<'a>, Self::Refusal>;
+    fn target<'a>(&self, call: &mut Self::Call, head: &'a Head) -> Result<Self::Target<'a>, Self::Refusal>;
 
     /// Takes a place for the call; without a free place it is shed.
-    fn enter<'a>(&'a self, call: &'a Self::Call) -> Result<Self::Place<'a>, Self::Refusal>;
+    fn enter<'a>(&'a self, call: &'a Self::Call) -> Result<Self::Permit<'a>, Self::Refusal>;
 
     fn read<'a, B: Body<Data = Bytes, Error: Broken> + Send + Unpin>(
         &'a self,
         call: &'a Self::Call,
-        asked: (&Self::Asked<'_>, &Head),
+        asked: (&Self::Target<'_>, &Head),
         body: &mut B,
         deadline: Instant,
-    ) -> impl Future<Output = Result<Self::Held<'a>, Self::Refusal>> + Send;
+    ) -> impl Future<Output = Result<Self::Body<'a>, Self::Refusal>> + Send;
 
     fn answer(
         &self,
         call: &Self::Call,
-        asked: (Self::Asked<'_>, &Head),
-        body: Self::Held<'_>,
+        asked: (Self::Target<'_>, &Head),
+        body: Self::Body<'_>,
         deadline: Instant,
     ) -> impl Future<Output = Result<Answer, Self::Refusal>> + Send;
 
@@ -120,7 +120,7 @@ where
     B: Body<Data = Bytes, Error: Broken> + Send + Unpin,
 {
     let deadline = Instant::now() + calls.budget(head);
-    let asked = calls.asked(call, head)?;
+    let asked = calls.target(call, head)?;
     let _place = calls.enter(call)?;
     let held = calls.read(call, (&asked, head), body, deadline).await?;
     calls.answer(call, (asked, head), held, deadline).await

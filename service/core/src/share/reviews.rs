@@ -56,7 +56,7 @@ pub enum Stop {
 
 /// Memory of the body of one review; given back when dropped.
 #[derive(Debug)]
-pub struct Held<'a> {
+pub struct BodyMemory<'a> {
     charge: Charge,
     peer: &'a Peer,
     body_max: usize,
@@ -64,7 +64,7 @@ pub struct Held<'a> {
 
 /// Memory of an image lookup; given back when dropped.
 #[derive(Debug)]
-pub struct Asked {
+pub struct ImageMemory {
     _charge: Charge,
 }
 
@@ -86,14 +86,14 @@ impl ReviewMemory {
     }
 
     /// An empty reservation for a review of `peer` with a body of at most `body_max` bytes.
-    pub fn hold<'a>(self: &Arc<Self>, peer: &'a Peer, body_max: usize) -> Held<'a> {
-        Held { charge: Charge { memory: Arc::clone(self), bytes: 0 }, peer, body_max }
+    pub fn hold<'a>(self: &Arc<Self>, peer: &'a Peer, body_max: usize) -> BodyMemory<'a> {
+        BodyMemory { charge: Charge { memory: Arc::clone(self), bytes: 0 }, peer, body_max }
     }
 
     /// Memory for an image lookup; `None` if there is none.
-    pub fn image(self: &Arc<Self>) -> Option<Asked> {
+    pub fn image(self: &Arc<Self>) -> Option<ImageMemory> {
         let mut charge = Charge { memory: Arc::clone(self), bytes: 0 };
-        charge.grow(IMAGE_BYTES).then_some(Asked { _charge: charge })
+        charge.grow(IMAGE_BYTES).then_some(ImageMemory { _charge: charge })
     }
 
     #[cfg(test)]
@@ -141,7 +141,7 @@ fn large(bytes: usize) -> usize {
     if bytes > SMALL_BYTES { bytes } else { 0 }
 }
 
-impl Held<'_> {
+impl BodyMemory<'_> {
     /// Reads `body` by `deadline`; afterwards this reservation has its size.
     pub async fn read<B>(&mut self, mut body: B, deadline: Instant) -> Result<Bytes, Stop>
     where
@@ -215,7 +215,7 @@ impl Held<'_> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for BodyMemory<'_> {
     fn drop(&mut self) {
         self.peer.release(self.charge.bytes);
     }

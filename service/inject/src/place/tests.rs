@@ -36,7 +36,7 @@ fn reason(node: Node, pods: &[Pod]) -> String {
 #[test]
 fn a_running_image_on_a_node_that_fits() {
     let place = choose(&[node("a", |_| {})], &[pod("a", "busybox:1", |_| {})], &needs()).unwrap();
-    assert_eq!(place, Place { node: "a".into(), image: "busybox:1".into(), seen_in: "n/p".into() });
+    assert_eq!(place, Placement { node: "a".into(), image: "busybox:1".into(), seen_in: "n/p".into() });
 }
 
 #[test]

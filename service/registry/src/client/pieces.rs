@@ -61,7 +61,7 @@ impl Registry {
     }
 
     async fn piece_at(&self, question: &Question<'_>) -> Result<Piece, Failure> {
-        let answer = self.asked(question, &Method::GET).await?;
+        let answer = self.request(question, &Method::GET).await?;
         match (answer.status(), question.wanted) {
             (StatusCode::OK, _) => Ok(Piece::Found(answer.into_body())),
             // Registries without the API have no such path; those with it always answer with an index.

@@ -15,7 +15,7 @@ use crate::verdicts::{Class, Failure};
 use crate::wanted::Wanted;
 
 #[derive(Debug)]
-pub struct Part {
+pub struct BlobPart {
     /// The bytes from the requested offset on.
     pub bytes: Bytes,
     /// Size of the whole blob in bytes.
@@ -47,17 +47,17 @@ impl Registry {
         digest: &str,
         from: u64,
         deadline: Instant,
-    ) -> Result<Part, Failure> {
+    ) -> Result<BlobPart, Failure> {
         let response = self.pulled(host, repository, Wanted::Part { digest, from }, deadline).await?;
         let range = response.headers().get(header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
         let total = range.and_then(|range| total(range, from));
         let bytes = response.body().len() as u64;
         match (response.status(), total) {
             (StatusCode::PARTIAL_CONTENT, Some(total)) if bytes > 0 && from.saturating_add(bytes) <= total => {
-                Ok(Part { bytes: response.into_body(), total })
+                Ok(BlobPart { bytes: response.into_body(), total })
             }
             // A registry without ranges sends the whole blob; a large blob exceeds its limit before this point.
-            (StatusCode::OK, _) if from == 0 => Ok(Part { bytes: response.into_body(), total: bytes }),
+            (StatusCode::OK, _) if from == 0 => Ok(BlobPart { bytes: response.into_body(), total: bytes }),
             _ => {
                 let what = format!("{host} does not send a blob of more than {PART_BYTES_MAX} bytes in parts");
                 Err(Failure::new(Class::Misconfigured, what))
@@ -87,7 +87,7 @@ impl Registry {
                 deadline: Instant::now() + share,
                 attempts: if stops.len() == 0 { ATTEMPTS } else { 1 },
             };
-            match self.asked(&question, &Method::GET).await {
+            match self.request(&question, &Method::GET).await {
                 Ok(response) if response.status().is_success() => return Ok(response),
                 Ok(response) => failed = question.refusal(response.status()),
                 Err(failure) => failed = failure,

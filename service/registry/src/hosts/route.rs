@@ -17,7 +17,7 @@ pub struct Stop {
 pub fn route(host: &Authority, repository: &str, registry: Option<&config::Registry>) -> Vec<Stop> {
     let itself = || Stop { host: host.clone(), repository: repository.to_owned() };
     let Some(registry) = registry else { return vec![itself()] };
-    let below = |place: &config::Place, rest: &str| {
+    let below = |place: &config::Location, rest: &str| {
         let parts = [&*place.path, rest];
         let repository = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
         (!repository.is_empty()).then(|| Stop { host: place.host.clone(), repository })

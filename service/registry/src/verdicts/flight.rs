@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 use service_core::wire::Silence;
 
 type Flight<V> = WeakShared<BoxFuture<'static, V>>;
-type Board<V> = Arc<Mutex<HashMap<String, Place<V>>>>;
+type FlightsByKey<V> = Arc<Mutex<HashMap<String, Entry<V>>>>;
 
-struct Place<V: Clone> {
+struct Entry<V: Clone> {
     serial: u64,
     flight: Flight<V>,
     silence: Arc<Silence>,
@@ -31,7 +31,7 @@ pub struct Joined<V: Clone> {
 }
 
 pub struct Flights<V: Clone> {
-    board: Board<V>,
+    board: FlightsByKey<V>,
 }
 
 impl<V: Clone + Send + Sync + 'static> Flights<V> {
@@ -58,7 +58,7 @@ impl<V: Clone + Send + Sync + 'static> Flights<V> {
         };
         let flight = flight.boxed().shared();
         let weak = flight.downgrade().expect("a future that was never polled has not ended");
-        board.insert(key.to_owned(), Place { serial, flight: weak, silence: Arc::clone(&silence) });
+        board.insert(key.to_owned(), Entry { serial, flight: weak, silence: Arc::clone(&silence) });
         Joined { flight, started: true, silence }
     }
 
@@ -79,7 +79,7 @@ impl<V: Clone + Send + Sync + 'static> Default for Flights<V> {
 
 /// Removes the flight from the table when it ends or is abandoned, unless a later one took its place.
 struct Landing<V: Clone> {
-    board: Board<V>,
+    board: FlightsByKey<V>,
     key: String,
     serial: u64,
 }

@@ -7,7 +7,7 @@ const TEMPLATES: [&str; 5] = ["slack", "opsgenie", "keybase", "msteams", "ecs-1-
 /// Keys of a receiver that are the same here.
 const SAME: [&str; 2] = ["priority", "failIfAlertSendingFails"];
 
-/// Translates the section `alerting` to the section `alerts`.
+/// Translates the section `alerting` to ours of the same name.
 pub fn translate(alerting: &Value, left: &mut Vec<String>) -> Option<Value> {
     let mut alerts = Map::new();
     if let Some(cluster) = alerting.get("clusterIdentifier").and_then(Value::as_str) {

@@ -42,7 +42,7 @@ struct Group {
 
 impl Process {
     pub async fn start(config: &str, limit_bytes: u64) -> Self {
-        Self::start_as("manager", "admission", config, limit_bytes).await
+        Self::start_as("admission", "admission", config, limit_bytes).await
     }
 
     /// Starts a process with that role, which gets requests at that listener.

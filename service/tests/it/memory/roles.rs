@@ -50,7 +50,7 @@ async fn alerts_of_160_000_images_wait_for_receivers_that_hang() {
          {{template: slack, url: 'http://{1}/', collapse: 1h}}",
         hangs.address, healthy.0.address
     );
-    let more = format!("alerts: {{deadLetters: dead.jsonl, reject: {{receivers: [{receivers}]}}}}\n");
+    let more = format!("alerting: {{deadLetters: dead.jsonl, reject: {{receivers: [{receivers}]}}}}\n");
     let process = Process::start(&config(&[&registry.host()], &more), LIMIT_BYTES).await;
     let image = format!("{}/good:1", registry.host());
     others_are_answered(&process, &image, refused_pods(&process)).await;
@@ -65,8 +65,8 @@ async fn calls_of_another_process_hold_no_more_than_their_part() {
     let pki = crate::topology::world::Pki::new();
     let hangs = hanging().await;
     let config = json!({
-        "health": {"listen": "127.0.0.1:0"}, "log": {"format": "json"}, "alerting": pki.listen(), "shutdown": {"drain": "50ms"},
-        "alerts": {"reject": {"receivers": [{"template": "slack", "url": format!("http://{}/", hangs.address), "timeout": "1h"}]}},
+        "health": {"listen": "127.0.0.1:0"}, "log": {"format": "json"}, "shutdown": {"drain": "50ms"},
+        "alerting": {"listener": pki.listen(), "reject": {"receivers": [{"template": "slack", "url": format!("http://{}/", hangs.address), "timeout": "1h"}]}},
     });
     let process = Process::start_as("alerting", "alerting", &config.to_string(), LIMIT_BYTES).await;
     if !process.is_limited() {

@@ -132,7 +132,7 @@ async fn the_description_is_that_of_what_is_served() {
         }
     }
     // Every route of the router is in it.
-    let source = include_str!("../../../replicas/src/route.rs");
+    let source = include_str!("../../../roles/replicas/src/route.rs");
     let routes = source.split("pub fn route<'a>").nth(1).unwrap().split("\nfn ").next().unwrap();
     let arms =
         routes.lines().filter(|line| line.trim_start().starts_with("[\"") || line.contains("_ if path == ")).count();

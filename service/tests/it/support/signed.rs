@@ -202,7 +202,7 @@ impl Signed {
         world.manifests.insert(fallback, (INDEX.to_owned(), index.into_bytes()));
     }
 
-    /// Loads the content of a repository in `service/verify/fixtures/registry`. Its referrers are those in the index at
+    /// Loads the content of a repository in `service/roles/verify/fixtures/registry`. Its referrers are those in the index at
     /// the fallback tag.
     pub fn load(&self, repository: &str, content: &Value) {
         let texts = |key: &str| -> Vec<(String, String)> {

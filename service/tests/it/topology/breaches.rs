@@ -73,7 +73,7 @@ async fn each_breach_of_the_contract_is_a_sentence_and_no_verdict() {
     remote["timeout"] = "300ms".into();
     let remote = json!({"name": "default", "type": "remote", "remote": remote});
     let text = config(&registry.host(), &[remote], &all(), &admission());
-    let service = Service::start("manager", &text, Options::default()).await;
+    let service = Service::start("admission", &text, Options::default()).await;
     let client = service.webhook(Protocol::Http1);
     let at = format!("the validator `default` at {}", validator.address);
     for (repository, class, said) in [

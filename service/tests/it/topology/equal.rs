@@ -19,7 +19,8 @@ struct Both {
 impl Both {
     async fn start(registry: &Signed, pki: &Pki, validators: &[Value], policy: &Value) -> Self {
         let host = registry.host();
-        let one = Service::start("manager", &config(&host, validators, policy, &admission()), Options::default()).await;
+        let one =
+            Service::start("admission", &config(&host, validators, policy, &admission()), Options::default()).await;
         let more = json!({"validator": pki.listen()});
         let validator =
             Service::start("validator", &config(&host, validators, &json!({}), &more), Options::default()).await;
@@ -31,7 +32,8 @@ impl Both {
             }
             remotes.push(remote);
         }
-        let many = Service::start("manager", &config(&host, &remotes, policy, &admission()), Options::default()).await;
+        let many =
+            Service::start("admission", &config(&host, &remotes, policy, &admission()), Options::default()).await;
         Self { one, many, validator }
     }
 

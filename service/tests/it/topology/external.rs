@@ -69,7 +69,8 @@ async fn manager(registry: &Signed, pki: &Pki, address: std::net::SocketAddr, pa
     remote["timeout"] = "500ms".into();
     let validator = json!({"name": "other", "type": "externalData", "remote": remote});
     let policy = json!({"rules": [{"pattern": "*", "validator": "other"}]});
-    Service::start("manager", &config(&registry.host(), &[validator], &policy, &admission()), Options::default()).await
+    Service::start("admission", &config(&registry.host(), &[validator], &policy, &admission()), Options::default())
+        .await
 }
 
 async fn asked(service: &Service, image: &str) -> (bool, String) {

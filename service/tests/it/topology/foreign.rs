@@ -92,7 +92,7 @@ async fn a_validator_of_sixty_lines_of_python_keeps_the_contract_and_decides() {
     let validators = [json!({"name": "default", "type": "remote", "remote": remote})];
     let policy = json!({"rules": [{"pattern": "*", "validator": "default"}]});
     let text = config(&registry.host(), &validators, &policy, &admission());
-    let manager = Service::start("manager", &text, Options::default()).await;
+    let manager = Service::start("admission", &text, Options::default()).await;
     let client = manager.webhook(Protocol::Http1);
     let answer = ask(&client, &review("v1", &pod(&[&registry.image("good")]))).await;
     assert_eq!(answer["allowed"], true, "{answer}");

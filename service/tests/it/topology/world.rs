@@ -112,7 +112,7 @@ pub async fn validator(registry: &str, pki: &Pki, validators: &[Value]) -> Servi
 /// A manager whose rules ask the processes at `addresses`.
 pub async fn manager(registry: &str, pki: &Pki, addresses: &[SocketAddr], policy: &Value) -> Service {
     let remote = json!({"name": "default", "type": "remote", "remote": pki.remote(addresses)});
-    Service::start("manager", &config(registry, &[remote], policy, &admission()), Options::default()).await
+    Service::start("admission", &config(registry, &[remote], policy, &admission()), Options::default()).await
 }
 
 pub fn at(service: &Service, role: &str) -> SocketAddr {

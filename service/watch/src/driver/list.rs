@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::diagnostics::Diagnostics;
-use crate::machine::{Listing, Page, PageError, PageStep};
+use crate::machine::{ListPage, Listing, PageError, PageStep};
 use crate::object::Kind;
 use crate::source::{Form, Source, encode};
 use crate::store::Store;
@@ -80,8 +80,8 @@ pub async fn collect<K: Kind>(
             }
             (None, None) => String::new(),
         };
-        let path = source.asked(&format!("limit={page}{start}"));
-        let (mut page, mut wrong) = (Page::default(), None);
+        let path = source.path_with(&format!("limit={page}{start}"));
+        let (mut page, mut wrong) = (ListPage::default(), None);
         let mut take = |piece: &[u8]| {
             wrong = page.piece(piece, &mut listing, &store).err();
             wrong.is_none()

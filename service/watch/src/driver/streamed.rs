@@ -70,7 +70,7 @@ impl Error {
 
 /// Opens a watch of a source, in the source's form.
 pub async fn open(client: &Client, source: &Source, query: &str) -> Result<Stream, kube::Error> {
-    let path = source.asked(query);
+    let path = source.path_with(query);
     match source.form {
         Form::Whole => client.watch(&path).await,
         Form::Metadata => client.metadata_watch(&path).await,

@@ -74,11 +74,11 @@ struct RawListMeta<'a> {
 
 /// A page under way. Its items are added as they come; a page that breaks off makes the list worthless.
 #[derive(Debug, Default)]
-pub struct Page {
+pub struct ListPage {
     items: Items,
 }
 
-impl Page {
+impl ListPage {
     /// Adds the items of a piece to `listing`. Objects already in `store` are shared instead of kept twice.
     pub fn piece<K: Kind>(
         &mut self,
@@ -109,7 +109,7 @@ impl<K> Default for Listing<K> {
 
 impl<K: Kind> Listing<K> {
     /// Adds a complete page.
-    fn ended(&mut self, page: Page) -> Result<PageStep, PageError> {
+    fn ended(&mut self, page: ListPage) -> Result<PageStep, PageError> {
         let envelope = page.items.finish()?;
         let RawPage { metadata } = serde_json::from_slice(&envelope)?;
         let version = metadata.resource_version;
@@ -127,7 +127,7 @@ impl<K: Kind> Listing<K> {
     /// Adds a page given as a whole.
     #[cfg(test)]
     pub fn page(&mut self, body: &[u8], store: &Store<K>) -> Result<PageStep, PageError> {
-        let mut page = Page::default();
+        let mut page = ListPage::default();
         page.piece(body, self, store)?;
         page.end(self)
     }

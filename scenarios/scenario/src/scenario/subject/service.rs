@@ -223,7 +223,7 @@ impl Service {
             section("replicas", replicas.clone());
         }
         if let Some(alerts) = &wiring.alerts {
-            section("alerts", alerts.clone());
+            section("alerting", alerts.clone());
         }
         if let Some(shared) = &wiring.shared_cache {
             section("sharedCache", shared.clone());

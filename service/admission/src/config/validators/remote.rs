@@ -110,7 +110,7 @@ impl Checker<'_> {
         name: &str,
         raw: Option<RawRemote>,
     ) -> Result<Remote, Error> {
-        let raw = self.asked(key, raw)?;
+        let raw = self.settings(key, raw)?;
         if raw.answers.is_some() || raw.ttl.is_some() {
             let what = "has no effect with `type: remote`, which speaks the contract: remove answers and ttl";
             return Err(self.value(key("remote"), what));
@@ -121,7 +121,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn provider(&self, key: &dyn Fn(&str) -> String, raw: Option<RawRemote>) -> Result<Provider, Error> {
-        let raw = self.asked(key, raw)?;
+        let raw = self.settings(key, raw)?;
         if raw.validator.is_some() || raw.pass_credentials {
             let what = "has no effect with `type: externalData`, whose questions are images alone: remove validator and passCredentials";
             return Err(self.value(key("remote"), what));
@@ -130,7 +130,7 @@ impl Checker<'_> {
         Ok(Provider { way: self.way(key, raw, Protocol::Http1)?, form, ttl })
     }
 
-    fn asked(&self, key: &dyn Fn(&str) -> String, raw: Option<RawRemote>) -> Result<RawRemote, Error> {
+    fn settings(&self, key: &dyn Fn(&str) -> String, raw: Option<RawRemote>) -> Result<RawRemote, Error> {
         raw.ok_or_else(|| self.value(key("remote"), "is missing: write its instances, caFile, certificate and key"))
     }
 

@@ -22,7 +22,7 @@ impl Script {
         Arc::new(Self { generation: generation.to_owned(), asked, says: Mutex::new(says), takes })
     }
 
-    fn asked(&self) -> usize {
+    fn questions(&self) -> usize {
         self.asked.load(Ordering::Relaxed)
     }
 }
@@ -78,7 +78,7 @@ async fn asked_twice(answer: Answer) -> usize {
     for _ in 0..2 {
         assert_eq!(approvals.ask(&validator, question("d")).await, answer);
     }
-    script.asked()
+    script.questions()
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,7 +111,7 @@ async fn a_verdict_is_known_for_its_digest_rule_and_trust_alone() {
     let keyring = Keyring::docker_config(docker.as_bytes(), &"secret".into()).unwrap();
     let validator: Arc<dyn Validator> = script.clone();
     approvals.ask(&validator, Question { keyring, ..question("d") }).await.unwrap();
-    assert_eq!(script.asked(), 2);
+    assert_eq!(script.questions(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,7 +120,7 @@ async fn five_hundred_callers_cause_one_question() {
     let validator: Arc<dyn Validator> = script.clone();
     let answers = futures_util::future::join_all((0..500).map(|_| approvals.ask(&validator, question("d")))).await;
     assert!(answers.iter().all(|answer| *answer == Ok(approval())));
-    assert_eq!(script.asked(), 1);
+    assert_eq!(script.questions(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,9 +153,9 @@ async fn what_is_remembered_is_bounded_in_bytes() {
 
 /// A store that every process of a service can read.
 #[derive(Default)]
-struct Board(Mutex<std::collections::HashMap<String, (Vec<u8>, Duration)>>);
+struct SharedValues(Mutex<std::collections::HashMap<String, (Vec<u8>, Duration)>>);
 
-impl Knowledge for Board {
+impl Knowledge for SharedValues {
     fn known(&self, key: &str, _: Instant) -> BoxFuture<'static, Option<service_core::known::Known>> {
         let known = self.0.lock().get(key).cloned();
         std::future::ready(known.map(|(value, life)| service_core::known::Known { value, life })).boxed()
@@ -171,35 +171,35 @@ impl Knowledge for Board {
 #[tokio::test(start_paused = true)]
 async fn what_another_process_was_told_is_not_asked_again_and_doubts_are_told_nobody() {
     for answer in [Ok(approval()), Err(failure(Class::Unsigned)), Err(failure(Class::Unavailable))] {
-        let board = Arc::new(Board::default());
+        let board = Arc::new(SharedValues::default());
         let (one, other) = (approvals("").sharing(Some(board.clone())), approvals("").sharing(Some(board.clone())));
         let script = Script::new("g", answer.clone());
         let validator: Arc<dyn Validator> = script.clone();
         let is_definite = answer.as_ref().err().is_none_or(|failure| failure.class.cache_ttl().is_some());
         assert_eq!(one.ask(&validator, question("d")).await, answer);
         assert_eq!(other.ask(&validator, question("d")).await, answer);
-        assert_eq!(script.asked(), if is_definite { 1 } else { 2 });
+        assert_eq!(script.questions(), if is_definite { 1 } else { 2 });
         assert_eq!(board.0.lock().len(), usize::from(is_definite));
         assert_eq!(other.known(&*validator, "h.io", "a", "d"), is_definite.then_some(answer));
         // Under another rule the answer is unknown.
         let stranger = Script::new("h", Ok(approval()));
         let validator: Arc<dyn Validator> = stranger.clone();
         assert_eq!(other.ask(&validator, question("d")).await, Ok(approval()));
-        assert_eq!(stranger.asked(), 1);
+        assert_eq!(stranger.questions(), 1);
     }
 }
 
 /// A shared value that is no verdict costs a question.
 #[tokio::test(start_paused = true)]
 async fn a_shared_value_that_is_none_is_asked_for() {
-    let board = Arc::new(Board::default());
+    let board = Arc::new(SharedValues::default());
     let approvals = approvals("").sharing(Some(board.clone()));
     let script = Script::new("g", Ok(approval()));
     let validator: Arc<dyn Validator> = script.clone();
     let key = key(&*validator, "h.io", "a", "d", None);
     board.keep(&key, b"{\"verified\": 1}".to_vec(), Duration::from_mins(1));
     assert_eq!(approvals.ask(&validator, question("d")).await, Ok(approval()));
-    assert_eq!(script.asked(), 1);
+    assert_eq!(script.questions(), 1);
 }
 
 /// Takes the time of a question in one of two ways: it waits for a peer, or for itself.

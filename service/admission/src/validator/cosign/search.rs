@@ -53,7 +53,7 @@ pub(super) struct Search<'s> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Location {
     /// The referrers that the registry lists.
     Referrers,
     /// The referrers listed at a tag, for registries without the referrers API.
@@ -106,8 +106,11 @@ impl<'s> Search<'s> {
         while let Some(place) = places.pop() {
             match self.look(place).await {
                 Ok(Some(verdict)) => {
-                    let form =
-                        if matches!(place, Place::Referrers | Place::Fallback) { Form::Bundles } else { Form::Tags };
+                    let form = if matches!(place, Location::Referrers | Location::Fallback) {
+                        Form::Bundles
+                    } else {
+                        Form::Tags
+                    };
                     self.engine.knowledge.found(&self.question.host, form);
                     return Ok(words::approval(&verdict));
                 }
@@ -115,7 +118,7 @@ impl<'s> Search<'s> {
                 Err(Found::Unknown) => {
                     self.engine.knowledge.has_no_api(&self.question.host, Instant::now());
                     // Most such registries hold signatures at tags; the index at a tag is requested last.
-                    places.insert(0, Place::Fallback);
+                    places.insert(0, Location::Fallback);
                 }
             }
         }
@@ -128,31 +131,31 @@ impl<'s> Search<'s> {
     }
 
     /// The places, in the cheapest order for the usual form.
-    fn places(&self, with_api: bool, last: Form) -> Vec<Place> {
+    fn places(&self, with_api: bool, last: Form) -> Vec<Location> {
         let requirement = &self.engine.requirement;
         let tags = [
-            requirement.image_signature.then_some(Place::Signatures),
-            (!requirement.attestations.is_empty()).then_some(Place::Attestations),
+            requirement.image_signature.then_some(Location::Signatures),
+            (!requirement.attestations.is_empty()).then_some(Location::Attestations),
         ];
         let tags = tags.into_iter().flatten();
         match (with_api, last) {
-            (true, _) => [Place::Referrers].into_iter().chain(tags).collect(),
-            (false, Form::Bundles) => [Place::Fallback].into_iter().chain(tags).collect(),
-            (false, Form::Tags) => tags.chain([Place::Fallback]).collect(),
+            (true, _) => [Location::Referrers].into_iter().chain(tags).collect(),
+            (false, Form::Bundles) => [Location::Fallback].into_iter().chain(tags).collect(),
+            (false, Form::Tags) => tags.chain([Location::Fallback]).collect(),
         }
     }
 
     /// Searches one place; returns the verdict if it is enough.
-    async fn look(&mut self, place: Place) -> Result<Option<Verdict>, Found> {
+    async fn look(&mut self, place: Location) -> Result<Option<Verdict>, Found> {
         let image = self.subject.digest;
         let (name, tag) = match place {
-            Place::Referrers => ("referrers", image.to_string()),
-            Place::Fallback => ("referrers at tag", oci::referrers_tag(&image)),
-            Place::Signatures => ("signatures at tag", oci::signature_tag(&image)),
-            Place::Attestations => ("attestations at tag", oci::attestation_tag(&image)),
+            Location::Referrers => ("referrers", image.to_string()),
+            Location::Fallback => ("referrers at tag", oci::referrers_tag(&image)),
+            Location::Signatures => ("signatures at tag", oci::signature_tag(&image)),
+            Location::Attestations => ("attestations at tag", oci::attestation_tag(&image)),
         };
-        let wanted = if place == Place::Referrers { Wanted::Referrers(&tag) } else { Wanted::Manifest(&tag) };
-        let said = if place == Place::Referrers { name.to_owned() } else { format!("{name} {tag}") };
+        let wanted = if place == Location::Referrers { Wanted::Referrers(&tag) } else { Wanted::Manifest(&tag) };
+        let said = if place == Location::Referrers { name.to_owned() } else { format!("{name} {tag}") };
         let bytes = match self.piece(wanted).await {
             Ok(Piece::Found(bytes)) => bytes,
             Ok(Piece::Absent) => {
@@ -165,7 +168,7 @@ impl<'s> Search<'s> {
                 return Err(Found::Judge);
             }
         };
-        if matches!(place, Place::Referrers | Place::Fallback) {
+        if matches!(place, Location::Referrers | Location::Fallback) {
             match oci::referrers(&bytes) {
                 Ok(mut referrers) => {
                     self.searched.looked.push(format!("{said} ({} bundles)", referrers.len()));
@@ -181,14 +184,14 @@ impl<'s> Search<'s> {
             }
         } else {
             let layers = match place {
-                Place::Attestations => oci::attestation_layers(&bytes),
+                Location::Attestations => oci::attestation_layers(&bytes),
                 _ => oci::signature_layers(&bytes),
             };
             match layers {
                 Ok(oci::Layers { layers, bytes, unusable }) => {
                     self.searched.looked.push(format!("{said} ({} layers)", layers.len() + unusable.len()));
                     for piece in &unusable {
-                        let judged = self.judged(piece);
+                        let judged = self.judgement(piece);
                         self.trial.take(judged);
                     }
                     match self.kept(bytes).await {
@@ -244,7 +247,7 @@ impl<'s> Search<'s> {
         drop(manifest);
         let Some(layer) = layer.map_err(|error| Missed::Broken(format!("{what}: {error}")))? else { return Ok(None) };
         let fetched = self.blob(&layer).await.map_err(unread)?;
-        Ok(Some(self.judged(&match fetched.bytes {
+        Ok(Some(self.judgement(&match fetched.bytes {
             Some(bytes) => layer.evidence(bytes.into()),
             None => layer.missing(ABSENT),
         })))
@@ -292,7 +295,7 @@ impl<'s> Search<'s> {
                 Ok(bytes) => layer.evidence(bytes),
                 Err(cause) => layer.missing(&cause),
             };
-            judged.push(Ok(self.judged(&piece)));
+            judged.push(Ok(self.judgement(&piece)));
             bytes = piece.into_bytes().map_err(|rejected| rejected.cause);
         }
         judged
@@ -352,8 +355,8 @@ impl<'s> Search<'s> {
     }
 
     /// Judges a piece, which may be dropped afterwards.
-    fn judged(&self, evidence: &Evidence) -> Judged {
-        self.trial.judged(evidence)
+    fn judgement(&self, evidence: &Evidence) -> Judged {
+        self.trial.judgement(evidence)
     }
 
     /// Adds a batch to the result; returns the verdict if it is enough.
@@ -402,7 +405,7 @@ fn no_memory(error: NoMemory) -> Failure {
         NoMemory::TooLarge { .. } => Class::TooMuchEvidence,
         NoMemory::Late => Class::Busy,
     };
-    Failure::new(class, error.to_string())
+    Failure::new(class, format!("{error} (admission.maxHeldBytes)"))
 }
 
 #[cfg(test)]

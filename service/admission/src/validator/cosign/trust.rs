@@ -12,7 +12,6 @@ use service_verify::{
 
 use crate::config::{self, Constraint, Cosign, Root, Text};
 use crate::validator::ValidatorError;
-use service_core::logs::names;
 
 /// Largest file of keys; the public instance's `trusted_root.json` has 7 KiB.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -63,7 +62,7 @@ pub fn compile(name: &str, index: usize, cosign: &Cosign) -> Result<Trust, Valid
     let trust = Trust::compile(&TrustSpec { roots, authorities })
         .map_err(|error| ValidatorError { key: key(&error.place), what: error.cause })?;
     for what in trust.left_out() {
-        tracing::warn!(name: names::TRUST_LEFT_OUT, validator = name, what, "a key is left out");
+        tracing::warn!(name: crate::events::TRUST_LEFT_OUT, validator = name, what, "a key is left out");
     }
     Ok(trust)
 }

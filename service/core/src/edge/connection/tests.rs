@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::edge::slots::Slots;
-use crate::edge::{Drain, Limits, Metrics, Room};
+use crate::edge::{CallMemory, Drain, Limits, Metrics};
 
 const ATTACKER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
@@ -76,7 +76,7 @@ impl Site {
         Self { shared, slots: Slots::new(limits), drain: Drain::new(), calls }
     }
 
-    fn room(&self) -> &Room {
+    fn room(&self) -> &CallMemory {
         self.shared.metrics.room()
     }
 

@@ -21,7 +21,7 @@ use crate::validator::{Memory, Pieces, Question, Validator};
 
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
-const KEY: &str = include_str!("../../../../../verify/fixtures/trust/keys/p256.pub");
+const KEY: &str = include_str!("../../../../../roles/verify/fixtures/trust/keys/p256.pub");
 /// Time in which the registry delivers a bundle.
 const FETCH: Duration = Duration::from_millis(20);
 /// Time limit of a question.
@@ -93,7 +93,7 @@ fn validator(bytes: usize) -> Arc<dyn Validator> {
 }
 
 /// The failure class of the image in `repository`, and the time until it.
-async fn asked(validator: &Arc<dyn Validator>, repository: &str) -> (Class, Duration) {
+async fn class_and_time(validator: &Arc<dyn Validator>, repository: &str) -> (Class, Duration) {
     let begun = Instant::now();
     let question = Question {
         host: "h.io".into(),
@@ -112,11 +112,11 @@ async fn asked(validator: &Arc<dyn Validator>, repository: &str) -> (Class, Dura
 async fn evidence_is_waited_for_by_the_image_that_has_it() {
     let validator = validator(32 << 20);
     let heavy: Vec<_> = (0..64).map(|number| format!("24x{}-{number}", 8 << 20)).collect();
-    let attack = join_all(heavy.iter().map(|repository| asked(&validator, repository)));
+    let attack = join_all(heavy.iter().map(|repository| class_and_time(&validator, repository)));
     let neighbours = async {
         for repository in ["1x8192-signed", "0x0-unsigned"] {
             sleep(Duration::from_secs(1)).await;
-            let (class, took) = asked(&validator, repository).await;
+            let (class, took) = class_and_time(&validator, repository).await;
             assert!(!class.is_own_limit() && class != Class::Unavailable, "{repository}: {class}");
             assert!(took <= 3 * FETCH, "{repository}: {took:?}");
         }
@@ -133,9 +133,9 @@ async fn more_than_one_review_may_look_at_is_a_class_of_its_own() {
         ("30x100", 32 << 20),     // too many pieces
         ("1x8388608", 24 << 20),  // a piece that never fits
     ] {
-        let (class, _) = asked(&validator(share), repository).await;
+        let (class, _) = class_and_time(&validator(share), repository).await;
         assert_eq!(class, Class::TooMuchEvidence, "{repository}");
     }
-    let (class, _) = asked(&validator(32 << 20), "3x8388608").await;
+    let (class, _) = class_and_time(&validator(32 << 20), "3x8388608").await;
     assert_eq!(class, Class::Invalid, "what may be looked at was");
 }
