@@ -382,7 +382,10 @@ mod tests {
         let refused = json!({"kind": "Cache", "spec": {"sources": [{}]}});
         let made = alternatives(&crd, "v1", &refused, "spec.sources[0]");
         let sources: Vec<Value> = made.into_iter().map(|one| one["spec"]["sources"][0].clone()).collect();
-        assert_eq!(sources, [json!({"inLine": "${text 1}"}), json!({"secret": {"name": "${text 2}"}}), json!({"usesDefaults": true})]);
+        assert_eq!(
+            sources,
+            [json!({"inLine": "${text 1}"}), json!({"secret": {"name": "${text 2}"}}), json!({"usesDefaults": true})]
+        );
         let with = alternatives(&crd, "v1", &refused, "spec.note");
         assert_eq!(with, [json!({"kind": "Cache", "spec": {"sources": [{}], "note": "${text 1}"}})]);
         assert_eq!(alternatives(&crd, "v1", &refused, "spec.other"), Vec::<Value>::new());

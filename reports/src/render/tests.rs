@@ -297,7 +297,11 @@ fn the_first_screen_has_three_causes() {
     }
     let (_dir, record, judgement) = texts(&example);
     assert_eq!(causes::summary(&record).groups.len(), 4);
-    let expected = ["4 anomalies lost in the client,", "3 anomalies because a new object was treated as an update,", "2 anomalies "];
+    let expected = [
+        "4 anomalies lost in the client,",
+        "3 anomalies because a new object was treated as an update,",
+        "2 anomalies ",
+    ];
     let html = html(&record, &judgement).unwrap();
     let first = html.split(r#"<section id="causes""#).nth(1).unwrap().split("</section>").next().unwrap();
     let terminal = terminal(&record, &judgement, Colour::Never);

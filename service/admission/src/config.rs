@@ -20,7 +20,6 @@ pub use service_core::kube::Transport;
 pub use service_registry::config::{MAX_CONCURRENT, Resolve};
 
 pub use admission::Admission;
-pub use service_own_certificates::OwnCertificates;
 use policy::RawPolicy;
 #[cfg(feature = "verify")]
 pub use policy::demanded;
@@ -29,6 +28,7 @@ pub use policy::{
     Rule, Verdicts, With,
 };
 pub use registration::Registration;
+pub use service_own_certificates::OwnCertificates;
 use validators::RawValidator;
 pub use validators::{
     Constraint, Cosign, Form, Kind as ValidatorKind, Provider, Remote, Root, Text, TrustRoot, Validator, Way, files,

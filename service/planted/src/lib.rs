@@ -1,7 +1,7 @@
 //! Planted bugs: the list, and the code that plants them in the roles of the service.
 //!
-//! Each bug wraps a role and knows only the role's outside. [`role`] changes a role's inputs and outputs, and
-//! [`answers`] changes the answers to callers. [`relay`] is an API server that lies, and [`witness`] a receiver of
+//! Each bug wraps a role and knows only the role's outside. `role` changes a role's inputs and outputs, and
+//! `answers` changes the answers to callers. `relay` is an API server that lies, and `witness` a receiver of
 //! observations that lies.
 //!
 //! One bug is inside: only the room of open calls knows when an answer is taken, so it can be told to forget answers.

@@ -1,7 +1,5 @@
 //! The program refuses a bug that does not exist, and names those that do.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
-
 use std::process::Command;
 
 #[test]

@@ -115,9 +115,6 @@ fn attacks_that_make_no_sense_are_refused() {
     let through = r#"{"rate": "1/s", "through": "apiserver", "mix": {"createPod": 1}, "attacks": ["#;
     let config: crate::admission::Config = serde_json::from_str(&format!("{through}{one}]}}")).unwrap();
     let apiserver = config.check().unwrap_err().to_string();
-    assert!(
-        apiserver.starts_with("admission.attacks: needs load that is sent to the webhook itself"),
-        "{apiserver}"
-    );
+    assert!(apiserver.starts_with("admission.attacks: needs load that is sent to the webhook itself"), "{apiserver}");
     assert!(read(r#"[{"name": "slow-loris", "at": "1s", "for": "5s"}]"#).is_err());
 }

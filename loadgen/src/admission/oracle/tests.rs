@@ -70,11 +70,7 @@ fn wrong_answers_are_explained() {
     let corpus = corpus_of_everything(7);
     let pod = template(&corpus, "Pod CREATE", false);
     let denied = wrong(pod, verdict(false, None)).unwrap();
-    assert!(
-        !denied.0 && denied.1.contains("was denied, it is right to allow it; the answer: because"),
-        "{}",
-        denied.1
-    );
+    assert!(!denied.0 && denied.1.contains("was denied, it is right to allow it; the answer: because"), "{}", denied.1);
 
     let (allow, why) = wrong(pod, verdict(true, None)).unwrap();
     assert!(allow && why.contains("was allowed without the pin: /spec/containers/0/image is still"), "{why}");

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use service_own_certificates::{OwnCertificates, RawOwn};
 use super::registration::{RawRegistration, Registration};
 use super::{Checker, Error, Section, YamlError, yaml};
 use service_core::config::quantity::{Size, written};
+use service_own_certificates::{OwnCertificates, RawOwn};
 
 /// etcd limits an object to 1.5 MiB; a review carries two of them, escaped, and some overhead.
 const MAX_BODY_BYTES: u64 = 8 << 20;

@@ -236,7 +236,8 @@ mod tests {
         };
         assert_eq!(told("{pods: {namespace: team-1, selector: 'app in (a, b),!x'}}"), "");
         assert!(
-            told("{pid: 1, pods: {namespace: team, selector: a=b}}").starts_with("pods: `attach` has both `pods` and `pid`")
+            told("{pid: 1, pods: {namespace: team, selector: a=b}}")
+                .starts_with("pods: `attach` has both `pods` and `pid`")
         );
         assert!(told("{pods: {namespace: team, selector: ' '}}").starts_with("pods: `pods` needs both"));
         assert!(told("{pods: {namespace: 'a/../b', selector: a=b}}").contains("is no name of a namespace"));

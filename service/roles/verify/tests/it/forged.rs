@@ -36,7 +36,7 @@ pub fn root_of(recipe: &Recipe) -> &'static str {
 }
 
 /// The verdict on `evidence` alone.
-pub fn verdict(forge: &Forge, evidence: &[Evidence], requirement: &Requirement) -> Verdict {
+pub fn judge(forge: &Forge, evidence: &[Evidence], requirement: &Requirement) -> Verdict {
     verify(&subject(), evidence, requirement, &forge.trust(), now())
 }
 
@@ -63,7 +63,7 @@ fn good_pieces_of_every_form_are_accepted() {
                 let mut requirement = requirement(form, root_of(&recipe));
                 requirement.transparency_log = is_logged;
                 requirement.timestamps = if is_stamped { Timestamps::Required } else { Timestamps::IfPresent };
-                let verdict = verdict(&forge, &[forge.make(&recipe)], &requirement);
+                let verdict = judge(&forge, &[forge.make(&recipe)], &requirement);
                 assert_eq!(verdict.outcome, Outcome::Verified, "{form:?} {is_keyless} {is_logged} {is_stamped}");
                 let [signer] = verdict.signers.as_slice() else { panic!("{verdict:?}") };
                 assert_eq!(signer.time.is_some(), is_logged || is_stamped);

@@ -8,7 +8,7 @@ use service_verify::{
     Trust, UnixTime, verify,
 };
 
-use super::{assert_refused, judged, requirement, root_of};
+use super::{assert_refused, judge, requirement, root_of};
 use crate::forge::{Forge, Form, LogRecipe, NOW, Promise, Recipe, StampRecipe, stamp, subject};
 
 /// A change of one piece by another, with its name and the class of the refusal.
@@ -62,16 +62,16 @@ fn parts_of_two_signatures_do_not_make_one() {
         let (ours, other) = pair(&forge, is_keyless);
         let root = if is_keyless { "keyless" } else { "key" };
         let mut requirement = requirement(Form::Signature, root);
-        assert!(verdict(&forge, &[Evidence::Signature(ours.clone())], &requirement).is_verified());
+        assert!(judge(&forge, &[Evidence::Signature(ours.clone())], &requirement).is_verified());
         for (name, swap, class) in swaps {
             let mut forged = ours.clone();
             swap(&mut forged, &other);
-            assert_refused(&verdict(&forge, &[Evidence::Signature(forged)], &requirement), class, "", name);
+            assert_refused(&judge(&forge, &[Evidence::Signature(forged)], &requirement), class, "", name);
         }
         requirement.timestamps = Timestamps::Required;
         let mut forged = ours.clone();
         forged.companions.timestamp.clone_from(&other.companions.timestamp);
-        let verdict = verdict(&forge, &[Evidence::Signature(forged)], &requirement);
+        let verdict = judge(&forge, &[Evidence::Signature(forged)], &requirement);
         assert_refused(&verdict, Class::Invalid, "of another signature", "the other's timestamp");
     }
 }
@@ -83,8 +83,8 @@ fn parts_of_two_bundles_do_not_make_one() {
         let (ours, other) = bundles(&forge, is_keyless);
         let root = if is_keyless { "keyless" } else { "key" };
         let requirement = requirement(Form::Bundle, root);
-        assert!(verdict(&forge, &[Evidence::Bundle(ours.clone())], &requirement).is_verified());
-        let verdict = verdict(&forge, &[Evidence::Bundle(other.clone())], &requirement);
+        assert!(judge(&forge, &[Evidence::Bundle(ours.clone())], &requirement).is_verified());
+        let verdict = judge(&forge, &[Evidence::Bundle(other.clone())], &requirement);
         assert_refused(&verdict, Class::Mismatch, "statement is about", "all of the other");
         let parsed = |bundle: &Bundle| serde_json::from_slice::<Value>(&bundle.json).unwrap();
         for part in [
@@ -99,7 +99,7 @@ fn parts_of_two_bundles_do_not_make_one() {
             let mut forged = parsed(&ours);
             *forged.pointer_mut(part).unwrap() = parsed(&other).pointer(part).unwrap().clone();
             let forged = Bundle { json: forged.to_string().into_bytes(), ..ours.clone() };
-            let verdict = verdict(&forge, &[Evidence::Bundle(forged)], &requirement);
+            let verdict = judge(&forge, &[Evidence::Bundle(forged)], &requirement);
             assert_refused(&verdict, Class::Invalid, "", part);
         }
     }
@@ -129,7 +129,7 @@ fn a_truncated_piece_is_refused_wherever_it_ends() {
         let piece = forge.make(&recipe);
         let (_, full) = cut(&piece, usize::MAX);
         for length in (0..full).step_by(7).chain([full - 1]) {
-            let verdict = verdict(&forge, &[cut(&piece, length).0], &requirement);
+            let verdict = judge(&forge, &[cut(&piece, length).0], &requirement);
             assert_refused(&verdict, Class::Invalid, "", &format!("{form:?} of {length} bytes"));
         }
         let Evidence::Signature(whole) = &piece else { continue };
@@ -141,7 +141,7 @@ fn a_truncated_piece_is_refused_wherever_it_ends() {
                 _ => forged.companions.log_entry.as_mut().unwrap(),
             };
             text.truncate(text.len() / 2);
-            assert_refused(&verdict(&forge, &[Evidence::Signature(forged)], &requirement), Class::Invalid, "", part);
+            assert_refused(&judge(&forge, &[Evidence::Signature(forged)], &requirement), Class::Invalid, "", part);
         }
     }
 }
@@ -154,13 +154,13 @@ fn a_signature_is_not_replayed_from_another_repository() {
         let mut recipe = Recipe::new(form, false);
         recipe.signed_repository = "registry.example.com/other".to_owned();
         let mut requirement = requirement(form, "key");
-        assert!(verdict(&forge, &[forge.make(&recipe)], &requirement).is_verified());
+        assert!(judge(&forge, &[forge.make(&recipe)], &requirement).is_verified());
         requirement.reference = ReferenceCheck::Repository;
-        assert_refused(&verdict(&forge, &[forge.make(&recipe)], &requirement), Class::Mismatch, "signed", "replayed");
+        assert_refused(&judge(&forge, &[forge.make(&recipe)], &requirement), Class::Mismatch, "signed", "replayed");
     }
     let requirement = Requirement { reference: ReferenceCheck::Repository, ..requirement(Form::Signature, "key") };
     let recipe = Recipe::new(Form::Signature, false);
-    assert!(verdict(&forge, &[forge.make(&recipe)], &requirement).is_verified());
+    assert!(judge(&forge, &[forge.make(&recipe)], &requirement).is_verified());
 }
 
 /// Without a promise only the proof gives an entry's index; the one stated by a bundle is not reported.
@@ -170,7 +170,7 @@ fn an_index_that_nobody_proves_is_not_reported() {
     let mut recipe = Recipe::new(Form::Bundle, false);
     recipe.log = recipe.log.map(|log| LogRecipe { promise: Promise::Missing, ..log });
     recipe.bundle_edit = |bundle| bundle["verificationMaterial"]["tlogEntries"][0]["logIndex"] = "77".into();
-    let verdict = verdict(&forge, &[forge.make(&recipe)], &requirement(Form::Bundle, "key"));
+    let verdict = judge(&forge, &[forge.make(&recipe)], &requirement(Form::Bundle, "key"));
     let [signer] = verdict.signers.as_slice() else { panic!("{verdict:?}") };
     assert_eq!((signer.log_index, signer.time), (Some(1), None));
 }
@@ -183,7 +183,7 @@ fn a_signature_is_no_attestation_nor_the_other_way() {
     for (signature, attestation) in pairs {
         for (made, wanted) in [(signature, attestation), (attestation, signature)] {
             let piece = forge.make(&Recipe::new(made, false));
-            let verdict = verdict(&forge, &[piece], &requirement(wanted, "key"));
+            let verdict = judge(&forge, &[piece], &requirement(wanted, "key"));
             assert_refused(&verdict, Class::Unsigned, "that counts", &format!("{made:?} for {wanted:?}"));
         }
     }
@@ -198,8 +198,8 @@ fn an_authority_is_believed_while_its_file_says_so() {
     let mut requirement = requirement(Form::Bundle, "keyless");
     requirement.timestamps = Timestamps::Required;
     let piece = [forge.make(&recipe)];
-    let judged = |trust: &Trust| verify(&subject(), &piece, &requirement, trust, UnixTime(NOW));
-    assert!(verdict(&forge.trust_of_file(|_| {})).is_verified());
+    let judge = |trust: &Trust| verify(&subject(), &piece, &requirement, trust, UnixTime(NOW));
+    assert!(judge(&forge.trust_of_file(|_| {})).is_verified());
     for (place, cause) in [
         ("/tlogs/0/publicKey/validFor", "its log is not to be believed"),
         ("/ctlogs/0/publicKey/validFor", "its certificate log is not to be believed"),
@@ -208,7 +208,7 @@ fn an_authority_is_believed_while_its_file_says_so() {
     ] {
         for (end, time) in [("end", "2026-01-01T00:00:00Z"), ("start", "2027-01-01T00:00:00Z")] {
             let trust = forge.trust_of_file(|file| file.pointer_mut(place).unwrap()[end] = time.into());
-            assert_refused(&verdict(&trust), Class::Invalid, cause, place);
+            assert_refused(&judge(&trust), Class::Invalid, cause, place);
         }
     }
 }
@@ -222,7 +222,7 @@ fn a_timestamp_beside_a_promise_is_checked() {
     assert_eq!(requirement.timestamps, Timestamps::IfPresent);
     let mut recipe = Recipe::new(Form::Bundle, true);
     recipe.stamp = Some(stamp());
-    assert!(verdict(&forge, &[forge.make(&recipe)], &requirement).is_verified());
+    assert!(judge(&forge, &[forge.make(&recipe)], &requirement).is_verified());
     for (edit, cause) in [
         (&(|stamp: &mut StampRecipe| stamp.time = NOW - 61) as &dyn Fn(&mut StampRecipe), "does not lead to a root"),
         (&|stamp: &mut StampRecipe| stamp.by_stranger = true, "does not lead to a root"),
@@ -230,7 +230,7 @@ fn a_timestamp_beside_a_promise_is_checked() {
     ] {
         let mut recipe = recipe.clone();
         edit(recipe.stamp.as_mut().unwrap());
-        assert_refused(&verdict(&forge, &[forge.make(&recipe)], &requirement), Class::Invalid, cause, cause);
+        assert_refused(&judge(&forge, &[forge.make(&recipe)], &requirement), Class::Invalid, cause, cause);
     }
 }
 
@@ -243,15 +243,15 @@ fn a_log_without_a_promise_is_believed_while_its_file_says_so() {
         recipe.log.as_mut().unwrap().promise = Promise::Missing;
         recipe.stamp = is_stamped.then(stamp);
         let (piece, requirement) = ([forge.make(&recipe)], requirement(Form::Bundle, root_of(&recipe)));
-        let judged = |trust: &Trust| verify(&subject(), &piece, &requirement, trust, UnixTime(NOW));
-        assert!(verdict(&forge.trust_of_file(|_| {})).is_verified(), "{is_keyless} {is_stamped}");
+        let judge = |trust: &Trust| verify(&subject(), &piece, &requirement, trust, UnixTime(NOW));
+        assert!(judge(&forge.trust_of_file(|_| {})).is_verified(), "{is_keyless} {is_stamped}");
         for (start, end) in
             [("2000-01-01T00:00:00Z", "2001-01-01T00:00:00Z"), ("2040-01-01T00:00:00Z", "2041-01-01T00:00:00Z")]
         {
             let trust = forge.trust_of_file(|file| {
                 file["tlogs"][0]["publicKey"]["validFor"] = json!({"start": start, "end": end});
             });
-            assert_refused(&verdict(&trust), Class::Invalid, "its log is not to be believed", start);
+            assert_refused(&judge(&trust), Class::Invalid, "its log is not to be believed", start);
         }
     }
 }
@@ -264,7 +264,7 @@ fn a_chain_is_read_where_its_form_allows_one() {
     let chained = |bundle_edit: fn(&mut Value)| {
         let mut recipe = Recipe::new(Form::Bundle, true);
         recipe.bundle_edit = bundle_edit;
-        verdict(&forge, &[forge.make(&recipe)], &requirement)
+        judge(&forge, &[forge.make(&recipe)], &requirement)
     };
     let verdict = chained(|bundle| {
         chain(bundle);
@@ -295,7 +295,7 @@ fn a_checkpoint_hints_at_its_key() {
         bytes[0] ^= 1;
         *note = format!("{rest} {}\n", STANDARD.encode(bytes)).into();
     };
-    let verdict = verdict(&forge, &[forge.make(&recipe)], &requirement(Form::Bundle, "keyless"));
+    let verdict = judge(&forge, &[forge.make(&recipe)], &requirement(Form::Bundle, "keyless"));
     assert_refused(&verdict, Class::Invalid, "checkpoint is not signed by the log", "hint");
 }
 
@@ -307,7 +307,7 @@ fn a_checkpoint_is_read_as_a_whole() {
     let noted = |bundle_edit: fn(&mut Value)| {
         let mut recipe = Recipe::new(Form::Bundle, true);
         recipe.bundle_edit = bundle_edit;
-        verdict(&forge, &[forge.make(&recipe)], &requirement(Form::Bundle, "keyless"))
+        judge(&forge, &[forge.make(&recipe)], &requirement(Form::Bundle, "keyless"))
     };
     let verdict = noted(|bundle| note(bundle, "\u{2014} witness.example.com AAAAAAAA\n"));
     assert!(verdict.is_verified(), "{verdict:?}");
@@ -394,7 +394,7 @@ fn one_signer_counts_once_and_who_is_required_must_be_there() {
     let second = signed_by(1, Form::Bundle);
     let outcome = |evidence: &[&Evidence], requirement: &Requirement| {
         let evidence: Vec<_> = evidence.iter().map(|piece| (*piece).clone()).collect();
-        verdict(&forge, &evidence, requirement).outcome
+        judge(&forge, &evidence, requirement).outcome
     };
     let two = Requirement { threshold: 2, ..Requirement::default() };
     assert_is(&outcome(&[&first, &first, &again, &first], &two), Class::Invalid, "1 of 2 signers");
@@ -420,12 +420,12 @@ fn bad_pieces_beside_a_good_one_are_reported_and_do_no_harm() {
     recipe.signer = 2;
     let bad = forge.make(&recipe);
     let requirement = requirement(Form::Bundle, "key");
-    let verdict = verdict(&forge, &[bad.clone(), good.clone(), bad.clone()], &requirement);
+    let verdict = judge(&forge, &[bad.clone(), good.clone(), bad.clone()], &requirement);
     assert!(verdict.is_verified());
     assert_eq!((verdict.signers.len(), verdict.rejected.len()), (1, 2));
     let mut many = vec![bad; service_verify::EVIDENCE_MAX];
     many.push(good);
-    let verdict = verdict(&forge, &many, &requirement);
+    let verdict = judge(&forge, &many, &requirement);
     assert_refused(&verdict, Class::Invalid, "not made by the key", "too many pieces");
     assert!(verdict.rejected.last().unwrap().cause.contains("more evidence than the 100 pieces"));
 }

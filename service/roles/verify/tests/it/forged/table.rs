@@ -10,7 +10,7 @@ use x509_cert::der::Any;
 use x509_cert::der::asn1::{ObjectIdentifier, SetOfVec};
 use x509_cert::serial_number::SerialNumber;
 
-use super::{assert_refused, judged, requirement, root_of};
+use super::{assert_refused, judge, requirement, root_of};
 use crate::forge::{CertificateRecipe, Forge, Form, LogRecipe, NOW, Promise, Proof, Recipe, ScTs, StampRecipe, b64};
 
 use Class::{Invalid, Mismatch};
@@ -352,9 +352,9 @@ fn each_forgery_is_refused_in_its_class_for_its_cause() {
     let forge = Forge::new();
     let mut count = 0;
     for Forged { what, good, recipe, requirement, class, cause, .. } in forgeries() {
-        let good = verdict(&forge, &[forge.make(&good)], &requirement);
+        let good = judge(&forge, &[forge.make(&good)], &requirement);
         assert!(good.is_verified(), "{what}: the piece is not good before: {good:?}");
-        let verdict = verdict(&forge, &[forge.make(&recipe)], &requirement);
+        let verdict = judge(&forge, &[forge.make(&recipe)], &requirement);
         assert_refused(&verdict, class, cause, &what);
         count += 1;
     }
