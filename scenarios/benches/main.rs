@@ -31,7 +31,7 @@ struct Cli {
     /// Write all figures to this file.
     #[arg(long, value_name = "FILE", global = true)]
     json: Option<PathBuf>,
-    /// What `cargo bench` says to every benchmark.
+    /// The argument that `cargo bench` gives every benchmark.
     #[arg(long, hide = true, global = true)]
     bench: bool,
     #[command(subcommand)]

@@ -15,7 +15,7 @@ use serde_json::Value;
 /// A crate of the workspace.
 struct Crate {
     name: &'static str,
-    /// What it owns, for the list.
+    /// Its responsibility, for the list.
     owns: &'static str,
     /// The crates of the workspace that it may use.
     uses: &'static [&'static str],

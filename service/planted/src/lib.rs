@@ -4,7 +4,7 @@
 //! `answers` changes the answers to callers. `relay` is an API server that lies, and `witness` a receiver of
 //! observations that lies.
 //!
-//! One bug is inside: only the room of open calls knows when an answer is taken, so it can be told to forget answers.
+//! One bug is inside: only the room of open calls knows when an answer is taken, so a bug makes it forget answers.
 
 mod alerts;
 mod answers;

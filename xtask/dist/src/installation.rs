@@ -1,4 +1,4 @@
-//! What installs the programs on a machine: `install.sh`, and the manifest for krew, kubectl's plug-in manager.
+//! Installation of the programs on a machine: `install.sh`, and the manifest for krew, kubectl's plug-in manager.
 //!
 //! Owns the manifest's form (krew.googlecontainertools.github.com/v1alpha2). The script is a file of the repository, and its tests are here.
 

@@ -82,7 +82,7 @@ const SEED: &str = "longhaul-seed";
 /// Its package.
 const SEED_PACKAGE: &str = "service-seed";
 
-/// What is `kube-apiserver`, `etcd` and `kubectl` for test-suites, in an archive of its own.
+/// The programs that stand for `kube-apiserver`, `etcd` and `kubectl` in test suites, in an archive of their own.
 const SUITE: &str = "longhaul-envtest";
 /// The package that it is built from.
 const SUITE_PACKAGE: &str = "mock-envtest";

@@ -20,7 +20,7 @@ pub(crate) const PAGE: &str = include_str!("../../../docs/ci.md");
 const PROGRAMS: [&str; 6] = ["bash", "curl", "sha256sum", "tar", "make", "python3"];
 /// The expression of the workflow for the address of the files.
 const RELEASES: &str = "${{ vars.LONGHAUL_RELEASES }}";
-/// What the recipes download first.
+/// The files that the recipes download first.
 const INSTALL: &str = "install.sh";
 /// The project's program; one project lacks one line of it.
 pub(crate) const WATCHER: &str = "scenarios/subjects/watcher.py";
@@ -239,7 +239,7 @@ pub(crate) fn github(
     Ok(ran)
 }
 
-/// Runs both recipes in one checkout. `make` says 2 whatever its command said.
+/// Runs both recipes in one checkout. `make` exits with 2 for every code of its command.
 fn recipes(out: &Path, page: &Page, forgetful: bool) -> Result<()> {
     let project = Project::new(out, page, forgetful)?;
     let job = &page.gitlab["soak"];

@@ -39,7 +39,7 @@ const SETTINGS_COST: u32 = 50;
 /// Heads that a client may put into HPACK's table before its connection is given up: as many as it may have streams before one request is
 /// whole, all of which it may send before it knows that the table has no room.
 const KEPT_HEADS: u32 = 20;
-/// And before the connection is ended: it goes on although it was told goodbye.
+/// And before the connection is ended: it goes on after the GOAWAY.
 const KEPT_HEADS_MAX: u32 = 2 * KEPT_HEADS;
 /// Each such number of bytes in a frame without a request costs as much as one more frame.
 const COST_BYTES: usize = 256;

@@ -1,6 +1,6 @@
 //! The table that a client's HPACK encoder makes us keep (RFC 7541), seen in the bytes of its heads.
 //!
-//! Pure. Clients are told that the table has no room. h2 empties it when the client's own encoder says so, and until then each kept value
+//! Pure. The settings give clients a table without room. h2 empties it when the client's own encoder announces that, and until then each kept value
 //! holds the whole buffer in which it came, of 8 to 16 KiB. So heads that put something into the table are counted. Texts are passed over,
 //! never decoded.
 
@@ -12,7 +12,7 @@ const SHIFT_MAX: u32 = 28;
 pub(super) struct Table {
     /// Heads whose values are kept.
     heads: u32,
-    /// The client's encoder said that the table is empty.
+    /// The client's encoder announced an empty table.
     is_closed: bool,
     /// The head under way has put something into it.
     inserts: bool,

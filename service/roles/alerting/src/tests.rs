@@ -58,7 +58,7 @@ async fn each_stream_tells_its_receivers_in_order_with_headers_and_payload() {
     let authorized = Mock::given(header("authorization", "Bearer t")).and(header("x-team", "ops"));
     authorized.respond_with(ResponseTemplate::new(204)).mount(&reject).await;
     let desk = desk(&format!(
-        "alerts:\n  cluster: prod\n  admit: {{receivers: [{{template: slack, url: '{}/a'}}]}}\n  reject: {{receivers: [{{template: opsgenie, priority: 1, \
+        "alerting:\n  cluster: prod\n  admit: {{receivers: [{{template: slack, url: '{}/a'}}]}}\n  reject: {{receivers: [{{template: opsgenie, priority: 1, \
          url: '{}', headers: {{X-Team: ops}}, headerFiles: {{Authorization: {}}}, payload: {{tags: [x]}}}}]}}\n",
         admit.uri(),
         reject.uri(),

@@ -285,7 +285,7 @@ async fn a_head_has_eight_kibibytes() {
     assert!(client.is_over().await);
 }
 
-/// A client that keeps values in HPACK's table is told that there is none, then that it should go; one that goes on all the same is ended.
+/// A client that keeps values in HPACK's table gets a table of size 0, then a GOAWAY; its connection ends if it goes on.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_fills_the_table_is_sent_away() {
     let site = Site::new();

@@ -130,7 +130,7 @@ fn a_spec_of_the_wrong_shape_is_kept_as_its_error() {
     assert!(object.body.allow.unwrap_err().contains("Sideways"));
 }
 
-/// What is kept of a spec is bounded, whatever the API server takes.
+/// The kept part of a spec is bounded, even if the API server accepts more.
 #[test]
 fn a_spec_that_is_too_large_is_kept_as_its_error() {
     let allow = |extra: &str| package(1, extra).body.allow;
