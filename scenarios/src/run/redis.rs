@@ -29,7 +29,7 @@ const CONNECTIONS_MAX: usize = 64;
 /// The most values that are kept; the oldest are dropped.
 const VALUES_MAX: usize = 10_000;
 /// The key that the subject authenticates its values with, valid for one run.
-pub(super) const KEY: &str = "a key that only this run has";
+pub(super) const KEY: &str = "a key that only this run has, and no other";
 /// A value `1 | end | code | value` in the service's layout, with an end in a hundred years and an invalid code.
 const FORGED_END_MS: u64 = 4_900_000_000_000;
 

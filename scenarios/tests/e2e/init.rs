@@ -102,7 +102,7 @@ fn a_program_that_ends_leaves_its_last_words() {
         return;
     }
     for (script, told) in [
-        ("import sys; sys.exit('unable to load in-cluster configuration')", "the program expects to run in a cluster"),
+        ("import sys; sys.exit('unable to load in-cluster configuration')", "it needs a cluster around it"),
         ("import sys; sys.exit('boom')", "#   boom"),
     ] {
         let project = shop();

@@ -212,7 +212,7 @@ fn no_listener_wrong_path_and_no_webhook_say_what_to_do() {
     let output = load(&errors, &["--rate", "50/s", "--for", "1s", "--no-probe", "--p50", "5s", "--json", "-"]);
     assert_eq!(output.status.code(), Some(2), "fast failures are no fast webhook: {}", story(&output));
     assert_eq!(report(&output)["numbers"]["httpError"], 50);
-    assert_says(&text(&output.stdout), &["none of 50 calls ended in a valid answer"]);
+    assert_says(&text(&output.stdout), &["none of 50 calls got a valid answer"]);
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn metrics_and_page_are_there_while_it_runs_and_gone_after() {
     }
     let (head, html) = ask(&page, "GET", &token).unwrap();
     assert!(
-        head.starts_with("HTTP/1.1 200") && html.contains("The run goes on") && html.contains("plot-memory"),
+        head.starts_with("HTTP/1.1 200") && html.contains("while the run goes on") && html.contains("plot-memory"),
         "{head}"
     );
     assert!(ask(&page, "GET", &format!("{token}manifest.json")).unwrap().1.starts_with('{'));

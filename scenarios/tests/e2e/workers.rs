@@ -205,7 +205,7 @@ fn a_worker_that_lies_makes_the_run_invalid() {
         (sed(&format!("s/\"examples\":\\[\\]/\"examples\":[{entries}\"a\"]/")), "a list of at most 64 entries"),
         (sed("s/^{\"end\".*$/{\"end\":{\"intervals\":1000}}/"), "ended after 1000 intervals but delivered"),
         (
-            r#"awk '/"end":/ { for (;;) { sub(/"number":[0-9]+/, "\"number\":" n++, last); print last } } /"interval":/ { last = $0; n++ } { print; fflush() }'"#
+            r#"{ n=0; while IFS= read -r line; do case "$line" in *'"interval":'*) last=$line; n=$((n + 1)) ;; *'"end":'*) while :; do printf "%s\\n" "$last" | sed "s/\"number\":[0-9]*/\"number\":$n/"; n=$((n + 1)); done ;; esac; printf "%s\\n" "$line"; done; }"#
                 .to_owned(),
             "intervals of the longest run, and does not end",
         ),
