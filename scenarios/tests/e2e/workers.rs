@@ -204,10 +204,16 @@ fn a_worker_that_lies_makes_the_run_invalid() {
         (sed("s/\"endMs\":[0-9]*/\"endMs\":18446744073709551615/"), "ms to 18446744073709551615 ms"),
         (sed(&format!("s/\"examples\":\\[\\]/\"examples\":[{entries}\"a\"]/")), "a list of at most 64 entries"),
         (sed("s/^{\"end\".*$/{\"end\":{\"intervals\":1000}}/"), "ended after 1000 intervals but delivered"),
+        (
+            r#"{ n=0; while IFS= read -r line; do case "$line" in *'"interval":'*) last=$line; n=$((n + 1)) ;; *'"end":'*) while :; do printf "%s\\n" "$last" | sed "s/\"number\":[0-9]*/\"number\":$n/"; n=$((n + 1)); done ;; esac; printf "%s\\n" "$line"; done; }"#
+                .to_owned(),
+            "intervals of the longest run, and does not end",
+        ),
     ] {
         let liar = format!("{} worker | {change}", itself().display());
         let began = Instant::now();
-        let output = start(&webhook, &["--rate", "50/s", "--for", "3s", "--worker", &liar]).wait_with_output().unwrap();
+        let output =
+            start(&webhook, &["--rate", "50/s", "--for", "3s", "--worker", &liar]).wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(3), "{change}: {}", story(&output));
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         let text = report["findings"][0]["text"].as_str().unwrap();

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
@@ -26,7 +27,7 @@ pub(super) struct Worker {
 pub(super) struct Reader {
     pub(super) name: String,
     pub(super) input: Reading<ChildStdout>,
-    /// The started process; it is killed on drop.
+    /// The started process, the leader of a group that is killed on drop: a command may start more than one process.
     child: Child,
 }
 
@@ -114,9 +115,33 @@ impl Worker {
     }
 }
 
+impl Drop for Reader {
+    fn drop(&mut self) {
+        Self::kill_group(self.child.id());
+    }
+}
+
 impl Reader {
+    /// Kills all that the command started: a shell that ignores its closed pipe would live on, and hold what it inherited.
+    fn kill_group(leader: Option<u32>) {
+        let group = leader.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+        if let Some(group) = group {
+            // An empty group is the aim.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
     /// How the process ended, if it did.
     pub(super) async fn ending(&mut self) -> String {
+        let leader = self.child.id();
+        let ending = self.wait().await;
+        if self.child.id().is_none() {
+            Self::kill_group(leader);
+        }
+        ending
+    }
+
+    async fn wait(&mut self) -> String {
         match tokio::time::timeout(ENDING_LIMIT, self.child.wait()).await {
             Ok(Ok(status)) => format!(": {status}"),
             Ok(Err(_)) | Err(_) => String::new(),
