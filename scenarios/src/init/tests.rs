@@ -493,3 +493,42 @@ fn what_does_not_run_leaves_its_last_words() {
     assert!(!text.contains('\u{1b}'), "{text}");
     assert_eq!(unsaid(&text), Vec::<String>::new(), "{text}");
 }
+
+/// Webhooks that the program does not serve go, and the others of the file get a file of their own.
+#[test]
+fn webhooks_that_are_not_served_are_left_out() {
+    let other = HOOKS.replace("m.example.com", "o.example.com").replace("/mutate-", "/mutate-other-");
+    let entry = other.split("webhooks:\n").nth(1).unwrap();
+    let both = format!("{HOOKS}{entry}");
+    let folder = tree(&[("crd.yaml", CRD), ("config/webhook/manifests.yaml", &both)]);
+    let mut found = Found::read(folder.path(), None).unwrap();
+    assert_eq!(found.hooks.len(), 2);
+    found.leave_out(&[]);
+    assert_eq!((found.hooks.len(), found.made.len()), (2, 0));
+    found.leave_out(&["/mutate-other-shop-example-com-v1-basket".to_owned()]);
+    assert_eq!(found.hooks.len(), 1);
+    assert_eq!(found.hooks[0].file, Path::new(BUILT_HOOKS));
+    let (_, text) = found.made.iter().find(|(name, _)| *name == BUILT_HOOKS).unwrap();
+    assert!(text.contains("m.example.com") && !text.contains("o.example.com"), "{text}");
+    assert!(found.doubts.iter().any(|doubt| doubt.contains("it does not serve /mutate-other-")), "{:?}", found.doubts);
+}
+
+/// Of several programs in one project, each has the manifests beside its own main package.
+#[test]
+fn manifests_beside_the_chosen_main_package_come_first() {
+    let near = CRD.replace("baskets", "boxes").replace("Basket", "Box").replace("basket", "box");
+    let hooks = HOOKS.replace("basket", "box");
+    let folder = tree(&[
+        ("config/crd/bases/a.yaml", CRD),
+        ("config/webhook/manifests.yaml", HOOKS),
+        ("boxes/manager/config/crd/bases/a.yaml", &near),
+        ("boxes/manager/config/webhook/manifests.yaml", &hooks),
+    ]);
+    let kinds = |main: Option<&str>| {
+        let found = Found::read(folder.path(), main.map(Path::new)).unwrap();
+        (found.crds[0].kind.clone(), found.hooks[0].file.clone())
+    };
+    let webhooks = "config/webhook/manifests.yaml";
+    assert_eq!(kinds(Some("./boxes/manager")), ("Box".to_owned(), Path::new("boxes/manager").join(webhooks)));
+    assert_eq!(kinds(None), ("Basket".to_owned(), PathBuf::from(webhooks)));
+}

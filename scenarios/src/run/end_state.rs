@@ -180,7 +180,7 @@ impl Reader {
         Ok(Read::Objects(all.into_values().collect()))
     }
 
-    /// Compares a reading; `told` has the witness's observations of every object.
+    /// Compares a reading with the witness's observations of every object (`told`).
     pub(super) fn compare(&self, reading: &Reading, told: Vec<Known>, readings: u32) -> EndState {
         let Reading { items, listed_ms, read_ms, .. } = reading;
         let mut children = self.children(reading).into_iter();

@@ -43,7 +43,7 @@ pub struct RequestFact {
     /// The request, and the status of the answer; 0 if there was none.
     pub record: RequestRecord,
     pub about: About,
-    /// When and by whom the request was ended, in microseconds since the epoch; `None` for an open watch.
+    /// The time of the request's end, in microseconds since the epoch, and the side that ended it; `None` for an open watch.
     pub ended: Option<(u64, EndedBy)>,
     /// When the first and the last object version were sent on a watch, in microseconds since the epoch.
     pub objects_us: Option<(u64, u64)>,

@@ -31,7 +31,7 @@ pub(super) enum By<'a> {
     Holder(Holder<'a>),
 }
 
-/// A signer whom a sigstore certifies for one signature.
+/// A signer with a certificate that a sigstore issued for one signature.
 pub(super) struct Holder<'a> {
     pub(super) sigstore: &'a Sigstore,
     pub(super) certificate: CertificateRecipe,
