@@ -21,7 +21,8 @@ use crate::init::deployed::Deployed;
 use crate::init::help::Help;
 use crate::init::seen::{self, Came, Mend, Seen};
 use crate::init::{Found, Way, words};
-use crate::scenario::Mount;
+use crate::scenario::{Mount, check_mounts};
+use crate::subject::Mounts;
 use program::Program;
 use world::World;
 
@@ -156,7 +157,7 @@ async fn started(
                 seen.objects.push(object);
             }
             if mend == Mend::Account {
-                account(deployed, world, seen)?;
+                account(deployed, world, seen).await?;
                 continue;
             }
             seen.mended.push(mend.told());
@@ -164,20 +165,29 @@ async fn started(
             continue;
         }
         if !rested && let Some(Mend::Account) = seen::mend(&program.words().await, &seen.run, help, has_account(seen)) {
-            account(deployed, world, seen)?;
+            account(deployed, world, seen).await?;
             program.stop().await;
             continue;
         }
         if !is_given && !seen.is_given_certificate() {
-            let mounts = filled(deployed, world);
+            let mounts = seen::filled(&deployed.secrets, &world.asks, &world.wrote, &seen.objects);
             is_given = !mounts.is_empty();
-            if is_given {
-                let paths = listed(mounts.iter().map(|(path, _)| path.as_str()));
-                seen.mended.push(format!("it finds the Secret that it fills at {paths}, where its manifests mount it"));
-                seen.mounts.extend(mounts.into_iter().map(|(path, mount)| (PathBuf::from(path), mount)));
-                world.mount(&seen.mounts)?;
-                program.stop().await;
-                continue;
+            let paths = listed(mounts.keys().map(|path| path.to_str().unwrap_or_default()));
+            let mut all = seen.mounts.clone();
+            all.extend(mounts);
+            match check_mounts(&all).and_then(|()| Mounts::check()) {
+                Ok(()) if is_given => {
+                    seen.mended
+                        .push(format!("it finds the Secret that it fills at {paths}, where its manifests mount it"));
+                    seen.mounts = all;
+                    world.mount(&seen.mounts).await?;
+                    program.stop().await;
+                    continue;
+                }
+                Err(why) if is_given => {
+                    say(format!("it fills the Secret that its manifests mount at {paths}, which is not mounted: {why}"))
+                }
+                Ok(()) | Err(_) => {}
             }
         }
         seen.ports = ports::open(&program, world).await;
@@ -202,27 +212,11 @@ fn has_account(seen: &Seen) -> bool {
 }
 
 /// Gives it the service account of its Pods, where a Pod finds it.
-fn account(deployed: &Deployed, world: &mut World, seen: &mut Seen) -> Result<()> {
+async fn account(deployed: &Deployed, world: &mut World, seen: &mut Seen) -> Result<()> {
     let namespace = deployed.namespace.clone().unwrap_or_else(|| "default".to_owned());
     seen.mounts.insert(PathBuf::from(ACCOUNT), Mount::ServiceAccount(namespace));
     seen.mended.push(Mend::Account.told());
-    world.mount(&seen.mounts)
-}
-
-/// The Secrets that its manifests mount and that it writes itself: programs that rotate their own certificates wait for those files.
-fn filled(deployed: &Deployed, world: &World) -> Vec<(String, Mount)> {
-    let namespace = deployed.namespace.as_deref().unwrap_or("default");
-    let writes = |name: &str| {
-        world.asks.iter().any(|ask| {
-            matches!(ask.verb, "update" | "patch") && ask.resource == "secrets" && ask.name.as_deref() == Some(name)
-                || ask.verb == "create"
-                    && ask.resource == "secrets"
-                    && ask.status < 300
-                    && world.wrote.iter().any(|wrote| wrote.resource == "secrets" && wrote.name == name)
-        })
-    };
-    let written = deployed.secrets.iter().filter(|(_, name)| writes(name));
-    written.map(|(path, name)| (path.clone(), Mount::Secret(format!("{namespace}/{name}")))).collect()
+    world.mount(&seen.mounts).await
 }
 
 fn apply(mend: &Mend, seen: &mut Seen) {

@@ -33,6 +33,9 @@ const MOUNTED: (&str, &str) = ("/etc/longhaul-tls/tls.crt", "/etc/longhaul-tls/t
 /// The writer of `caBundle`; with own certificates the service later writes under the same name.
 const FIELD_MANAGER: &str = "longhaul-service-certificates";
 
+/// The lean service makes no certificates.
+const DEFAULT_CERTIFICATES: &str = if cfg!(feature = "own-certificates") { "own" } else { "secret" };
+
 /// The webhook's manifests.
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -40,7 +43,7 @@ pub struct Arguments {
     #[arg(long, value_name = "REF")]
     image: String,
     /// The source of the webhook's certificate: the replicas, cert-manager, or your own Secret longhaul-webhook-tls.
-    #[arg(long, value_enum, default_value = "own")]
+    #[arg(long, value_enum, default_value = DEFAULT_CERTIFICATES)]
     certificates: Certificates,
     /// The `failurePolicy` of the webhook, for objects while no replica answers. There is no default.
     #[arg(long, value_enum)]

@@ -28,7 +28,8 @@ const ASKED_BY: [(&str, &str); 7] = [
     ("alerts:", "alerting"),
     ("sharedCache:", "shared-cache"),
     ("watcher:", "watcher"),
-    ("api:", "replicas"),
+    // Its callers get certificates of the command `certs dev`, whose feature implies `replicas`.
+    ("api:", "certs-dev"),
     ("ownCertificates:", "own-certificates"),
 ];
 /// Words of a scenario with a subject or a configuration that is not in its text.
@@ -39,7 +40,7 @@ const ELSEWHERE: [&str; 4] = ["config:", "deployment:", "command:", "programs:"]
 fn features(arguments: &[String]) -> String {
     let scenario = match arguments {
         [soak] if soak == "soak" => Some("smoke"),
-        [soak, name] if soak == "soak" && !name.starts_with('-') => Some(name.as_str()),
+        [soak, name] if soak == "soak" && !name.starts_with('-') && !name.contains('.') => Some(name.as_str()),
         _ => None,
     };
     let text = scenario.and_then(|name| {
@@ -130,10 +131,11 @@ mod tests {
         assert_eq!(built("soak receiver-dead"), format!("{lean},service/alerting"));
         assert_eq!(built("soak redis-loss"), format!("{lean},service/verify,service/shared-cache"));
         assert_eq!(built("soak watcher"), format!("{lean},service/watcher"));
-        assert_eq!(built("soak replicas-steady"), format!("{lean},service/replicas"));
+        assert_eq!(built("soak replicas-steady"), format!("{lean},service/certs-dev"));
         for line in [
             "soak smoke --seed 3",
             "soak my.yaml",
+            "soak smoke.yaml",
             "soak no-such",
             "soak deployed",
             "matrix",

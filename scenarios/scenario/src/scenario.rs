@@ -55,7 +55,7 @@ pub use http::Http;
 pub use manifests::{Manifest, read as read_manifests};
 pub use metrics::Metrics;
 pub use metrics::{METRICS_PORT, series};
-pub use mounts::Mount;
+pub use mounts::{Mount, check as check_mounts};
 pub use own::Own;
 pub use parse::{Error, Source};
 pub use phases::{PhaseClock, Phases};

@@ -54,7 +54,12 @@ pub(super) fn init(arguments: &Arguments) -> anyhow::Result<u8> {
     let Arguments { folder, output, force, .. } = arguments;
     let adds = arguments.make || arguments.github;
     if adds && folder.join(output).is_file() {
-        return add(arguments);
+        let code = add(arguments)?;
+        if arguments.tried {
+            out!("left out  `--try`: the scenario was there and was not observed; `longhaul soak` plays it");
+            return Ok(reports::exit::INCONCLUSIVE);
+        }
+        return Ok(code);
     }
     if !force && folder.join(output).symlink_metadata().is_ok() {
         // Checked before anything is built and run.

@@ -18,7 +18,7 @@ pub(crate) use ending::{Mend, mend, next_step, telling};
 #[cfg(test)]
 pub(crate) use reaction::Child;
 pub(crate) use reaction::{By, Change, Reaction, Step, made};
-pub(crate) use requests::{Followed, Refused, follows, lease, refusals, refused_fields};
+pub(crate) use requests::{Followed, Refused, filled, follows, lease, refusals, refused_fields};
 
 /// The start of a placeholder for the certificate of a run.
 const CERTIFICATE: &str = "${LONGHAUL_TLS_";

@@ -23,6 +23,7 @@ const CHANGED_MAX: usize = 3;
 /// Time limit for all kinds together.
 const ALL_MAX: Duration = Duration::from_secs(45);
 /// Time limit for one kind, and the quiet time after which a program counts as done.
+const COMPANY_TIME_MAX: Duration = Duration::from_secs(15);
 const ONE_MAX: Duration = Duration::from_secs(5);
 const QUIET: Duration = Duration::from_millis(900);
 /// Time after which a change counts as unnoticed.
@@ -42,14 +43,15 @@ pub(super) async fn steps(
     let is_followed = |trial: &Trial| followed.iter().any(|one| one.resource == trial.crd.name());
     let trials: Vec<Trial> = found.trials().into_iter().filter(is_followed).take(KINDS_MAX).collect();
     let _ = world.api.create(&named("Namespace", NAMESPACE), None, false).await?;
-    let others = company(found, world).await?;
+    let began = Instant::now();
+    let others = company(found, world, began).await?;
     program.rest(world, NOTICE, ONE_MAX, QUIET).await;
-    let (began, mut steps) = (Instant::now(), Vec::new());
+    let mut steps = Vec::new();
     for (number, trial) in trials.iter().enumerate() {
         if is_over(began, ALL_MAX) || program.ended().await.is_some() {
             break;
         }
-        let mut step = made_of(found, world, trial, number).await?;
+        let mut step = made_of(found, world, trial, number, began).await?;
         step.others.clone_from(&others);
         if step.refused.is_none() {
             step.began_us = began_us(&step, world);
@@ -76,9 +78,13 @@ pub(super) async fn steps(
 }
 
 /// Creates all objects of the samples. Returns the names of the accepted ones.
-async fn company(found: &Found, world: &World) -> Result<Vec<String>> {
+async fn company(found: &Found, world: &World, began: Instant) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for object in found.company() {
+        // A webhook may take ten seconds for each.
+        if is_over(began, COMPANY_TIME_MAX) {
+            break;
+        }
         if world.api.create(&object, Some(NAMESPACE), false).await?.is_ok() {
             names.extend(object["metadata"]["name"].as_str().map(str::to_owned));
         }
@@ -87,7 +93,7 @@ async fn company(found: &Found, world: &World) -> Result<Vec<String>> {
 }
 
 /// Creates an object from the first template that the API server accepts.
-async fn made_of(found: &Found, world: &World, trial: &Trial, number: usize) -> Result<Step> {
+async fn made_of(found: &Found, world: &World, trial: &Trial, number: usize, began: Instant) -> Result<Step> {
     let crd = &trial.crd;
     let mut step = Step {
         kind: crd.kind.clone(),
@@ -103,6 +109,9 @@ async fn made_of(found: &Found, world: &World, trial: &Trial, number: usize) -> 
     while let Some((from, template)) = templates.pop_front().filter(|_| tried.len() < TEMPLATES_MAX) {
         if !tried.insert(template.to_string()) {
             continue;
+        }
+        if is_over(began, ALL_MAX) {
+            break;
         }
         let object = loadgen::churn::example(&template, &crd.api_version(), &step.namespace, &step.name);
         let answer = match &object {

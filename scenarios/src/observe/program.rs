@@ -44,6 +44,7 @@ impl Program {
             clock: None,
             mounts: world.mounted().map(Mounted::mounts),
         };
+        launch.check()?;
         Ok(Self { running: launch.start(Log::create(world.folder(), None)?)? })
     }
 

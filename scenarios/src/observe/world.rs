@@ -128,11 +128,11 @@ impl World {
     }
 
     /// Gives the program, from its next start on, folders where a kubelet mounts them.
-    pub(super) fn mount(&mut self, wanted: &BTreeMap<PathBuf, Mount>) -> Result<()> {
+    pub(super) async fn mount(&mut self, wanted: &BTreeMap<PathBuf, Mount>) -> Result<()> {
         let kubeconfig = self.server.kubeconfig(SUBJECT).context("the server does not know the program's user")?;
         self.mountings += 1;
         let folder = self.folder.path().join(format!("mounts-{}", self.mountings));
-        self.mounted = Some(Mounted::open(wanted, &folder, self.api.churn(), &kubeconfig)?);
+        self.mounted = Some(Mounted::open(wanted, &folder, self.api.churn(), &kubeconfig).await?);
         Ok(())
     }
 

@@ -44,8 +44,9 @@ impl Mounted {
     ///
     /// # Errors
     ///
-    /// A folder cannot be made, or a service account is wanted of a kubeconfig without a token.
-    pub(crate) fn open(
+    /// A folder cannot be made, a service account is wanted of a kubeconfig without a token, or an object cannot be read. An object that does
+    /// not exist is no error: the program may make it.
+    pub(crate) async fn open(
         wanted: &BTreeMap<PathBuf, Mount>,
         folder: &Path,
         api: loadgen::churn::Api,
@@ -68,6 +69,10 @@ impl Mounted {
                 (_, None) => {}
             }
             folders.push((target.clone(), source));
+        }
+        // As a kubelet: the files are there before the program is.
+        for one in &mut followed {
+            one.read(&api).await?;
         }
         let follower = (!followed.is_empty()).then(|| tokio::spawn(follow(api, followed)));
         Ok(Self { mounts: Mounts { scratch, folders }, environment, follower })
@@ -116,21 +121,29 @@ struct Followed {
 
 async fn follow(api: loadgen::churn::Api, mut all: Vec<Followed>) {
     loop {
-        for one in &mut all {
-            // If the API server is away, the files stay as they are, as on a node.
-            if let Ok((StatusCode::OK, body)) =
-                Api::from(&api).ask_as(Method::GET, &one.path, String::new(), JSON, JSON).await
-            {
-                let object: Value = serde_json::from_slice(&body).unwrap_or_default();
-                // A full disk is a matter of the whole run, which notices it itself.
-                let _ = one.show(&object);
-            }
-        }
         tokio::time::sleep(POLL).await;
+        for one in &mut all {
+            // If the API server is away, the files stay as they are, as on a node. A full disk is a matter of the whole
+            // run, which notices it itself.
+            let _ = one.read(&api).await;
+        }
     }
 }
 
 impl Followed {
+    /// Reads the object, and shows it if it exists.
+    async fn read(&mut self, api: &loadgen::churn::Api) -> Result<()> {
+        let (status, body) = Api::from(api).ask_as(Method::GET, &self.path, String::new(), JSON, JSON).await?;
+        match status {
+            StatusCode::OK => {
+                let object: Value = serde_json::from_slice(&body).context("an object that is mounted is no JSON")?;
+                self.show(&object).with_context(|| format!("failed to write {}", self.folder.display()))
+            }
+            StatusCode::NOT_FOUND => Ok(()),
+            _ => anyhow::bail!("`mounts`: GET {} answers {status}: the harness needs the right to get it", self.path),
+        }
+    }
+
     /// Writes all files of an object at once: into a new folder, to which the link is turned.
     fn show(&mut self, object: &Value) -> std::io::Result<()> {
         let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
@@ -139,7 +152,28 @@ impl Followed {
         }
         self.count += 1;
         let name = format!("..{}", self.count);
-        let fresh = self.folder.join(&name);
+        let link = self.folder.join(LINK);
+        let old = std::fs::read_link(&link).ok();
+        let keys = self.turn(&name, object).inspect_err(|_| drop(std::fs::remove_dir_all(self.folder.join(&name))))?;
+        version.clone_into(&mut self.version);
+        for entry in std::fs::read_dir(&self.folder)?.flatten() {
+            let key = entry.file_name().to_string_lossy().into_owned();
+            if !key.starts_with("..") && !keys.contains(&key) && !entry.path().is_dir() {
+                std::fs::remove_file(entry.path())?;
+            }
+        }
+        for key in keys.iter().filter(|key| !self.folder.join(key).is_symlink()) {
+            std::os::unix::fs::symlink(Path::new(LINK).join(key), self.folder.join(key))?;
+        }
+        if let Some(old) = old {
+            std::fs::remove_dir_all(self.folder.join(old))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the files into a new folder, and turns the link to it. Returns the keys.
+    fn turn(&self, name: &str, object: &Value) -> std::io::Result<Vec<String>> {
+        let fresh = self.folder.join(name);
         std::fs::create_dir(&fresh)?;
         let is_secret = object["kind"] == "Secret";
         let files = object["data"].as_object().into_iter().flatten();
@@ -150,30 +184,21 @@ impl Followed {
             write(&fresh.join(key), &bytes)?;
             keys.push(key.clone());
         }
-        let (link, turned) = (self.folder.join(LINK), self.folder.join("..turned"));
-        let old = std::fs::read_link(&link).ok();
-        std::os::unix::fs::symlink(&name, &turned)?;
-        std::fs::rename(&turned, &link)?;
-        for entry in std::fs::read_dir(&self.folder)?.flatten() {
-            let key = entry.file_name().to_string_lossy().into_owned();
-            if !key.starts_with("..") && !keys.contains(&key) {
-                std::fs::remove_file(entry.path())?;
-            }
-        }
-        for key in keys.iter().filter(|key| !self.folder.join(key).is_symlink()) {
-            std::os::unix::fs::symlink(Path::new(LINK).join(key), self.folder.join(key))?;
-        }
-        if let Some(old) = old {
-            std::fs::remove_dir_all(self.folder.join(old))?;
-        }
-        version.clone_into(&mut self.version);
-        Ok(())
+        let turned = self.folder.join("..turned");
+        // One may be left of an attempt that failed.
+        let _ = std::fs::remove_file(&turned);
+        std::os::unix::fs::symlink(name, &turned)?;
+        std::fs::rename(&turned, self.folder.join(LINK))?;
+        Ok(keys)
     }
 }
 
 /// A key is a file name (Kubernetes documentation, "Secrets"): letters, digits, `-`, `_` and `.`.
 fn is_key(key: &str) -> bool {
-    !key.starts_with("..") && key != "." && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    !key.is_empty()
+        && !key.starts_with("..")
+        && key != "."
+        && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {

@@ -93,7 +93,7 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     let cache = Redis::open(scenario.shared_cache).await?;
     let redis = cache.as_ref().map(Redis::address);
     let validators = Validators::open(scenario).await?;
-    let mounted = mounted(scenario, &world)?;
+    let mounted = mounted(scenario, &world).await?;
     let (first, health) = (None, None);
     let mut again = Again {
         options,
@@ -179,10 +179,10 @@ fn metrics(scenario: &Scenario, health: Option<SocketAddr>, port: Option<u16>) -
 }
 
 /// The folders in the place of a kubelet's mounts, where the subject has such.
-fn mounted(scenario: &Scenario, world: &World) -> Result<Option<Mounted>> {
+async fn mounted(scenario: &Scenario, world: &World) -> Result<Option<Mounted>> {
     let Some(wanted) = scenario.subject.kind().mounts() else { return Ok(None) };
     let kubeconfig = std::fs::read_to_string(world.kubeconfig()?).context("the kubeconfig could not be read again")?;
-    Mounted::open(wanted, &world.folder("mounts"), world.api(), &kubeconfig).map(Some)
+    Mounted::open(wanted, &world.folder("mounts"), world.api(), &kubeconfig).await.map(Some)
 }
 
 /// A port for the metrics, if the scenario names a variable instead of an address.

@@ -1,11 +1,14 @@
 //! The kinds that a program follows, its refused requests, and its Lease. Pure.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde_json::Value;
 
-use super::Ask;
+use super::{Ask, Wrote};
+use crate::scenario::Mount;
 
 /// A field of `spec` at the beginning of a cause, as k8s.io/apimachinery words it: `spec.sources[0]: Invalid value: …`.
 static CAUSE: LazyLock<Regex> = LazyLock::new(|| {
@@ -36,6 +39,37 @@ pub(crate) struct Refused {
     pub(crate) status: u16,
     pub(crate) why: String,
     pub(crate) times: u32,
+}
+
+/// The Secrets (path and name) that the program's manifests mount and that the program writes itself, each in the namespace of that write.
+/// Programs that rotate their own certificates wait for such files. `given` are Secrets that others made.
+pub(crate) fn filled(
+    secrets: &[(String, String)],
+    asks: &[Ask],
+    wrote: &[Wrote],
+    given: &[Value],
+) -> BTreeMap<PathBuf, Mount> {
+    let changed = |name: &str| {
+        let own = asks.iter().filter(|ask| ask.resource == "secrets" && ask.status < 300);
+        own.filter(|ask| matches!(ask.verb, "update" | "patch") && ask.name.as_deref() == Some(name))
+            .find_map(|ask| ask.namespace.clone())
+    };
+    let made = |name: &str| {
+        let is_given = given.iter().any(|object| object["kind"] == "Secret" && object["metadata"]["name"] == name);
+        let creates = |namespace: &Option<String>| {
+            asks.iter().any(|ask| {
+                ask.verb == "create" && ask.resource == "secrets" && ask.status < 300 && ask.namespace == *namespace
+            })
+        };
+        let is_it =
+            |one: &&Wrote| one.is_new && one.resource == "secrets" && one.name == name && creates(&one.namespace);
+        wrote.iter().filter(|_| !is_given).find(is_it).and_then(|one| one.namespace.clone())
+    };
+    let written = secrets.iter().filter_map(|(path, name)| {
+        let namespace = changed(name).or_else(|| made(name))?;
+        Some((PathBuf::from(path), Mount::Secret(format!("{namespace}/{name}"))))
+    });
+    written.collect()
 }
 
 /// The fields of `spec` that a refusal names.
@@ -160,6 +194,34 @@ mod tests {
         let refused = refusals(&asks);
         assert_eq!(refused.len(), 1, "{refused:?}");
         assert_eq!((refused[0].times, refused[0].why.as_str()), (2, "pods \"…\" is invalid"));
+    }
+
+    #[test]
+    fn a_secret_is_filled_by_who_writes_it() {
+        let secrets = [("/certs".to_owned(), "hook-cert".to_owned())];
+        let there = |namespace: &str| {
+            BTreeMap::from([(PathBuf::from("/certs"), Mount::Secret(format!("{namespace}/hook-cert")))])
+        };
+        let of = |verb, name: Option<&str>| Ask {
+            namespace: Some("shop-system".to_owned()),
+            name: name.map(str::to_owned),
+            ..ask(verb, "secrets", 200)
+        };
+        assert_eq!(filled(&secrets, &[of("update", Some("hook-cert"))], &[], &[]), there("shop-system"));
+        assert!(filled(&secrets, &[of("update", Some("other"))], &[], &[]).is_empty());
+        assert!(filled(&secrets, &[of("get", Some("hook-cert"))], &[], &[]).is_empty());
+        let wrote = Wrote {
+            at_us: 1,
+            resource: "secrets".to_owned(),
+            namespace: Some("shop-system".to_owned()),
+            name: "hook-cert".to_owned(),
+            uid: "u".to_owned(),
+            is_new: true,
+        };
+        let create = [of("create", None)];
+        assert_eq!(filled(&secrets, &create, std::slice::from_ref(&wrote), &[]), there("shop-system"));
+        let given = [serde_json::json!({"kind": "Secret", "metadata": {"name": "hook-cert"}})];
+        assert!(filled(&secrets, &create, &[wrote], &given).is_empty(), "others made it");
     }
 
     #[test]
