@@ -25,6 +25,11 @@ stop() {
   exit "$2"
 }
 
+download() {
+  curl -fsSL --retry 3 --connect-timeout 20 --max-time 600 --max-filesize 200000000 -o "$work/$1" "$releases/$1" ||
+    stop "failed to download $releases/$1" 69
+}
+
 while [ $# -gt 0 ]; do
   case "$1" in
     --help | -h) usage; exit 0 ;;
@@ -34,11 +39,12 @@ while [ $# -gt 0 ]; do
   case "$1" in
     --releases) releases="$2" ;;
     --version) version="${2#v}" ;;
-    --sha256) sum="${2#sha256:}" ;;
+    --sha256) sum="$2" ;;
     --dir) folder="$2" ;;
   esac
   shift 2
 done
+sum="${sum#sha256:}"
 
 case "$(uname -s)-$(uname -m)" in
   Linux-x86_64 | Linux-amd64) target=x86_64-unknown-linux-musl ;;
@@ -55,10 +61,9 @@ work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 
-curl -fsSL --retry 3 -o "$work/$name.tar.gz" "$releases/$name.tar.gz" ||
-  stop "failed to download $releases/$name.tar.gz" 69
+download "$name.tar.gz"
 if [ -z "$sum" ]; then
-  curl -fsSL --retry 3 -o "$work/SHA256SUMS" "$releases/SHA256SUMS" || stop "failed to download $releases/SHA256SUMS" 69
+  download SHA256SUMS
   sum="$(sed -n "s/^\([0-9a-f]\{64\}\)  $name\.tar\.gz\$/\1/p" "$work/SHA256SUMS")"
   [ -n "$sum" ] || stop "SHA256SUMS does not name $name.tar.gz" 65
 fi

@@ -92,7 +92,8 @@ impl Case {
         ensure!(built.status.success(), "{}", printed(&built));
         let ran = play(project.folder(), kept.path(), &inputs)?;
         self.judge(&ran).with_context(|| format!("action.yml: {}\n{}", self.name, ran.printed))?;
-        if self.again {
+        // The cache keeps nothing of a job that failed.
+        if self.again && ran.code == 0 {
             // What was kept is enough, and is checked again.
             inputs.insert(RELEASES.to_owned(), "file:///nowhere".to_owned());
             fs::remove_dir_all(project.folder().join("longhaul-runs"))?;
@@ -319,6 +320,44 @@ mod tests {
         assert_eq!(runner.filled("a ${{ inputs.mode }}-${{ 'b' }}").unwrap(), "a gate-b");
         for wrong in ["inputs.other", "secrets.token", "'open", "hashFiles()"] {
             assert!(runner.value(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// Runs the step that marks lines of a scenario, after a failed run.
+    fn annotations(folder: &Path, scenario: &str) -> Ran {
+        let mut runner = runner(folder);
+        for (name, value) in [("mode", "report"), ("suite", "")] {
+            runner.inputs.insert(name.to_owned(), value.to_owned());
+        }
+        runner.outputs.insert("run.scenario".to_owned(), scenario.to_owned());
+        for name in FILES {
+            let path = folder.join(name);
+            fs::write(&path, "").unwrap();
+            runner.variables.insert(name.to_owned(), path.display().to_string());
+        }
+        let action: Value = serde_saphyr::from_str(ACTION).unwrap();
+        let steps = action["runs"]["steps"].as_array().unwrap();
+        runner.step(steps.iter().find(|step| step["name"] == "Annotate the scenario").unwrap()).unwrap();
+        runner.ran
+    }
+
+    #[test]
+    fn a_scenario_without_a_file_gets_no_annotations() {
+        if let Some(program) = ["bash", "awk", "jq"].into_iter().find(|program| !page::there(program)) {
+            return println!("skipped: needs {program}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path().join("longhaul-runs/one");
+        fs::create_dir_all(&run).unwrap();
+        let verdict = r#"{"findings": [{"budget": "events.missed", "verdict": "fail", "text": "3 are missed"}]}"#;
+        fs::write(run.join("verdict.json"), verdict).unwrap();
+        fs::write(folder.path().join("longhaul.yaml"), "name: mine\nbudgets:\n  events: {missed: 0}\n").unwrap();
+        for (scenario, prints) in [
+            ("longhaul.yaml", "::warning file=longhaul.yaml,line=3,title=events.missed fail::3 are missed"),
+            ("steady", "annotations: skipped: steady is no file"),
+        ] {
+            let ran = annotations(folder.path(), scenario);
+            assert_eq!((ran.code, ran.printed.trim()), (0, prints), "{scenario}");
         }
     }
 

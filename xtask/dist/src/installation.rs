@@ -93,6 +93,11 @@ mod tests {
 
     /// Runs the script as on a machine of this kind.
     fn install(out: &Path, machine: &str, arguments: &[&str]) -> Output {
+        install_with(out, machine, arguments, &[])
+    }
+
+    /// The same, with variables.
+    fn install_with(out: &Path, machine: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
         let programs = tempfile::tempdir().unwrap();
         let uname = programs.path().join("uname");
         std::fs::write(&uname, format!("#!/bin/sh\n[ \"$1\" = -s ] && echo Linux || echo {machine}\n")).unwrap();
@@ -100,6 +105,7 @@ mod tests {
         let path = format!("{}:{}", programs.path().display(), std::env::var("PATH").unwrap_or_default());
         let mut command = Command::new("sh");
         command.arg(root().join(SCRIPT)).args(arguments).env("PATH", path).stdin(Stdio::null());
+        command.env_remove("LONGHAUL_SHA256").envs(variables.iter().copied());
         let releases = format!("file://{}", out.display());
         command.env("LONGHAUL_RELEASES", releases).env("LONGHAUL_DIR", out.join("bin")).output().unwrap()
     }
@@ -128,6 +134,28 @@ mod tests {
                 assert_eq!(String::from_utf8_lossy(&said.stdout).trim(), format!("longhaul for {}", target.triple()));
             }
         }
+    }
+
+    #[test]
+    fn a_sum_may_name_its_kind() {
+        if !has_programs() {
+            return;
+        }
+        let out = tempfile::tempdir().unwrap();
+        let sums = release(out.path());
+        let version = env!("CARGO_PKG_VERSION");
+        let sum = sums.of(&format!("longhaul-{version}-{}.tar.gz", Target::X86_64.triple())).unwrap();
+        for sum in [sum.to_owned(), format!("sha256:{sum}")] {
+            let variable = [("LONGHAUL_SHA256", sum.as_str())];
+            for output in
+                [install(out.path(), "x86_64", &["--sha256", &sum]), install_with(out.path(), "x86_64", &[], &variable)]
+            {
+                assert!(output.status.success(), "{sum}: {}", printed(&output));
+            }
+        }
+        let wrong = format!("sha256:{}", "0".repeat(64));
+        let output = install_with(out.path(), "x86_64", &[], &[("LONGHAUL_SHA256", &wrong)]);
+        assert_eq!(output.status.code(), Some(65), "{}", printed(&output));
     }
 
     #[test]

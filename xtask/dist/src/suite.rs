@@ -88,6 +88,9 @@ mod tests {
     /// The version that was tried, for Go's proxy.
     const SETUP: &str = "sigs.k8s.io/controller-runtime/tools/setup-envtest@release-0.22";
 
+    /// One of them stands in what Go prints without a proxy.
+    const UNREACHABLE: [&str; 3] = ["dial tcp", "no such host", "proxy"];
+
     /// A suite's environment that downloads its programs.
     const ENVIRONMENT: &str = r#"package main
 
@@ -175,7 +178,11 @@ func main() {
         install.args(["install", SETUP]).env("GOBIN", &bin).stdin(Stdio::null());
         match install.output() {
             Ok(output) if output.status.success() => {}
-            Ok(_) => return println!("skipped: needs {SETUP} from Go's proxy"),
+            Ok(output) => {
+                let said = String::from_utf8_lossy(&output.stderr);
+                assert!(UNREACHABLE.iter().any(|text| said.contains(text)), "{said}");
+                return println!("skipped: needs {SETUP} from Go's proxy");
+            }
             Err(_) => return println!("skipped: needs a Go toolchain"),
         }
         let address = serve(out.clone());
@@ -213,9 +220,11 @@ func main() {
             }
             command.stdin(Stdio::null()).output().unwrap()
         };
-        if !go(&["build", "-o", "environment", "."]).status.success() {
+        if !go(&["mod", "download"]).status.success() {
             return println!("skipped: needs controller-runtime v0.25.2 from Go's proxy");
         }
+        let build = go(&["build", "-o", "environment", "."]);
+        assert!(build.status.success(), "{}", String::from_utf8_lossy(&build.stderr));
         let run = Command::new(module.join("environment")).env("INDEX", index).current_dir(&module).output().unwrap();
         let said = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
         assert!(run.status.success() && said.contains(&format!("answers as v{KUBERNETES}")), "{said}");
