@@ -30,7 +30,7 @@ use pool::{Key, Pool};
 pub use route::Stop;
 use service_core::authority::{Authority, OneName};
 use service_core::share::Share;
-use service_core::wire::{self, Client, Origin, Proxies, Reach, Trust, is_inside};
+use service_core::wire::{self, Client, Origin, Proxies, Reach, Trust, is_inside, keeps_secrets};
 
 /// Docker Hub's one name, and the host that really has its images.
 const DOCKER_HUB: (&str, &str) = ("index.docker.io", "registry-1.docker.io");
@@ -266,6 +266,12 @@ impl Upstream<'_> {
         }
     }
 
+    /// Whether no third party can read the credentials that are sent to it.
+    pub fn keeps_secrets(&self) -> bool {
+        let (plain, place) = place(&self.host, self.entry);
+        keeps_secrets(!plain, &place.host)
+    }
+
     /// The configuration key of a setting of this registry.
     pub fn key(&self, name: &str) -> String {
         match self.entry {
@@ -292,16 +298,19 @@ impl Upstream<'_> {
             let what = format!("{} names a token service without TLS at {}", self.host, url.authority);
             return Err(Failure::new(Class::Misconfigured, what));
         }
+        // A login never goes in clear to another machine.
+        let is_safe = keeps_secrets(!url.plain, &url.authority.host);
         Ok(match self.relation(url) {
+            // The login does not come here if this registry itself is in clear on another machine.
             Relation::Own => Target { client: Arc::clone(&self.client), trusted: true },
             // A named realm shares the trust in the registry's authorities.
             Relation::Named => Target {
                 client: self.hosts.client(url.plain, &url.authority, Reach::Anywhere, self.trust_of(url)),
-                trusted: true,
+                trusted: is_safe,
             },
             relation @ (Relation::Known | Relation::Stranger) => Target {
                 client: self.hosts.client(url.plain, &url.authority, Reach::Outside, self.hosts.entry(&url.authority)),
-                trusted: relation == Relation::Known,
+                trusted: relation == Relation::Known && is_safe,
             },
         })
     }

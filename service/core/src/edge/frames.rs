@@ -168,9 +168,9 @@ impl Frames {
             break;
         }
         if self.skip == 0 {
-            let ends = std::mem::take(&mut self.beside).ends;
-            if ends {
-                self.kept_heads = self.table.end();
+            self.kept_heads = self.table.frame_end();
+            if std::mem::take(&mut self.beside).ends {
+                self.table.end();
             }
         }
         if self.kept_heads > KEPT_HEADS_MAX { Err(Flood::Table) } else { Ok(()) }

@@ -1,8 +1,8 @@
 //! The table that a client's HPACK encoder makes us keep (RFC 7541), seen in the bytes of its heads.
 //!
-//! Pure. The settings give clients a table without room. h2 empties it when the client's own encoder announces that, and until then each kept value
-//! holds the whole buffer in which it came, of 8 to 16 KiB. So heads that put something into the table are counted. Texts are passed over,
-//! never decoded.
+//! Pure. The settings give clients a table without room. h2 empties it when the client's own encoder announces that, and
+//! until then each kept value holds the whole buffer in which it came, of 8 to 16 KiB. Each frame of a head may come in
+//! another buffer. So frames whose fields are put into the table are counted. Texts are passed over, never decoded.
 
 /// A string's length or an index that is longer than this is no use to anybody; h2 refuses it too.
 const SHIFT_MAX: u32 = 28;
@@ -10,12 +10,14 @@ const SHIFT_MAX: u32 = 28;
 /// The heads of a connection, byte by byte.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    /// Heads whose values are kept.
+    /// Frames of heads whose values are kept.
     heads: u32,
     /// The client's encoder announced an empty table.
     is_closed: bool,
-    /// The head under way has put something into it.
+    /// The frame under way has completed a field that is put into it.
     inserts: bool,
+    /// The field under way will be put into it.
+    will_insert: bool,
     /// A number under way.
     number: Option<Number>,
     /// Texts of the field that are still to come.
@@ -52,6 +54,7 @@ impl Table {
                 let skipped = self.skip.min(bytes.len());
                 self.skip -= skipped;
                 bytes = &bytes[skipped..];
+                self.complete();
                 continue;
             }
             self.byte(first);
@@ -59,12 +62,24 @@ impl Table {
         }
     }
 
-    /// The head ends; how many heads there are whose values are kept.
-    pub(super) fn end(&mut self) -> u32 {
-        self.heads += u32::from(self.inserts && !self.is_closed);
+    /// A frame of the head ends; how many frames there are whose values are kept. A field that it does not complete
+    /// counts in the frame that does: h2 decodes it there, from a buffer with all its bytes.
+    pub(super) fn frame_end(&mut self) -> u32 {
+        self.heads += u32::from(std::mem::take(&mut self.inserts) && !self.is_closed);
+        self.heads
+    }
+
+    /// The head ends, after its last frame.
+    pub(super) fn end(&mut self) {
         let (heads, is_closed) = (self.heads, self.is_closed);
         *self = Self { heads, is_closed, ..Self::default() };
-        heads
+    }
+
+    /// Records an insertion if the last text of its field is over.
+    fn complete(&mut self) {
+        if self.texts == 0 && self.skip == 0 {
+            self.inserts |= std::mem::take(&mut self.will_insert);
+        }
     }
 
     fn byte(&mut self, byte: u8) {
@@ -81,7 +96,7 @@ impl Table {
         } else if byte & 0x80 != 0 {
             self.begin(Of::Field, byte, 7);
         } else if byte & 0x40 != 0 {
-            self.inserts = true;
+            self.will_insert = true;
             self.begin(Of::Name, byte, 6);
         } else if byte & 0x20 != 0 {
             self.begin(Of::Size, byte, 5);
@@ -105,7 +120,10 @@ impl Table {
         match of {
             Of::Field => {}
             Of::Name => self.texts = if value == 0 { 2 } else { 1 },
-            Of::Text => (self.texts, self.skip) = (self.texts - 1, value),
+            Of::Text => {
+                (self.texts, self.skip) = (self.texts - 1, value);
+                self.complete();
+            }
             Of::Size => {
                 self.is_closed = value == 0;
                 if self.is_closed {
@@ -136,7 +154,9 @@ mod tests {
 
     fn heads(table: &mut Table, head: &[u8]) -> u32 {
         table.read(head);
-        table.end()
+        let heads = table.frame_end();
+        table.end();
+        heads
     }
 
     #[test]
@@ -156,7 +176,36 @@ mod tests {
         for piece in 1..head.len() {
             let mut table = Table::default();
             head.chunks(piece).for_each(|piece| table.read(piece));
-            assert_eq!((table.end(), table.skip, table.texts), (1, 0, 0), "{piece}");
+            assert_eq!((table.frame_end(), table.skip, table.texts), (1, 0, 0), "{piece}");
+        }
+    }
+
+    #[test]
+    fn each_frame_of_a_head_counts() {
+        let (mut table, insertion) = (Table::default(), field(0x40, 5));
+        for (number, frame) in (1..).zip([insertion.clone(), [insertion.clone(), insertion.clone()].concat()]) {
+            table.read(&frame);
+            assert_eq!(table.frame_end(), number);
+        }
+        table.read(&[0x82]);
+        assert_eq!(table.frame_end(), 2, "a frame without an insertion");
+    }
+
+    /// A field counts in the frame that completes it.
+    #[test]
+    fn a_field_that_a_frame_cuts_counts_once() {
+        for (name, insertion) in
+            [("texts", field(0x40, 5)), ("a long length", field(0x40, 200)), ("nothing", vec![0x41, 0])]
+        {
+            for cut in 1..insertion.len() {
+                let mut table = Table::default();
+                table.read(&insertion[..cut]);
+                assert_eq!(table.frame_end(), 0, "{name}: {cut}");
+                table.read(&insertion[cut..]);
+                assert_eq!(table.frame_end(), 1, "{name}: {cut}");
+                table.end();
+                assert_eq!(table.frame_end(), 1, "{name}: {cut}");
+            }
         }
     }
 
@@ -178,6 +227,6 @@ mod tests {
         table.read(&[0xff; 1000]);
         table.read(&[0x40, 0x7f, 0xff, 0xff, 0xff, 0x7f]);
         table.end();
-        assert_eq!((table.skip, table.texts), (0, 0));
+        assert_eq!((table.skip, table.texts, table.will_insert), (0, 0, false));
     }
 }

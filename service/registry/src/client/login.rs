@@ -1,7 +1,8 @@
 //! Authentication: fitting credentials are tried one after the other, until the registry accepts one.
 //!
 //! The order is: the pod's credentials, then the registry's entry, then the docker configuration, then anonymous. An
-//! accepted authorization is remembered as long as it is valid, and only for the same keyring.
+//! accepted authorization is remembered as long as it is valid, and only for the same keyring. A registry without TLS on
+//! another machine gets no credentials.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,9 +94,8 @@ impl Registry {
             }
             refused = question.refusal(answer.status());
         }
-        if let Some(realm) = realm.as_ref().filter(|realm| !realm.target.trusted) {
-            let key = question.upstream.key("realms");
-            refused.cause = format!("{} (anonymous, because {key} does not name {})", refused.cause, realm.authority);
+        if let Some(why) = question.why_anonymous(realm.as_ref()) {
+            refused.cause = format!("{} (anonymous, because {why})", refused.cause);
         } else if !tried.is_empty() {
             refused.cause = format!("{} ({})", refused.cause, tried.join(", "));
         }
@@ -113,7 +113,7 @@ impl Question<'_> {
 
     /// The credentials that may be sent to the registry, in their order; `None` is anonymous.
     fn candidates(&self, realm: Option<&Realm>) -> Result<Vec<Option<Arc<Credential>>>, Failure> {
-        if realm.is_some_and(|realm| !realm.target.trusted) {
+        if self.why_anonymous(realm).is_some() {
             return Ok(vec![None]);
         }
         let mut all: Vec<_> = Vec::new();
@@ -126,6 +126,20 @@ impl Question<'_> {
         all.extend(self.upstream.login()?);
         all.extend(self.upstream.docker_config(self.repository).into_iter().take(TRIED_MAX));
         Ok(all.into_iter().map(Some).chain([None]).collect())
+    }
+
+    /// Why neither the registry nor its token service gets credentials.
+    fn why_anonymous(&self, realm: Option<&Realm>) -> Option<String> {
+        let on_the_way = |to: &Authority| format!("everybody on the way to {to} could read credentials: it has no TLS");
+        if !self.upstream.keeps_secrets() {
+            return Some(on_the_way(self.upstream.host()));
+        }
+        let realm = realm.filter(|realm| !realm.target.trusted)?;
+        let origin = realm.target.client.origin();
+        if !wire::keeps_secrets(origin.tls.is_some(), &realm.authority.host) {
+            return Some(on_the_way(&realm.authority));
+        }
+        Some(format!("{} does not name {}", self.upstream.key("realms"), realm.authority))
     }
 
     fn is_of_keyring(&self, credential: Option<&Arc<Credential>>) -> bool {
@@ -220,4 +234,46 @@ fn inside(upstream: &Upstream<'_>, host: &Authority) -> Failure {
 
 fn is_refusal(status: StatusCode) -> bool {
     matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+    use crate::hosts::Hosts;
+    use crate::keychain::Keyring;
+    use crate::wanted::Wanted;
+
+    /// Neither pull secrets nor the docker configuration are for a registry without TLS on another machine.
+    #[test]
+    fn a_registry_without_tls_on_another_machine_gets_no_credentials() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.json");
+        let entry = |user: &str| serde_json::json!({"username": user, "password": "word"});
+        let auths = |user: &str| {
+            let places = ["plain.corp:5000", "localhost:5000", "reg.corp"];
+            let auths: serde_json::Map<_, _> =
+                places.map(|place| (place.to_owned(), entry(user))).into_iter().collect();
+            serde_json::json!({ "auths": auths }).to_string()
+        };
+        std::fs::write(&path, auths("docker")).unwrap();
+        let keyring = Keyring::docker_config(auths("secret").as_bytes(), &"pull secret n/a".into()).unwrap();
+        let resolve = config::Resolve::of(&format!(
+            "resolve: {{registries: [{{host: \"plain.corp:5000\", plainHttp: true}}, \
+             {{host: \"localhost:5000\", plainHttp: true}}], keychain: {{dockerConfig: {path:?}}}}}"
+        ));
+        let hosts = Hosts::new(&resolve, wire::Proxies::none(), Arc::default()).unwrap();
+        let both = [Some("secret"), Some("docker"), None];
+        for (host, expected) in [("plain.corp:5000", &[None][..]), ("localhost:5000", &both), ("reg.corp", &both)] {
+            let upstream = hosts.upstream(host).unwrap();
+            let (repository, wanted, attempts) = ("app", Wanted::Image("1"), 1);
+            let deadline = tokio::time::Instant::now();
+            let question = Question { upstream: &upstream, repository, wanted, keyring: &keyring, deadline, attempts };
+            let candidates = question.candidates(None).unwrap();
+            let users: Vec<_> = candidates.iter().map(|one| one.as_ref().map(|login| &*login.user)).collect();
+            assert_eq!(users, expected, "{host}");
+            let why = question.why_anonymous(None);
+            assert_eq!(why.is_some_and(|why| why.contains(host)), expected.len() == 1, "{host}");
+        }
+    }
 }

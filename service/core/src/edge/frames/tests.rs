@@ -117,6 +117,26 @@ fn heads_that_are_kept_are_few() {
     }
 }
 
+/// Each frame of a head may hold a buffer.
+#[test]
+fn each_frame_of_a_head_that_is_kept_counts() {
+    let part = |kind: u8, flags: u8, part: &[u8]| {
+        let mut bytes = frame(kind, flags, part.len());
+        bytes.splice(HEAD_BYTES.., part.iter().copied());
+        bytes
+    };
+    let insertion = [0x40, 1, b'x', 1, b'y'];
+    let twice = [part(HEADERS, END_STREAM, &insertion), part(CONTINUATION, END_HEADERS, &insertion)].concat();
+    let cut = [part(HEADERS, END_STREAM, &insertion[..3]), part(CONTINUATION, END_HEADERS, &insertion[3..])].concat();
+    for (head, expected) in [(twice, 2), (cut, 1)] {
+        for piece in 1..=head.len() {
+            let mut frames = opened();
+            head.chunks(piece).for_each(|piece| assert!(frames.read(piece, unasked).is_ok()));
+            assert_eq!(frames.kept_heads, expected, "{piece}");
+        }
+    }
+}
+
 #[test]
 fn a_head_that_never_ends_is_refused() {
     let mut frames = opened();
