@@ -188,6 +188,17 @@ fn manifests() -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
     packages.iter().map(one).collect()
 }
 
+/// If a crate depends on itself, cargo reads `--features=service/full` as a feature of that dependency, and builds the
+/// program without it.
+#[test]
+fn no_crate_depends_on_itself() {
+    for package in packages() {
+        let all = package["dependencies"].as_array().unwrap().iter();
+        let own = all.filter(|one| one["path"].is_string() && one["name"] == package["name"]);
+        assert_eq!(own.count(), 0, "{}", package["name"]);
+    }
+}
+
 #[test]
 fn arrows_go_down() {
     for (index, member) in CRATES.iter().enumerate() {

@@ -29,8 +29,9 @@ pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Resul
     paths.dedup();
     paths.truncate(PATHS_MAX);
     let (mut served, mut unserved) = (Vec::new(), Vec::new());
+    let question = question();
     for path in paths {
-        let asked = tokio::time::timeout(ANSWER_MAX, world.api.review(&url, path, &question()));
+        let asked = tokio::time::timeout(ANSWER_MAX, world.api.review(&url, path, &question));
         match asked.await.unwrap_or_default() {
             // Without an answer its certificate is another one: the API server of the run could not call it either.
             Some(404) | None => unserved.push(path.to_owned()),
