@@ -5,6 +5,8 @@
 use std::io;
 use std::path::Path;
 
+use super::folder;
+
 /// The templates.
 const MAKE: &str = include_str!("../../templates/init/Makefile");
 const MAKE_SUITE: &str = include_str!("../../templates/init/suite.mk");
@@ -14,6 +16,8 @@ const MAKEFILE: &str = "Makefile";
 const WORKFLOW_FILE: &str = ".github/workflows/longhaul-soak.yml";
 /// Begins our part of a Makefile. kubebuilder's help shows such lines as headings.
 const HEADING: &str = "##@ Longhaul";
+/// Ends our part of a Makefile. Lines behind it are the project's own.
+const END: &str = "# End of Longhaul.";
 /// Begins any part of a Makefile.
 const ANY_HEADING: &str = "##@ ";
 
@@ -29,18 +33,19 @@ pub(crate) struct Change {
 
 /// The targets, as a change of the project's Makefile; none where it has them already.
 pub(crate) fn make(folder: &Path, scenario: &str) -> io::Result<Option<Change>> {
-    let old = there(&folder.join(MAKEFILE))?;
+    let old = there(folder, MAKEFILE)?;
     let targets = old.as_deref().unwrap_or_default();
     let mut part = filled(MAKE, scenario).replace("@BUILD@", if has_target(targets, "build") { " build" } else { "" });
     if has_target(targets, "test") {
         part.push_str(MAKE_SUITE);
     }
+    part.push_str(&format!("\n{END}\n"));
     Ok(change(MAKEFILE, old.as_deref(), with_part(targets, &part)))
 }
 
 /// The workflow; none where it is there already.
 pub(crate) fn github(folder: &Path, scenario: &str) -> io::Result<Option<Change>> {
-    let targets = there(&folder.join(MAKEFILE))?.unwrap_or_default();
+    let targets = there(folder, MAKEFILE)?.unwrap_or_default();
     let build = if has_target(&targets, "build") {
         "make build"
     } else if folder.join("go.mod").is_file() {
@@ -48,7 +53,7 @@ pub(crate) fn github(folder: &Path, scenario: &str) -> io::Result<Option<Change>
     } else {
         "exit 64 # check: write the command that builds the program"
     };
-    let old = there(&folder.join(WORKFLOW_FILE))?;
+    let old = there(folder, WORKFLOW_FILE)?;
     Ok(change(WORKFLOW_FILE, old.as_deref(), filled(WORKFLOW, scenario).replace("@BUILD@", build)))
 }
 
@@ -56,13 +61,19 @@ fn filled(template: &str, scenario: &str) -> String {
     template.replace("@VERSION@", env!("CARGO_PKG_VERSION")).replace("@SCENARIO@", scenario)
 }
 
-/// The text of a file; none where there is no file.
-fn there(path: &Path) -> io::Result<Option<String>> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+/// The text of a file of the project, or `None` if it does not exist. A change would mix the line ends of a file with
+/// CR LF, so such a file is refused.
+fn there(project: &Path, name: &str) -> io::Result<Option<String>> {
+    if project.join(name).symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Ok(None);
     }
+    let text = folder::text(project, Path::new(name));
+    let text = text.map_err(|why| io::Error::new(io::ErrorKind::InvalidData, format!("{name}: {why}")))?;
+    if text.contains("\r\n") {
+        let why = format!("{name}: its lines end with CR LF; write them with LF (`dos2unix {name}`)");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    Ok(Some(text))
 }
 
 /// Whether a Makefile has a rule for this target.
@@ -75,7 +86,11 @@ fn has_target(makefile: &str, target: &str) -> bool {
 fn with_part(makefile: &str, part: &str) -> String {
     let begins = |line: &&str| line.trim_end() == HEADING;
     let before: Vec<&str> = makefile.lines().take_while(|line| !begins(line)).collect();
-    let after = makefile.lines().skip(before.len() + 1).skip_while(|line| !line.starts_with(ANY_HEADING));
+    // A part of an older version has no end line; it ends where the next one begins.
+    let has_end = makefile.lines().any(|line| line.trim_end() == END);
+    let is_behind = |line: &str| if has_end { line.trim_end() == END } else { line.starts_with(ANY_HEADING) };
+    let after = makefile.lines().skip(before.len() + 1).skip_while(|line| !is_behind(line));
+    let after = after.skip(usize::from(has_end)).skip_while(|line| line.is_empty());
     let mut text = before.join("\n").trim_end().to_owned();
     if !text.is_empty() {
         text.push_str("\n\n");
@@ -131,6 +146,34 @@ mod tests {
         assert_eq!(renewed.text, added.text + "\n##@ Other\n\nother:\n\ttrue\n");
         let shown = renewed.difference.unwrap();
         assert_eq!(shown.lines().count(), 2, "{shown}");
+    }
+
+    #[test]
+    fn targets_behind_our_part_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(MAKEFILE);
+        std::fs::write(&path, KUBEBUILDERS).unwrap();
+        let added = make(folder.path(), "longhaul.yaml").unwrap().unwrap().text;
+        let behind = "\nmine:\n\ttrue\n";
+        std::fs::write(&path, added.replace(env!("CARGO_PKG_VERSION"), "0.0.1") + behind).unwrap();
+        assert_eq!(make(folder.path(), "longhaul.yaml").unwrap().unwrap().text, added.clone() + behind);
+        // As an older version wrote it.
+        std::fs::write(&path, added.replace(END, "")).unwrap();
+        assert_eq!(make(folder.path(), "longhaul.yaml").unwrap().unwrap().text, added);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_changed_line_by_line_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(MAKEFILE);
+        std::fs::write(&path, KUBEBUILDERS.replace('\n', "\r\n")).unwrap();
+        let refused = make(folder.path(), "longhaul.yaml").unwrap_err().to_string();
+        assert!(refused.contains("Makefile: its lines end with CR LF"), "{refused}");
+        std::fs::write(&path, [0xff]).unwrap();
+        assert!(make(folder.path(), "longhaul.yaml").unwrap_err().to_string().contains("it is not UTF-8"));
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("elsewhere", &path).unwrap();
+        assert!(make(folder.path(), "longhaul.yaml").is_err(), "a link");
     }
 
     #[test]

@@ -4,9 +4,9 @@
 
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use loadgen::admission::Target;
-use loadgen::admission::attack::{Attack, Attackers, Counts};
+use loadgen::admission::attack::{Attack, Attackers, Counts, Name};
 use reports::record::{FaultEvent, FaultRow};
 
 use crate::clock::millis;
@@ -45,16 +45,24 @@ pub(super) fn name(attack: &Attack) -> String {
 }
 
 impl AttackPlan {
-    /// The attacks of the scenario on `target`; none where the scenario has none.
-    pub(super) fn new(scenario: &Scenario, target: &Target, images: &[mock_registry::Image]) -> Option<Self> {
+    /// The attacks of the scenario on `target`, or `None` if the scenario has none.
+    ///
+    /// # Errors
+    ///
+    /// `unread-answers` without an image that the webhook admits: its answers would be small.
+    pub(super) fn new(scenario: &Scenario, target: &Target, images: &[mock_registry::Image]) -> Result<Option<Self>> {
         let attacks = of(scenario);
         if attacks.is_empty() {
-            return None;
+            return Ok(None);
         }
         let images = images.iter().map(super::keys::image);
         let good = images.into_iter().find(|image| image.digest.is_some() && !matches!(image.verified, Some(Err(_))));
+        ensure!(
+            good.is_some() || attacks.iter().all(|attack| attack.name != Name::UnreadAnswers),
+            "admission.attacks: `unread-answers` needs an image that the webhook admits: write `registry: {{kind: mock, images: 1}}`"
+        );
         let image = good.map(|image| image.reference).unwrap_or_default();
-        Some(Self { attacks: attacks.to_vec(), target: target.clone(), image })
+        Ok(Some(Self { attacks: attacks.to_vec(), target: target.clone(), image }))
     }
 
     /// Lets each attack begin at its time after `begin`.
@@ -108,4 +116,27 @@ fn ended(now_ms: u64, attack: &Attack, counts: &Counts) -> FaultRow {
 fn row(t_ms: u64, attack: &Attack, event: FaultEvent, hits: u64, detail: String) -> FaultRow {
     let (name, detail) = (name(attack), (!detail.is_empty()).then_some(detail));
     FaultRow { t_ms, id: name.clone(), name, event, hits, ok: None, detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Source;
+
+    #[test]
+    fn answers_are_large_only_of_an_admitted_image() {
+        let target = Target {
+            url: "https://127.0.0.1:1/".to_owned(),
+            server_name: "localhost".to_owned(),
+            ca_pem: String::new(),
+            client_certificate: None,
+            pace: None,
+        };
+        let mut scenario = Source::read("admission-hostile").unwrap().scenario;
+        let refused = AttackPlan::new(&scenario, &target, &[]).err().unwrap().to_string();
+        assert!(refused.contains("`registry: {kind: mock, images: 1}`"), "{refused}");
+        let attacks = &mut scenario.admission.as_mut().unwrap().attacks;
+        attacks.retain(|attack| attack.name == Name::OpenStreams);
+        assert!(AttackPlan::new(&scenario, &target, &[]).unwrap().is_some());
+    }
 }

@@ -255,7 +255,10 @@ fn load_plan(
         }
         _ => None,
     };
-    let attacks = admission.as_ref().and_then(|(_, target)| AttackPlan::new(scenario, target, &world.images));
+    let attacks = match &admission {
+        Some((_, target)) => AttackPlan::new(scenario, target, &world.images)?,
+        None => None,
+    };
     let mut churn =
         loadgen::churn::Plan::all(&scenario.churn, scenario.seed, length).context("failed to plan the churn")?;
     if let Some(registration) = &registration {

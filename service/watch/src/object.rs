@@ -191,12 +191,16 @@ fn allowed(spec: Option<&RawValue>) -> Result<Box<[Allow]>, String> {
         return Ok(Box::default());
     };
     if network.get().len() > NETWORK_BYTES_MAX {
-        return Err(format!("has {} bytes: at most {NETWORK_BYTES_MAX} are read", network.get().len()));
+        let bytes = network.get().len();
+        return Err(format!(
+            "`spec.network` has {bytes} bytes and at most {NETWORK_BYTES_MAX} are read: shorten it, or use two Packages"
+        ));
     }
     let network: Option<RawNetwork> = serde_json::from_str(network.get()).map_err(wrong)?;
     let allow = network.and_then(|network| network.allow).unwrap_or_default();
     if allow.len() > ALLOW_MAX {
-        return Err(format!("has {} entries: at most {ALLOW_MAX} are applied", allow.len()));
+        let entries = allow.len();
+        return Err(format!("has {entries} entries and at most {ALLOW_MAX} are applied: use two Packages"));
     }
     let has_too_many = |entry: &Allow| entry.pod_labels.len().max(entry.remote_labels.len()) > LABELS_MAX;
     match allow.iter().position(has_too_many) {

@@ -164,6 +164,8 @@ pub(crate) async fn measure(job: &Job, plan: &Plan, workers: &mut Workers, watch
             heard = sending.hear() => heard,
             name = watch.signals.next() => {
                 if signal.is_some() {
+                    // A shell that ignores the end of its input would outlive this process.
+                    sending.end().await;
                     measure::abort();
                 }
                 signal = Some(name);

@@ -137,7 +137,7 @@ fn a_spec_that_is_too_large_is_kept_as_its_error() {
     let entries = |count: usize| vec![r#"{"direction":"Egress"}"#; count].join(",");
     assert_eq!(allow(&entries(64)).unwrap().len(), 64);
     let many = allow(&entries(65)).unwrap_err();
-    assert_eq!(&*many, "spec.network.allow: has 65 entries: at most 64 are applied");
+    assert_eq!(&*many, "spec.network.allow: has 65 entries and at most 64 are applied: use two Packages");
     let labels = |count: usize| {
         let labels: Vec<_> = (0..count).map(|number| format!(r#""l{number}":"v""#)).collect();
         format!(r#"{{"direction":"Egress","remoteLabels":{{{}}}}}"#, labels.join(","))
@@ -147,7 +147,7 @@ fn a_spec_that_is_too_large_is_kept_as_its_error() {
     let described = |bytes: usize| format!(r#"{{"direction":"Egress","description":"{}"}}"#, "d".repeat(bytes));
     assert!(allow(&described(60 << 10)).is_ok());
     let large = allow(&described(64 << 10)).unwrap_err();
-    assert!(large.contains(" bytes: at most 65536 are read"), "{large}");
+    assert!(large.contains("`spec.network` has ") && large.contains(" bytes and at most 65536 are read"), "{large}");
     let shown = allow(&format!(r#"{{"direction":"{}"}}"#, "x".repeat(10_000))).unwrap_err();
     assert!(shown.len() < 400, "{} bytes", shown.len());
     let filler = format!(
