@@ -1,8 +1,9 @@
-//! The paths in ARCHITECTURE.md: each of them must exist.
+//! The paths in ARCHITECTURE.md and in the page of attacks: each of them must exist.
 use std::path::Path;
 
-/// The page.
-const PAGE: &str = "ARCHITECTURE.md";
+/// The pages, each with a path that it names.
+const PAGES: [(&str, &str); 2] =
+    [("ARCHITECTURE.md", "xtask/tests/arrows.rs"), ("docs/measured/attacks.md", "service/tests/it/memory.rs")];
 /// The folder of names without a crate, as the page says.
 const BELOW: &str = "scenarios/src";
 /// File extensions by which a name without a folder is a file.
@@ -21,7 +22,9 @@ fn between<'a>(line: &'a str, begins: &'a str, ends: &'a str) -> impl Iterator<I
 fn is_path(text: &str) -> bool {
     let known = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
     let file = ENDINGS.iter().any(|ending| text.ends_with(ending));
-    text.chars().all(known) && !text.starts_with('/') && (file || text.contains('/'))
+    // An image, such as `registry.corp/app`.
+    let image = text.split_once('/').is_some_and(|(first, _)| first.contains('.') && !first.starts_with('.'));
+    text.chars().all(known) && !text.starts_with('/') && !image && (file || text.contains('/'))
 }
 
 /// The paths in backticks and links of a page, pictures apart, each with its line from 1.
@@ -41,22 +44,24 @@ fn paths(page: &str) -> Vec<(usize, &str)> {
 
 #[test]
 fn paths_of_a_page() {
-    let page =
-        "a `b/c.rs` of `d`, [e](f.md#g), [h](https://i/j)\n```\n`no/picture`\n```\n`k.yaml` `l m/n` `/proc` `o/`\n";
+    let page = "a `b/c.rs` of `d`, [e](f.md#g), [h](https://i/j)\n```\n`no/picture`\n```\n`k.yaml` `l m/n` `/proc` `o/` `p.q/r`\n";
     assert_eq!(paths(page), [(1, "b/c.rs"), (1, "f.md"), (5, "k.yaml"), (5, "o/")]);
 }
 
 #[test]
-fn every_path_of_the_page_is_there() {
+fn every_path_of_a_page_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is below the root");
-    let page = std::fs::read_to_string(root.join(PAGE)).unwrap();
-    let paths = paths(&page);
-    let is_there = |path: &str| root.join(path).exists() || root.join(BELOW).join(path).exists();
-    let missing: Vec<String> = paths
-        .iter()
-        .filter(|(_, path)| !is_there(path))
-        .map(|(line, path)| format!("{PAGE}:{line}: `{path}` is neither at the root nor below {BELOW}"))
-        .collect();
-    assert!(missing.is_empty(), "{missing:#?}");
-    assert!(paths.iter().any(|(_, path)| *path == "xtask/tests/arrows.rs"), "no paths were read: {paths:?}");
+    for (name, known) in PAGES {
+        let page = std::fs::read_to_string(root.join(name)).unwrap();
+        let paths = paths(&page);
+        let beside = root.join(name).parent().unwrap().to_owned();
+        let is_there = |path: &str| [root, &root.join(BELOW), &beside].iter().any(|from| from.join(path).exists());
+        let missing: Vec<String> = paths
+            .iter()
+            .filter(|(_, path)| !is_there(path))
+            .map(|(line, path)| format!("{name}:{line}: `{path}` is neither at the root nor below {BELOW}"))
+            .collect();
+        assert!(missing.is_empty(), "{missing:#?}");
+        assert!(paths.iter().any(|(_, path)| *path == known), "no paths were read: {paths:?}");
+    }
 }
