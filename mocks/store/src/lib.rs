@@ -290,7 +290,7 @@ impl Store {
     }
 
     /// Appends up to `max` further events up to revision `through` to `out`. Returns the last event's revision if more
-    /// events follow, else the highest revision that the cursor has passed.
+    /// events follow, else the lower of `through` and the store's revision.
     pub fn pull(
         &self,
         resource: ResourceId,
