@@ -1,5 +1,5 @@
-//! `MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration`: the webhooks for requests. Admission refuses
-//! settings that this server cannot honour.
+//! `MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration`: webhooks that the server calls for requests.
+//! Admission refuses settings that this server does not support.
 
 use serde_json::{Value, json};
 

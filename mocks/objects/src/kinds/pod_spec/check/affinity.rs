@@ -1,4 +1,4 @@
-//! The checks of affinity: preferred and required nodes, and neighbouring pods.
+//! The checks of a pod's affinity to nodes and to other pods.
 
 use mock_cel::formats::{label, label_value, qualified_name, subdomain};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! The checks of the rights of a pod and of its containers.
+//! The checks of the security contexts of pods and containers.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::{MAX, Pod, has, items, text, texts};
 use crate::status::Cause;
 
 const SYSCTL_MAX_BYTES: usize = 253;
-/// `PATH_MAX` without the last byte.
+/// Longest path of a profile: Linux' `PATH_MAX` without the final zero byte.
 const PROFILE_MAX_BYTES: usize = 4095;
 const CREDENTIALS_MAX_BYTES: usize = 64 << 10;
 const DOMAIN_MAX_BYTES: usize = 256;
@@ -63,7 +63,7 @@ pub(super) fn check(context: &Value, pod: Pod<'_>, at: At<'_>, causes: &mut Vec<
     profiles(context, at, causes);
 }
 
-/// A pod with its own user namespace must not share other namespaces of its node.
+/// If a pod has its own user namespace, refuses fields that share other namespaces of the node.
 pub(super) fn check_users(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     if pod.shares_users() {
         return;
@@ -82,7 +82,7 @@ pub(super) fn check_users(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Checks the profiles that pods and containers can both have.
+/// Checks the fields for seccomp, `AppArmor` and Windows, which pods and containers share.
 fn profiles(context: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     if has(context, "seccompProfile") {
         seccomp(&context["seccompProfile"], at.field("seccompProfile"), causes);
@@ -202,7 +202,7 @@ fn windows(options: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The errors in the name of a user, which may begin with a domain and a backslash.
+/// The errors in a Windows user name, which may begin with a domain and a backslash.
 fn not_a_user(name: &str) -> Vec<&'static str> {
     if name.is_empty() {
         return vec!["runAsUserName cannot be an empty string"];
