@@ -58,7 +58,7 @@ fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "1"}})
 }
 
-/// A definition of namespaced resources of `test.dev`.
+/// A definition of a namespaced resource in the group `test.dev`.
 fn definition(plural: &str, kind: &str, versions: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

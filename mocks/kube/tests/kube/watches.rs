@@ -1,4 +1,4 @@
-//! Tests of watches: their events, the order, and their end; and of the harness's view of them.
+//! Tests of watches: their events, their order and their end, and what the harness records about them.
 
 use std::time::{Duration, Instant};
 
