@@ -8,7 +8,7 @@ pub(crate) fn roles(resource: &Resource) -> bool {
     resource.rules.meaning == Meaning::ClusterRole
 }
 
-/// Whether objects of the resource are namespaces, or the service accounts and config maps that each namespace gets.
+/// Whether objects of the resource are namespaces, each of which gets a service account and a config map.
 pub(crate) fn namespaces(resource: &Resource) -> bool {
     resource.rules.meaning == Meaning::Namespace
 }

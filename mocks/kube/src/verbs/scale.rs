@@ -197,7 +197,7 @@ fn check_place(call: &Call, scale: &Value) -> Result<(), Failure> {
     object::check_namespace(&call.resource, object::meta(scale, "namespace"), call.namespace())
 }
 
-/// The object with the number of replicas and the metadata from a `Scale`.
+/// The object with the number of replicas, the preconditions and the owners from a `Scale`.
 fn scaled(call: &Call, mut value: Value, asked: &Value, scale: &Scale) -> Result<Value, Failure> {
     let replicas = asked["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas < 0 {

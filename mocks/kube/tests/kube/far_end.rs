@@ -19,7 +19,7 @@ fn namespace() -> Option<Namespace> {
     }
 }
 
-/// A subject in the network namespace trusts the API server, because its certificate contains the name of the proxy.
+/// A subject in the network namespace trusts the API server, because its certificate contains the address of the proxy.
 #[tokio::test]
 async fn the_api_server_is_known_at_the_far_end() {
     let Some(namespace) = namespace() else { return };

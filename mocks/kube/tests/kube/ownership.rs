@@ -80,7 +80,7 @@ async fn the_status_has_its_own_entry() {
     assert_eq!(client.send(Method::DELETE, &format!("{PACKAGES}/p"), "").await.status(), 200);
 }
 
-/// A definition with lists in lists, lists below map keys, and lists whose only key has a default.
+/// A definition with lists in lists, lists in map entries, and lists whose only key has a default.
 fn nested() -> Value {
     let port = json!({"type": "object", "properties": {"port": {"type": "integer"}, "note": {"type": "string"}}});
     let ports = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port"], "items": port});
