@@ -191,7 +191,6 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The common type of all items of a literal.
     fn common(&mut self, parts: impl IntoIterator<Item = &'a Node>, mixed: bool) -> Type {
         let mut common: Option<Type> = None;
         for part in parts {

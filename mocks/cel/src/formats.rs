@@ -103,7 +103,6 @@ pub fn label(text: &str) -> Vec<String> {
     wrong
 }
 
-/// The errors in a text that must be a label value.
 pub fn label_value(text: &str) -> Vec<String> {
     let mut wrong = bounded(text, 63);
     if !text.is_empty() && !is_name(text) {

@@ -164,7 +164,6 @@ pub(super) fn call<'a>(
     }
 }
 
-/// Whether a value is the zero value of its type.
 pub(super) fn is_zero(value: &Val<'_>) -> bool {
     match value {
         Val::Null | Val::Optional(None) => true,

@@ -7,7 +7,6 @@ use super::{EXPRESSION_MAX_BYTES, re2};
 /// Why an expression does not compile.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refused {
-    /// The expression is too long.
     #[error("the expression has {bytes} bytes; this server takes {EXPRESSION_MAX_BYTES}")]
     TooLong {
         /// The length of the expression.

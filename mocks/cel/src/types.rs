@@ -160,7 +160,6 @@ impl std::fmt::Display for Type {
     }
 }
 
-/// The type of a field of a structure.
 pub(super) fn field_of(structure: &str, field: &str) -> Option<Type> {
     let (.., kind) = FIELDS.iter().find(|(known, key, _)| *known == structure && *key == field)?;
     Some(named(kind))

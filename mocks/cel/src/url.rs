@@ -17,7 +17,6 @@ pub(super) struct Url {
     query: String,
 }
 
-/// The error for a text that is not a URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("URL parse error during conversion from string: parse {text:?}: {why}")]
 pub struct Error {

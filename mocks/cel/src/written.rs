@@ -119,7 +119,6 @@ fn fits(verb: char, given: &Type) -> bool {
     }
 }
 
-/// Evaluates `text.format(arguments)`.
 pub(super) fn format<'a>(run: &mut Run<'a, '_>, text: &str, arguments: &List<'a>) -> Found<'a> {
     let mut out = String::new();
     let mut parts = Parts::new(text, arguments.len());

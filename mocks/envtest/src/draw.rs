@@ -84,7 +84,6 @@ impl Drawing {
         Self(Arc::new(Mutex::new(inner)))
     }
 
-    /// The name of a drawn fault.
     pub fn name(&self, id: FaultId) -> Option<Name> {
         let inner = self.0.lock();
         usize::try_from(id.0.checked_sub(inner.first)?).ok().and_then(|index| inner.names.get(index).copied())

@@ -20,7 +20,6 @@ use super::session::Session;
 use super::{help, parent};
 
 const PROGRAM: &str = "etcd";
-/// The default URL of etcd.
 const DEFAULT: &str = "http://localhost:2379";
 /// The largest head of an HTTP request.
 const HEAD_MAX_BYTES: u64 = 16 * 1024;

@@ -19,7 +19,6 @@ pub(crate) struct Answer {
     pub body: Body,
     pub warnings: Vec<String>,
     pub retry_after_s: Option<u64>,
-    /// A content type that replaces `content_type`.
     pub other_content_type: Option<String>,
     /// Whether the head of the response waits for the first bytes of the body.
     pub holds_head: bool,

@@ -181,7 +181,6 @@ impl AuditLog {
         audit
     }
 
-    /// The audits of all users.
     pub fn all(&self) -> Vec<(Arc<str>, Arc<UserAudit>)> {
         self.users.lock().iter().map(|(user, audit)| (user.clone(), audit.clone())).collect()
     }

@@ -94,7 +94,6 @@ impl Record {
         }
     }
 
-    /// The refused permissions of one user, with their counts.
     pub fn refused(&self, user: &str) -> BTreeMap<Permission, u64> {
         self.refused.lock().get(user).cloned().unwrap_or_default()
     }

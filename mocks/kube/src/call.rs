@@ -46,7 +46,6 @@ pub(crate) struct Call {
     /// Whether the answer is sent in protobuf.
     pub in_protobuf: bool,
     pub resource: Arc<Resource>,
-    /// The query string of the request.
     pub raw_query: Arc<str>,
     /// The effects of faults on the request.
     pub injection: Injection,

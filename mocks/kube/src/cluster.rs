@@ -32,7 +32,6 @@ use super::webhooks::Webhooks;
 
 /// Kubernetes' alphabet for generated names: it has no vowels and no characters that look alike.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-/// The namespaces that every cluster has.
 const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// Most restores that are remembered.

@@ -77,7 +77,6 @@ impl Tokens {
         Ok(Self { key, key_id, issuer: issuer.unwrap_or(ISSUER).into(), verified: Mutex::default() })
     }
 
-    /// Signs a token with these claims.
     pub fn sign(&self, claims: &Claims) -> Result<String, Unusable> {
         let header = json!({"alg": self.key.algorithm(), "kid": self.key_id});
         let encode = |value: &Value| BASE64URL.encode(value.to_string());

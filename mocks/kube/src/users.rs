@@ -33,7 +33,6 @@ pub(crate) struct Who {
 #[derive(Debug)]
 pub(crate) struct Users {
     known: RwLock<Known>,
-    /// The token file of each user.
     token_files: BTreeMap<String, PathBuf>,
     pub tokens: Tokens,
 }
@@ -136,7 +135,6 @@ impl Users {
         self.known.read().retired.get(token.trim()).cloned()
     }
 
-    /// The user who has this configured token.
     pub fn by_token(&self, token: &str) -> Option<Arc<Who>> {
         let known = self.known.read();
         let who = known.by_token.get(token)?;

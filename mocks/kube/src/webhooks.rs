@@ -27,7 +27,6 @@ pub(crate) struct Webhooks {
     pub counters: Mutex<Counters>,
 }
 
-/// Counters by webhook name.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Counters {
     pub by_hook: BTreeMap<String, HookCounters>,

@@ -59,7 +59,6 @@ pub struct Resource {
     pub moved: bool,
     /// How often the definition was replaced.
     pub edition: u64,
-    /// The rules that are special to this kind.
     pub rules: &'static Kind,
 }
 
@@ -240,7 +239,6 @@ impl Catalogue {
         self.resources.get(id.0 as usize)?.as_ref()
     }
 
-    /// The resource with this group, version and plural in a path.
     pub fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         let is = |mirror: &&Arc<Resource>| *mirror.plural == *plural && *mirror.group == *group;
         if let Some(mirror) = self.mirrors.iter().find(is) {

@@ -50,7 +50,6 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// A cause that says why a value is invalid.
     pub fn invalid(field: &str, value: &str, why: &(impl Display + ?Sized)) -> Self {
         let message = format!("Invalid value: {value}: {why}");
         Self { reason: "FieldValueInvalid", field: field.to_owned(), message }
@@ -72,17 +71,17 @@ impl Failure {
         Self { code, reason, message, details: None, continue_token: None, retry_after_s: None }
     }
 
-    /// An error with the status 400.
+    /// HTTP status 400.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// An error with the status 401.
+    /// HTTP status 401.
     pub fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
     }
 
-    /// An error with the status 403.
+    /// HTTP status 403.
     pub fn forbidden(about: About<'_>, why: &str) -> Self {
         let message = if about.name.is_empty() {
             format!("{} is forbidden: {why}", qualified(about))
@@ -92,12 +91,12 @@ impl Failure {
         Self::new(StatusCode::FORBIDDEN, "Forbidden", message).with(details(about))
     }
 
-    /// An error with the status 403, for a path that is not a resource.
+    /// HTTP status 403 for a path that is not a resource.
     pub fn forbidden_path(why: &str) -> Self {
         Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("forbidden: {why}")).with(json!({}))
     }
 
-    /// An error with the status 404, for an object that does not exist.
+    /// HTTP status 404 for an object that does not exist.
     pub fn not_found(about: About<'_>) -> Self {
         let message = format!("{} \"{}\" not found", qualified(about), about.name);
         Self::new(StatusCode::NOT_FOUND, "NotFound", message).with(details(about))
@@ -130,13 +129,13 @@ impl Failure {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
 
-    /// An error with the status 409, for a name that is taken.
+    /// HTTP status 409 for a name that is taken.
     pub fn already_exists(about: About<'_>) -> Self {
         let message = format!("{} \"{}\" already exists", qualified(about), about.name);
         Self::new(StatusCode::CONFLICT, "AlreadyExists", message).with(details(about))
     }
 
-    /// An error with the status 409, for a generated name that is taken.
+    /// HTTP status 409 for a generated name that is taken.
     pub fn not_generated(about: About<'_>) -> Self {
         let mut failure = Self::already_exists(about);
         failure.message += ", the server was not able to generate a unique name for the object";
@@ -151,7 +150,6 @@ impl Failure {
         self.reason == "AlreadyExists"
     }
 
-    /// An error with the status 409, for a conflict.
     pub fn conflict(about: About<'_>, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{}\": {why}", qualified(about), about.name);
         Self::new(StatusCode::CONFLICT, "Conflict", message).with(details(about))
@@ -163,7 +161,7 @@ impl Failure {
         Self::conflict(about, why)
     }
 
-    /// An error with the status 422; `about.kind` is the kind here, not the plural name.
+    /// HTTP status 422; `about.kind` is the kind here, not the plural name.
     pub fn invalid(about: About<'_>, causes: &[Cause]) -> Self {
         let kind =
             if about.group.is_empty() { about.kind.to_owned() } else { format!("{}.{}", about.kind, about.group) };
@@ -178,26 +176,26 @@ impl Failure {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with(details)
     }
 
-    /// An error with the status 405.
+    /// HTTP status 405.
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).with(json!({}))
     }
 
-    /// An error with the status 406.
+    /// HTTP status 406.
     pub fn not_acceptable(accepted: &str) -> Self {
         let message = format!("only the following media types are accepted: {accepted}");
         Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message).with(json!({}))
     }
 
-    /// An error with the status 415.
+    /// HTTP status 415.
     pub fn unsupported_media_type(accepted: &str) -> Self {
         let message =
             format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message).with(json!({}))
     }
 
-    /// An error with the status 413.
+    /// HTTP status 413.
     pub fn too_large(message: impl Into<String>) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
@@ -239,12 +237,12 @@ impl Failure {
         failure
     }
 
-    /// An error with the status 504.
+    /// HTTP status 504.
     pub fn timeout(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
     }
 
-    /// An error with the status 500.
+    /// HTTP status 500.
     pub fn internal(message: impl Into<String>) -> Self {
         let message = format!("Internal error occurred: {}", message.into());
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)

@@ -60,7 +60,6 @@ impl Commits {
         self.dropped + self.ring.len() as u64
     }
 
-    /// The kept commits, newest first.
     pub fn newest_first(&self) -> impl Iterator<Item = &RawCommit> {
         self.ring.iter().rev()
     }

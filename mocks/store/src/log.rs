@@ -122,7 +122,6 @@ impl Log {
         Ok(!full)
     }
 
-    /// The events after `revision`, newest first.
     pub(crate) fn newest_first_until(&self, revision: u64) -> impl Iterator<Item = &Arc<Event>> {
         self.events.iter().rev().take_while(move |event| event.version.revision > revision)
     }

@@ -191,7 +191,6 @@ impl Version {
         usize::from(self.head)..self.frame_bytes() - TAIL
     }
 
-    /// The value of the label `key`.
     #[inline]
     pub fn label(&self, key: &str) -> Option<&str> {
         let labels = &self.facts().labels;

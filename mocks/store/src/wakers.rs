@@ -37,7 +37,6 @@ impl Wakers {
         self.waiting.lock().entry(resource).or_default().insert(watch, waker.clone());
     }
 
-    /// Removes the waker of a watch.
     pub fn forget(&self, resource: ResourceId, watch: u64) {
         if let Some(waiting) = self.waiting.lock().get_mut(&resource) {
             waiting.remove(&watch);

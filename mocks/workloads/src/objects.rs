@@ -62,7 +62,6 @@ impl Objects {
         self.all.get(&Key::new(kind, namespace, name))
     }
 
-    /// All objects of a kind, in one namespace or in all.
     pub(crate) fn of_kind<'o>(
         &'o self,
         kind: Kind,

@@ -45,7 +45,6 @@ impl Author {
     }
 }
 
-/// The verb of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// POST of `body`.

@@ -26,7 +26,6 @@ fn pattern(run: &mut Run<'_, '_>, source: &str) -> Result<Arc<Pattern>, Failed> 
     Ok(made)
 }
 
-/// Whether a pattern matches somewhere in a text.
 pub(super) fn matches<'a>(run: &mut Run<'a, '_>, text: &str, source: &str) -> Found<'a> {
     let pattern = pattern(run, source)?;
     run.pay(text.len() * pattern.weight)?;

@@ -90,7 +90,6 @@ pub struct Asked {
     pub revision: Option<String>,
     /// `resourceVersionMatch`.
     pub revision_match: Option<String>,
-    /// `limit`.
     pub limit: Option<u64>,
     /// `continue`, at most 80 bytes.
     pub continues: Option<String>,

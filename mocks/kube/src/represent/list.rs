@@ -89,7 +89,6 @@ impl Renderer {
 }
 
 impl ListBody {
-    /// Indents the list for people.
     pub fn indent(&mut self) {
         self.indenter = Some(Indenter::default());
     }

@@ -234,7 +234,6 @@ pub(super) fn delete(
     }
 }
 
-/// Removes a marked object.
 fn remove(cluster: &Cluster, resource: &Resource, marked: &Version) -> Result<Outcome, Refused> {
     gone(cluster, resource, marked, marked.value())
 }
@@ -394,7 +393,6 @@ fn options(call: &Call, bytes: &Bytes) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// Parses the options in a `DeleteOptions` body.
 pub(super) fn parse_options(body: &Value, resource: &Resource) -> Result<Options, Failure> {
     let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     Ok(Options {
@@ -406,7 +404,6 @@ pub(super) fn parse_options(body: &Value, resource: &Resource) -> Result<Options
     })
 }
 
-/// The propagation that a body names.
 fn parse_propagation(body: &Value) -> Result<Option<Propagation>, Failure> {
     let orphan = body["orphanDependents"].as_bool();
     let Some(policy) = body["propagationPolicy"].as_str() else {

@@ -36,7 +36,6 @@ pub(super) async fn validate(call: &Call, chain: &Chain, body: &Value) -> Result
     chain.validate(&attempt(call), body).await
 }
 
-/// Checks that the body names the object of the path.
 pub(super) fn check_name(call: &Call, body: &Value, kind: &str) -> Result<(), Failure> {
     if call.target.name.as_deref() == Some(object::meta(body, "name")) {
         return Ok(());

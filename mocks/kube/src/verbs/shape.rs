@@ -163,7 +163,6 @@ pub(super) fn judge(call: &Call, value: &Value, old: Option<&Value>, found: &[Ca
     schema.judge(value, old)
 }
 
-/// Adds warnings to an answer.
 pub(super) fn tell(mut answer: Answer, warnings: Vec<String>) -> Answer {
     answer.warnings.extend(warnings);
     answer

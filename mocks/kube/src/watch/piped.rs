@@ -18,7 +18,6 @@ use crate::broken::Broken;
 /// bytes.
 const SETTLES: Duration = Duration::from_millis(10);
 
-/// The result of a poll of a stream.
 type Polled = Poll<Option<Result<Bytes, Broken>>>;
 
 impl WatchBody {

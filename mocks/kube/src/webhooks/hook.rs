@@ -190,7 +190,6 @@ impl Hook {
         }
     }
 
-    /// The path and query of the requests.
     pub fn path_and_query(&self) -> String {
         self.place.path_and_query(self.timeout)
     }

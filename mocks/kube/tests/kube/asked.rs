@@ -11,7 +11,6 @@ use units::Span;
 use crate::client::{Protocol, World};
 use crate::{PACKAGES, package, revision};
 
-/// Takes facts until one satisfies `last`.
 async fn until(world: &World, last: impl Fn(&RequestFact) -> bool) -> Vec<RequestFact> {
     let deadline = Instant::now() + Duration::from_secs(10);
     let mut all = Vec::new();

@@ -256,7 +256,6 @@ impl Lines {
         Ok(frame.transpose()?.and_then(|frame| frame.into_data().ok()))
     }
 
-    /// The next line as bytes.
     pub async fn raw_line(&mut self) -> Bytes {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {

@@ -66,7 +66,6 @@ pub(crate) trait Refuse {
         self.refuse("FieldValueTooMany", at, format!("Too many: {count}: must have at most {most} items"));
     }
 
-    /// Refuses a negative number.
     fn not_negative(&mut self, at: At<'_>, number: Option<i64>) {
         if let Some(number) = number.filter(|number| *number < 0) {
             self.invalid(at, &number, "must be greater than or equal to 0");

@@ -85,7 +85,6 @@ const PRINTER: Printer = Printer {
     cells,
 };
 
-/// All cells of an event.
 fn cells(row: &Row<'_>) -> Vec<Value> {
     let text = |pointer: &str| row.text(pointer);
     let or = |one: &'static str, other: &'static str| if text(one).is_empty() { text(other) } else { text(one) };

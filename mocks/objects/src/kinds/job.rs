@@ -54,7 +54,6 @@ const OF_JOB: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid
 
 const NAME_OF_JOB: [&str; 2] = ["batch.kubernetes.io/job-name", "job-name"];
 
-/// Fills in the defaults of a job.
 fn defaults(value: &mut Value) {
     if value["spec"]["completions"].is_null() && value["spec"]["parallelism"].is_null() {
         set(value, &["spec"], "completions", json!(1));

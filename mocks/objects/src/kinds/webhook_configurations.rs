@@ -55,7 +55,6 @@ pub(super) const VALIDATING: Kind = Kind {
     ..Kind::cluster(GROUP, &["v1"], "validatingwebhookconfigurations", "ValidatingWebhookConfiguration")
 };
 
-/// Fills in the defaults of one webhook.
 fn fill(hook: &mut Value) {
     for (key, default) in [
         ("failurePolicy", json!("Fail")),

@@ -17,7 +17,6 @@ pub fn check(value: &Value, old: Option<&Value>, resource: &Resource) -> Vec<Cau
     causes
 }
 
-/// The errors in an update from `old` to `new`.
 pub fn check_update(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause> {
     let mut causes = Vec::new();
     for pointer in resource.rules.fixed {

@@ -24,7 +24,6 @@ pub(super) enum Error {
     TooDeep,
 }
 
-/// The operations of one patch.
 pub(super) type Operations = ::json_patch::Patch;
 
 /// Applies all operations or none.

@@ -191,7 +191,6 @@ impl Leaves<'_> {
     }
 }
 
-/// The field names in a path.
 fn names(path: &[Step]) -> Vec<&str> {
     path.iter().filter_map(Step::field).collect()
 }

@@ -27,7 +27,6 @@ pub enum Kind {
     Bytes,
     /// A time in whole seconds.
     Time,
-    /// A time with microseconds.
     MicroTime,
     Quantity,
     IntOrText,
@@ -72,7 +71,6 @@ static MESSAGES: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(|| 
     shared.chain(own).map(message).collect()
 });
 
-/// The fields of a message.
 pub fn message(name: &str) -> Option<&'static [Field]> {
     MESSAGES.get(name).map(Vec::as_slice)
 }

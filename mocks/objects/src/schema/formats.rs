@@ -62,7 +62,6 @@ impl Format {
         NAMES.iter().find(|(_, format)| *format == self).map_or("", |(name, _)| name)
     }
 
-    /// Whether a text has the format.
     pub(super) fn is(self, text: &str) -> bool {
         match self {
             Self::DateTime => read_time(&text.to_ascii_uppercase()).is_some(),

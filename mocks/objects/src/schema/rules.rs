@@ -76,7 +76,6 @@ struct Place<'p> {
 }
 
 impl<'p> Place<'p> {
-    /// The place of a schema below this one.
     fn below<'c>(&self, raw: &'c Value, at: &'c str) -> Place<'c>
     where
         'p: 'c,

@@ -43,10 +43,8 @@ pub enum Error {
     /// The value of a numeric comparison is not a number.
     #[error("{0:?} is not an integer")]
     NotANumber(String),
-    /// The key of a label is invalid.
     #[error("<nil>: Invalid value: \"{0}\": name part must consist of alphanumeric characters, '-', '_' or '.'")]
     Key(String),
-    /// The value of a label is invalid.
     #[error(
         "values: Invalid value: \"{0}\": a valid label must be an empty string or consist of alphanumeric characters, \
          '-', '_' or '.'"

@@ -77,7 +77,6 @@ fn is_same(left: &Value, right: &Value) -> bool {
     amounts(left) == amounts(right)
 }
 
-/// The class that a pod names.
 fn class(attempt: &Attempt<'_>, pod: &Value) -> Result<Option<Value>, Failure> {
     let Some(name) = pod["spec"]["runtimeClassName"].as_str() else { return Ok(None) };
     let cluster = attempt.call.cluster();

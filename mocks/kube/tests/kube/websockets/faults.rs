@@ -25,7 +25,6 @@ async fn with(fault: &Fault) -> World {
     world
 }
 
-/// The error with which a broken socket ends.
 async fn broken(socket: &mut Socket) -> Error {
     match socket.next().await {
         Some(Err(error)) => error,

@@ -85,7 +85,6 @@ fn has(value: &Value, key: &str) -> bool {
     value.get(key).is_some_and(|found| !found.is_null())
 }
 
-/// Checks a pod.
 pub(in crate::kinds) fn check_pod(pod: &Value, causes: &mut Vec<Cause>) {
     let spec = &pod["spec"];
     let checked = Pod { spec, at: At::from("spec"), alone: Some(&pod["metadata"]) };
@@ -99,7 +98,6 @@ pub(in crate::kinds) fn check_pod(pod: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Additional checks of a new pod.
 pub(in crate::kinds) fn check_new_pod(pod: &Value, causes: &mut Vec<Cause>) {
     let spec = &pod["spec"];
     let at = At::from("spec");
@@ -198,7 +196,6 @@ fn gates(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Checks the pull policy in the field `key`.
 fn check_pull_policy(value: &Value, key: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     causes.one_of(&value[key], at.field(key), &["Always", "IfNotPresent", "Never"]);
 }

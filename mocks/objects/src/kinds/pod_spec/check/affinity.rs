@@ -13,7 +13,6 @@ use crate::status::Cause;
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// Checks `affinity`.
 pub(super) fn check(affinity: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     nodes(&affinity["nodeAffinity"], at.field("nodeAffinity"), causes);
     for kind in ["podAffinity", "podAntiAffinity"] {

@@ -72,7 +72,6 @@ pub(super) fn check_claims<'a>(pod: Pod<'a>, causes: &mut Vec<Cause>) -> Claims<
     seen
 }
 
-/// Checks `resources` of a container.
 pub(super) fn check(resources: &Value, claims: &Claims<'_>, at: At<'_>, causes: &mut Vec<Cause>) {
     amounts(resources, of_container, at, causes);
     claimed(resources, claims, at.field("claims"), causes);

@@ -40,7 +40,6 @@ pub(super) fn check_pod(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     causes.one_of(&context["seLinuxChangePolicy"], at.field("seLinuxChangePolicy"), &["Recursive"]);
 }
 
-/// Checks `securityContext` of a container.
 pub(super) fn check(context: &Value, pod: Pod<'_>, at: At<'_>, causes: &mut Vec<Cause>) {
     for key in ["runAsUser", "runAsGroup"] {
         causes.within(at.field(key), context[key].as_i64(), (0, MAX));

@@ -93,7 +93,6 @@ pub(super) fn check_label_keys(term: &Value, at: At<'_>, causes: &mut Vec<Cause>
     }
 }
 
-/// Checks `tolerations`.
 pub(in crate::kinds) fn check_tolerations(tolerations: &[Value], at: At<'_>, causes: &mut Vec<Cause>) {
     for (index, one) in tolerations.iter().enumerate() {
         let at = at.item(index);

@@ -76,7 +76,6 @@ fn windows(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     });
 }
 
-/// Visits the security contexts of the pod and of its containers.
 fn contexts(pod: Pod<'_>, mut visit: impl FnMut(bool, &Value, At<'_>)) {
     visit(true, &pod.spec["securityContext"], pod.at.field("securityContext"));
     for (list, index, container) in pod.containers() {

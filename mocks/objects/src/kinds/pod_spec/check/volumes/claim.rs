@@ -28,7 +28,6 @@ const NOT_IN_TEMPLATES: [&str; 12] = [
     "finalizers",
 ];
 
-/// Fills in the defaults of a claim.
 pub(in crate::kinds) fn fill(value: &mut Value) {
     set(value, &["spec"], "volumeMode", json!("Filesystem"));
     for source in ["dataSource", "dataSourceRef"] {
@@ -52,7 +51,6 @@ pub(super) fn check_template(template: &Value, at: At<'_>, causes: &mut Vec<Caus
     check(&template["spec"], at.field("spec"), causes);
 }
 
-/// Checks the specification of a claim.
 pub(in crate::kinds) fn check(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     if items(spec, "accessModes").is_empty() {
         causes.required(at.field("accessModes"), "at least 1 access mode is required");
