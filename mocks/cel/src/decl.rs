@@ -20,20 +20,20 @@ pub enum Decl {
     Double,
     /// A string without a format.
     Text,
-    /// `format: byte`.
+    /// A string with `format: byte`.
     Bytes,
-    /// `format: date-time`.
+    /// A string with `format: date-time`.
     Time,
-    /// `format: date`.
+    /// A string with `format: date`.
     Date,
-    /// `format: duration`.
+    /// A string with `format: duration`.
     Duration,
     List {
         item: Arc<Decl>,
         /// How two such lists are compared and joined.
         order: Order,
     },
-    /// `additionalProperties`.
+    /// A map: an object with `additionalProperties`.
     Map(Arc<Decl>),
     /// An object with the fields of its schema.
     Object(Fields),

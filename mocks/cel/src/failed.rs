@@ -55,7 +55,6 @@ pub enum Failed {
     /// The quantity is no integer.
     #[error("cannot convert value to integer")]
     Whole,
-    /// The text is no quantity.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Quantity,
     #[error("unknown time zone {0}")]
@@ -139,10 +138,8 @@ pub struct Unanswered {
 /// Why a condition has no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Why {
-    /// The evaluation failed.
     #[error(transparent)]
     Failed(#[from] Failed),
-    /// The value is not a boolean.
     #[error("cel expression does not evaluate to bool")]
     NotBool,
 }

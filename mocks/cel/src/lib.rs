@@ -78,9 +78,9 @@ pub struct Program {
 pub struct Subject<'a> {
     /// The type that the schema declares.
     pub decl: &'a Decl,
-    /// `self`.
+    /// The variable `self`.
     pub value: &'a Value,
-    /// `oldSelf`; `None` if there is no old state.
+    /// The variable `oldSelf`; `None` if there is no old state.
     pub old: Option<&'a Value>,
     /// Whether `oldSelf` is always present, as an optional value.
     pub optional_old: bool,

@@ -39,7 +39,7 @@ pub(super) enum Kind {
         field: String,
         optional: bool,
     },
-    /// `has(a.b)`.
+    /// A call of the macro `has(a.b)`.
     Has {
         of: Box<Node>,
         field: String,

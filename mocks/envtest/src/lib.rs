@@ -32,7 +32,6 @@ pub use session::{Manager, SESSION, Session};
 /// The names of the programs, as suites use them.
 pub const PROGRAMS: [&str; 3] = ["kube-apiserver", "etcd", "kubectl"];
 
-/// One of the three programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
     ApiServer,

@@ -13,7 +13,6 @@ const LOOKED_THROUGH_MAX: usize = 32;
 const USERS_MAX: usize = 1024;
 /// Most programs that are remembered for one user.
 const PROGRAMS_MAX: usize = 64;
-/// The authorization mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Authorization {
     /// Every known user may do everything; the server records the permissions.

@@ -237,7 +237,6 @@ impl Server {
         Tail::new(self.cluster.clone())
     }
 
-    /// The faults of this server.
     pub fn faults(&self) -> &Faults {
         &self.cluster.faults
     }

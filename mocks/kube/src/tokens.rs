@@ -41,7 +41,6 @@ pub(crate) struct Subject {
     pub uid: String,
 }
 
-/// The content of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claims {
     pub id: String,

@@ -43,19 +43,16 @@ pub enum Error {
     /// A user has no name or no token.
     #[error("`{user}` needs a name and a token")]
     Incomplete { user: String },
-    /// Two users share a token.
     #[error("the token of `{user}` is somebody else's too")]
     SharedToken {
         /// The second of the two users.
         user: String,
     },
-    /// Two users share a name.
     #[error("`{user}` is there twice")]
     Twice { user: String },
     /// A token file is configured for a user without a token.
     #[error("`{user}` has a token file and no token")]
     NoToken { user: String },
-    /// A token file cannot be written.
     #[error("{}", path.display())]
     TokenFile { path: PathBuf, source: std::io::Error },
     /// The configured key for service account tokens cannot be used.

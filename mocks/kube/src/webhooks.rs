@@ -32,7 +32,6 @@ pub(crate) struct Counters {
     pub by_hook: BTreeMap<String, HookCounters>,
 }
 
-/// Counters of one webhook since the start.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HookCounters {
     pub calls: u64,

@@ -17,7 +17,6 @@ use crate::kinds::{self, Kind, Meaning};
 pub use conversion::{Conversion, Webhook};
 pub use custom::definition;
 
-/// One resource with all of its versions.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts of the API's own table")]
 pub struct Resource {
@@ -77,7 +76,7 @@ pub struct Served {
     pub scale: Option<Scale>,
     /// The warning for users of the version, if it is deprecated.
     pub deprecation: Option<Arc<str>>,
-    /// `additionalPrinterColumns`.
+    /// The columns of `kubectl get`; a definition sets them in `additionalPrinterColumns`.
     pub columns: Vec<Column>,
     /// `openAPIV3Schema` as the definition has it.
     pub schema: Option<Arc<serde_json::Value>>,

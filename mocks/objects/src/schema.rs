@@ -22,7 +22,6 @@ use formats::Format;
 pub use judge::Verdict;
 pub use read::read;
 
-/// One compiled schema.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the schema's own independent keywords")]
 pub struct Schema {

@@ -17,7 +17,6 @@ pub fn code_of(line: &[u8]) -> u16 {
 /// The error answer to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
-    /// The HTTP status.
     pub code: StatusCode,
     /// The reason of the `Status`; empty if there is none.
     pub reason: &'static str,

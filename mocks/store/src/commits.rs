@@ -55,7 +55,6 @@ impl Commits {
         self.dropped
     }
 
-    /// The sequence number of the next commit.
     pub fn next(&self) -> u64 {
         self.dropped + self.ring.len() as u64
     }

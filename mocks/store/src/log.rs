@@ -28,7 +28,6 @@ pub struct Lost;
 /// The limits of one read of a log.
 #[derive(Debug, Clone, Copy)]
 pub struct Most {
-    /// The most events.
     pub events: usize,
     /// A soft limit in bytes: the event that exceeds it is still read.
     pub bytes: usize,

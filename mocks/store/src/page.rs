@@ -13,14 +13,12 @@ use facts::Change;
 /// Namespace and name of the last object of the previous page.
 pub type After = (Arc<str>, Arc<str>);
 
-/// One page of a list.
 #[derive(Debug)]
 pub struct Page {
     /// Sorted by namespace and name.
     pub items: Vec<Arc<Version>>,
     /// The last object of this page; set only if more objects follow.
     pub next: Option<After>,
-    /// The revision of the snapshot.
     pub revision: u64,
     /// Number of objects at that revision, including those that `keep` rejects; counted only if more objects follow.
     pub total: usize,

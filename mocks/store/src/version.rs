@@ -50,7 +50,6 @@ pub struct Facts {
     pub labels: Box<[(Box<str>, Box<str>)]>,
     /// The values of the resource's selectable fields, in the order in which the resource lists them.
     pub fields: Box<[Box<str>]>,
-    /// The uids of the owners.
     pub owners: Box<[Arc<str>]>,
     /// Whether the object is being deleted.
     pub finalizing: bool,
@@ -62,7 +61,7 @@ pub struct Facts {
 #[derive(Debug)]
 pub struct Version {
     pub identity: Arc<Identity>,
-    /// `metadata.resourceVersion`.
+    /// `metadata.resourceVersion` of the object.
     pub revision: u64,
     facts: Option<Box<Facts>>,
     frame: RwLock<Frame>,

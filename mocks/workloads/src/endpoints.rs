@@ -23,7 +23,6 @@ const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 const HEADLESS: &str = "service.kubernetes.io/headless";
 /// Most endpoints of one `EndpointSlice` (`--max-endpoints-per-slice`).
 const SLICE_MAX: usize = 100;
-/// Most addresses of one `Endpoints` object.
 const ADDRESSES_MAX: usize = 1000;
 
 pub(super) fn look(scene: &mut Scene<'_>, key: &Key, service: &Value) {

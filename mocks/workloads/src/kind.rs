@@ -4,28 +4,18 @@ use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// `nodes`.
     Node,
-    /// `persistentvolumes`.
     Volume,
-    /// `persistentvolumeclaims`.
     Claim,
-    /// `controllerrevisions.apps`.
     Revision,
-    /// `deployments.apps`.
     Deployment,
-    /// `replicasets.apps`.
     ReplicaSet,
-    /// `statefulsets.apps`.
     StatefulSet,
-    /// `daemonsets.apps`.
     DaemonSet,
-    /// `jobs.batch`.
     Job,
     Pod,
     Service,
     Endpoints,
-    /// `endpointslices.discovery.k8s.io`.
     Slice,
 }
 

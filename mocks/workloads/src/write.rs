@@ -78,7 +78,6 @@ pub struct Write {
 pub struct Batch {
     /// The object that the step processed.
     pub of: Key,
-    /// The writes, at least one.
     pub writes: Vec<Write>,
     /// Whether further writes were held back because one was refused shortly before.
     pub(crate) held_back: bool,

@@ -86,22 +86,22 @@ pub struct Asked {
     pub resource: String,
     pub namespace: Option<String>,
     pub name: Option<String>,
-    /// `resourceVersion`.
+    /// The parameter `resourceVersion`.
     pub revision: Option<String>,
-    /// `resourceVersionMatch`.
+    /// The parameter `resourceVersionMatch`.
     pub revision_match: Option<String>,
     pub limit: Option<u64>,
-    /// `continue`, at most 80 bytes.
+    /// The parameter `continue`, at most 80 bytes.
     pub continues: Option<String>,
-    /// `labelSelector`.
+    /// The parameter `labelSelector`.
     pub labels: Option<String>,
-    /// `fieldSelector`.
+    /// The parameter `fieldSelector`.
     pub fields: Option<String>,
-    /// `allowWatchBookmarks`.
+    /// The parameter `allowWatchBookmarks`.
     pub bookmarks: bool,
-    /// `sendInitialEvents`.
+    /// The parameter `sendInitialEvents`.
     pub send_initial_events: Option<bool>,
-    /// `timeoutSeconds`.
+    /// The parameter `timeoutSeconds`.
     pub timeout_s: Option<u64>,
 }
 

@@ -41,7 +41,6 @@ pub(crate) enum Propagation {
     Orphan,
 }
 
-/// The options of the request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Options {
     propagation: Propagation,
@@ -60,7 +59,6 @@ pub(crate) struct Manner {
     pub grace_s: Option<i64>,
 }
 
-/// The result of a deletion.
 pub(super) enum Outcome {
     /// The object is removed; this is its last state.
     Gone(Value),
@@ -291,7 +289,6 @@ fn current_again(cluster: &Cluster, resource: &Resource, current: &Version) -> R
     cluster.get(resource, &identity.namespace, &identity.name).map(Outcome::Waiting).ok_or(Refused::Absent)
 }
 
-/// Marks an object as being deleted.
 fn mark(value: &mut Value, resource: &Resource, grace: Grace) {
     let now = Timestamp::now();
     let is_emptied = resource.rules.ending == Ending::Emptied;

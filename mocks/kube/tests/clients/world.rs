@@ -115,7 +115,6 @@ impl World {
     }
 }
 
-/// Waits until a condition holds.
 pub async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     let look = async {
         while !so().await {

@@ -81,7 +81,6 @@ fn at_once(name: Name) -> Fault {
     Fault { resource: Some(RESOURCE.to_owned()), ..Fault::new(name, Span::default()) }
 }
 
-/// Waits until a condition holds.
 async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let waiting = async {
         while !holds() {

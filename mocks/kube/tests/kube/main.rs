@@ -30,7 +30,6 @@ mod workloads;
 
 use serde_json::{Value, json};
 
-/// The definition of `packages.longhaul.dev`.
 fn package_definition() -> Value {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     json!({

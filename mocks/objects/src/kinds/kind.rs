@@ -36,9 +36,7 @@ pub struct Kind {
     /// The description for `kubectl explain`; empty if there is none.
     pub(crate) about: &'static str,
 
-    /// Whether the kind has the subresource `status`.
     pub(crate) status: bool,
-    /// Whether the kind has the subresource `scale`.
     pub(crate) scale: bool,
     /// Subresources other than `status` and `scale`.
     pub subresources: &'static [Subresource],
@@ -86,7 +84,6 @@ pub struct Kind {
     pub(crate) plain_finalizers: bool,
     /// Checks a new or an updated object.
     pub(crate) check: fn(&Value, &mut Causes),
-    /// Additional checks of a new object.
     pub(crate) check_new: fn(&Value, &mut Causes),
     /// JSON pointers of fields that an update must not change.
     pub(crate) fixed: &'static [&'static str],

@@ -31,7 +31,6 @@ pub(crate) fn check_labels(labels: &Value, at: At<'_>, causes: &mut Vec<Cause>) 
     }
 }
 
-/// Checks a `LabelSelector`.
 pub(crate) fn check(selector: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     check_labels(&selector["matchLabels"], at.field("matchLabels"), causes);
     let list = at.field("matchExpressions");

@@ -4,7 +4,6 @@ use jiff::Timestamp;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Manager<'a> {
-    /// The field manager's name.
     pub name: &'a str,
     /// Whether the manager takes over fields of other managers.
     pub force: bool,

@@ -21,7 +21,6 @@ pub(super) enum Error {
     NotAnObject,
     #[error("the target is not an object")]
     Target,
-    /// An unknown directive.
     #[error("unknown patch type: {0}")]
     Directive(String),
     #[error("an item of a list keyed by {key} is not an object")]

@@ -161,7 +161,6 @@ struct Changes<'a> {
     rules: Rules<'a>,
     /// New fields and fields with a changed value.
     set: Fields,
-    /// Removed fields.
     gone: Fields,
 }
 

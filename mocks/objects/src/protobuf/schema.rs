@@ -30,7 +30,6 @@ pub enum Kind {
     MicroTime,
     Quantity,
     IntOrText,
-    /// Raw JSON.
     Json,
     /// A list of texts in its own message.
     Texts,
@@ -38,11 +37,9 @@ pub enum Kind {
     Double,
     /// The content of the only field that is set in this message, or `false` if no field is set.
     Either(&'static str),
-    /// A message with this name.
     Message(&'static str),
 }
 
-/// One field of a message.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the notation's own independent marks")]
 pub struct Field {

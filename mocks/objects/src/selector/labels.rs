@@ -34,7 +34,6 @@ pub enum Error {
     /// An opening bracket has no closing one.
     #[error("found '', expected: ')'")]
     NotClosed,
-    /// A key has no operator.
     #[error("found '{0}', expected: in, notin, =, ==, !=, gt, lt")]
     NoOperator(String),
     /// `in` or `notin` has no list.

@@ -21,7 +21,6 @@ fn is_indexed(job: &Value) -> bool {
     text(job, "/spec/completionMode") == "Indexed"
 }
 
-/// Makes `more` additional Pods.
 pub(super) fn make(scene: &mut Scene<'_>, job: &Value, pods: &[Arc<Value>], more: i64) {
     let more = usize::try_from(more).unwrap_or(0).min(scene.room());
     let mut free: Vec<i64> = Vec::new();

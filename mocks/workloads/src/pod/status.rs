@@ -11,13 +11,10 @@ use crate::scene::Scene;
 /// The stage of a Pod's containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The containers are being created.
     Creating,
     /// The containers run, but a readiness probe fails.
     NotReady,
-    /// The containers run and are ready.
     Ready,
-    /// The containers have succeeded.
     Succeeded,
 }
 

@@ -18,7 +18,6 @@ const INDEXES_MAX: i64 = 100_000;
 const INDEXES_OF_MANY_MAX: i64 = 10_000;
 const MANAGER_MAX_BYTES: usize = 63;
 
-/// Checks a job.
 pub(super) fn check(value: &Value, causes: &mut Vec<Cause>) {
     let spec = &value["spec"];
     check_spec(spec, SPEC, causes);

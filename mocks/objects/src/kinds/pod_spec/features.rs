@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use crate::fields::each;
 
-/// Removes the fields of disabled features.
 pub(super) fn drop_disabled(spec: &mut Value) {
     if let Some(spec) = spec.as_object_mut() {
         spec.remove("hostnameOverride");

@@ -18,7 +18,6 @@ const CREDENTIALS_MAX_BYTES: usize = 64 << 10;
 const DOMAIN_MAX_BYTES: usize = 256;
 const USER_MAX_BYTES: usize = 104;
 
-/// Checks `securityContext` of a pod.
 pub(super) fn check_pod(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     let (context, at) = (&pod.spec["securityContext"], pod.at.field("securityContext"));
     for key in ["fsGroup", "runAsUser", "runAsGroup"] {
@@ -179,7 +178,6 @@ fn is_sysctl(name: &str) -> bool {
     name.len() <= SYSCTL_MAX_BYTES && name.split(['.', '/']).all(segment)
 }
 
-/// Checks `windowsOptions`.
 fn windows(options: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     if let Some(name) = options["gmsaCredentialSpecName"].as_str() {
         causes.faults(at.field("gmsaCredentialSpecName"), name, subdomain(name));

@@ -11,7 +11,6 @@ use super::super::super::selectors;
 use super::{entries, has, items, text, texts};
 use crate::status::Cause;
 
-/// Checks `topologySpreadConstraints`.
 pub(super) fn check(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let all = items(spec, "topologySpreadConstraints");
     for (index, (one, is_repeated)) in all.iter().zip(repeated(all)).enumerate() {

@@ -35,7 +35,6 @@ const OF_CONTAINERS: [&str; 10] = [
     "runAsGroup",
 ];
 
-/// Checks `os`.
 pub(super) fn check(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     if !has(pod.spec, "os") {
         return;
