@@ -138,7 +138,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// Evaluates items until one has the value `deciding`. An error counts only if no item has this value.
+    /// Evaluates items until one has the value `deciding`. An error counts only if no item has the value `deciding`.
     fn decide<T>(
         &mut self,
         deciding: bool,

@@ -37,7 +37,7 @@ pub enum Refused {
 pub struct Issues {
     /// The source text of the expression.
     pub expression: String,
-    /// The errors, at least one.
+    /// The errors of the expression, at least one.
     pub list: Vec<Issue>,
 }
 

@@ -1,7 +1,7 @@
 //! The cluster IPs and node ports that the server assigns to services after admission, as a real server does.
 //!
-//! Owns the sets of free addresses and ports. They follow from the existing services, so that a deletion or a restored
-//! store needs no repair, and from writes that are still being admitted. This module must not do I/O.
+//! Owns the sets of free addresses and ports. The sets follow from the existing services and from writes that are still
+//! being admitted, so a deletion or a restored store needs no repair. This module must not do I/O.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;

@@ -1,7 +1,7 @@
 //! Authentication by bearer tokens, for requests and for token reviews.
 //!
-//! Owns the order of token sources (configured tokens, then those of service accounts) and audiences. It also owns the
-//! rule that a token ends with its account and its bound object (Kubernetes documentation, "Managing Service
+//! Owns the order of token sources (configured tokens, then those of service accounts) and audiences. The module also
+//! owns the rule that a token ends with its account and its bound object (Kubernetes documentation, "Managing Service
 //! Accounts").
 
 use std::collections::BTreeMap;

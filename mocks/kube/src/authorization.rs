@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 
 /// Most permissions that are remembered for one program of one user.
 const USED_MAX: usize = 4096;
-/// Number of permissions up to which a linear search is cheaper than a lookup by key. Most programs use fewer.
+/// Number of permissions up to which a linear search is cheaper than a lookup by key. Most programs use fewer
+/// permissions.
 const LOOKED_THROUGH_MAX: usize = 32;
 const USERS_MAX: usize = 1024;
 /// Most programs that are remembered for one user.

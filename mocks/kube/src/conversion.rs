@@ -30,7 +30,7 @@ const REVIEWED_MAX_BYTES: usize = 1 << 20;
 /// How long a watch waits before it calls a failed webhook again.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// A running conversion for a watch. Its result is the converted events, or `None` if the time ran out.
+/// A running conversion for a watch. The result is the converted events, or `None` if the time ran out.
 pub(crate) type Converting = JoinSet<Option<VecDeque<Arc<Event>>>>;
 
 impl Call {

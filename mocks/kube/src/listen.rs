@@ -44,8 +44,8 @@ use socket::{Grave, Metered, Socket};
 const DRAIN: Duration = Duration::from_secs(2);
 /// Time for a client to close its side after the server refused it with FIN.
 const LINGER: Duration = Duration::from_secs(1);
-/// The pause after a failed accept, such as when the process has no free descriptors. Clients wait in the kernel
-/// meanwhile.
+/// The pause after a failed accept, such as when the process has no free descriptors. New connections wait in the
+/// kernel meanwhile.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
 /// Bytes that are read at a time from a refused connection.
@@ -57,7 +57,7 @@ pub(crate) struct Listening {
     address: SocketAddr,
     /// Cancelled to accept no new connections and to finish open requests.
     drain: CancellationToken,
-    /// Cancelled to stop at once.
+    /// Cancelled to stop the endpoint at once.
     stop: CancellationToken,
     tasks: TaskTracker,
     helpers: usize,
@@ -95,8 +95,8 @@ where
 }
 
 impl Listening {
-    /// Starts to listen. The first endpoint of a cluster also runs the tasks of which a cluster has one: waking
-    /// watches, dropping old history, and the janitor.
+    /// Starts to listen for connections. The first endpoint of a cluster also runs the tasks of which a cluster has
+    /// one: waking watches, dropping old history, and the janitor.
     pub async fn start(door: Door, app: App) -> io::Result<Self> {
         let Door { address, certificates, number } = door;
         let first = number == 0;

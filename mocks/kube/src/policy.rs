@@ -1,7 +1,8 @@
 //! The default roles and bindings that a kube-apiserver with RBAC makes itself ("Using RBAC Authorization", default
 //! roles and bindings).
 //!
-//! Owns reading them from the file `policy/default.txt`. They are made once, before the first request.
+//! Owns reading them from the file `policy/default.txt`. The roles and bindings are made once, before the first
+//! request.
 
 use serde_json::{Map, Value, json};
 

@@ -32,7 +32,7 @@ impl Place {
     }
 }
 
-/// Resolves a Service without a cluster network. It takes an `ExternalName`, else the first ready address of the
+/// Resolves a Service without a cluster network. The address is an `ExternalName`, else the first ready address of the
 /// Endpoints, else the cluster IP.
 fn resolve(cluster: &Cluster, namespace: &str, name: &str, port: u16) -> Option<(String, u16)> {
     let catalogue = cluster.catalogue();

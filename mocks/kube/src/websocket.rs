@@ -17,7 +17,7 @@ use super::connection::{Connection, Opened};
 use handshake::{Accepted, Refused, shake};
 pub(crate) use pump::serve;
 
-/// A request to switch to a WebSocket. It has an effect only if the answer is a stream of events.
+/// A request to switch to a WebSocket. The request has an effect only if the answer is a stream of events.
 pub(crate) struct Wish {
     upgrade: OnUpgrade,
     handshake: Result<Accepted, Refused>,

@@ -1,7 +1,8 @@
 //! The catalogue of resources: built-in ones and those of `CustomResourceDefinition`s.
 //!
-//! Owns names, scopes, versions, subresources and selectable fields. A catalogue must not contain objects. It never
-//! changes: a new or removed definition makes a new catalogue, so that each request sees one consistent catalogue.
+//! Owns names, scopes, versions, subresources and selectable fields. A catalogue must not contain objects. A catalogue
+//! never changes: a new or removed definition makes a new catalogue, so that each request sees one consistent
+//! catalogue.
 
 mod builtin;
 mod conversion;

@@ -2,7 +2,7 @@
 //!
 //! Owns the catalogue of resources, their schemas, defaults, conversions and rules, patches, selectors, protobuf,
 //! tables, the OpenAPI documents, and the texts of errors. The crate does no I/O and reads no clock: callers pass the
-//! time and random values. It must not know users, requests or faults.
+//! time and random values. The crate must not know users, requests or faults.
 
 pub mod catalogue;
 pub mod convert;

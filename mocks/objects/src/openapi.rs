@@ -1,8 +1,8 @@
 //! The OpenAPI documents, as far as `kubectl` needs them.
 //!
 //! Owns `/openapi/v3` and `/openapi/v2`. The documents list every path with its kind and query parameters, which
-//! `kubectl` reads before it writes. They also contain the schemas of all types, which `kubectl explain` shows. `types`
-//! makes the schemas of built-in types; custom resources have their own.
+//! `kubectl` reads before it writes. The documents also contain the schemas of all types, which `kubectl explain`
+//! shows. `types` makes the schemas of built-in types; custom resources have their own.
 
 mod types;
 mod words;
@@ -13,8 +13,8 @@ use super::catalogue::{Catalogue, Resource, Served};
 use super::protobuf;
 use types::Home;
 
-/// An OpenAPI v2 document in gnostic's protobuf form. It has a version (field 1), an info block (2: title, version),
-/// and empty paths (8) and definitions (9). A client that finds no schema of a type skips its own checks.
+/// An OpenAPI v2 document in gnostic's protobuf form. The document has a version (field 1), an info block (2: title,
+/// version), and empty paths (8) and definitions (9). A client that finds no schema of a type skips its own checks.
 const V2_PROTOBUF: &[u8] = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.34.1\x42\x00\x4a\x00";
 /// The media type of [`Document::Protobuf`].
 pub const V2_MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";

@@ -70,7 +70,7 @@ enum Wire<'a> {
 
 struct Reader<'a>(&'a [u8]);
 
-/// Decodes a body. Its envelope (`runtime.Unknown`) names the type of the content.
+/// Decodes a body. The body's envelope (`runtime.Unknown`) names the type of the content.
 pub fn decode(body: &[u8]) -> Result<Value, Error> {
     let mut envelope = Reader(body.strip_prefix(MAGIC).ok_or(Error::NoMagic)?);
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);

@@ -1,7 +1,7 @@
 //! The YAML reader for request bodies; it also finds duplicate fields.
 //!
 //! Owns the rule for duplicates: of fields with the same name, the last one counts, as in a real server's decoder. The
-//! reader reports the others with the real server's messages. A body without duplicates is parsed only once.
+//! reader reports the earlier ones with the real server's messages. A body without duplicates is parsed only once.
 
 use std::cell::RefCell;
 use std::collections::HashSet;

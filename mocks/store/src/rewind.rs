@@ -27,7 +27,7 @@ pub struct Rewound {
 /// Why the store cannot be restored to a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RewindError {
-    /// The history does not reach back that far.
+    /// The history does not reach back to the requested revision.
     #[error("failed to go back to revision {to}: the history begins after {floor}")]
     Compacted {
         to: u64,

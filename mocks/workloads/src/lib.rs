@@ -1,9 +1,9 @@
 //! The simulated scheduler, kubelets and controllers of a cluster.
 //!
-//! Owns one [`Machine`]. It observes every change of the kinds in [`Kind`]. [`Machine::step`] gets the time and returns
-//! the writes that a real cluster's programs would make next, each with its author ([`Author`]). Statuses are those of
-//! kube-controller-manager 1.34. The crate is pure: it has no clock, no socket and no store. Each kind of workload is
-//! in one file.
+//! Owns one [`Machine`]. The machine observes every change of the kinds in [`Kind`]. [`Machine::step`] gets the time
+//! and returns the writes that a real cluster's programs would make next, each with its author ([`Author`]). Statuses
+//! are those of kube-controller-manager 1.34. The crate is pure: it has no clock, no socket and no store. Each kind of
+//! workload is in one file.
 
 mod claim;
 mod clocks;

@@ -30,7 +30,7 @@ pub(super) fn configurations(cluster: &Cluster, catalogue: &Catalogue) -> Vec<(b
 }
 
 impl Hooks {
-    /// Whether webhooks may see the request. They never see requests for webhook configurations, so that users can
+    /// Whether webhooks may see the request. Webhooks never see requests for webhook configurations, so that users can
     /// repair a broken webhook.
     pub(super) fn see(&self, call: &Call) -> bool {
         let nobody = self.mutating.is_empty() && self.validating.is_empty();

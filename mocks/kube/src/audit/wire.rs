@@ -16,7 +16,7 @@ use super::{Delivery, Sending, Wanted, WireLine};
 
 /// Most versions per user whose delivery is remembered: at most 7 MiB.
 const SENT_MAX: usize = 131_072;
-/// Most stream lines per user that are kept for reports. They share the bytes that were sent.
+/// Most stream lines per user that are kept for reports. The lines share the bytes that were sent.
 const LINES_MAX: usize = 1024;
 /// Most sendings of one version that are returned: the first ones.
 const SENDINGS_MAX: usize = 8;

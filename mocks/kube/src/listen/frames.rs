@@ -1,5 +1,5 @@
-//! An HTTP/2 frame filter between TLS and the HTTP library. It removes client PINGs that a fault leaves unanswered, and
-//! inserts a GOAWAY between two frames.
+//! An HTTP/2 frame filter between TLS and the HTTP library. The filter removes client PINGs that a fault leaves
+//! unanswered, and inserts a GOAWAY between two frames.
 //!
 //! Owns finding the boundaries of frames in both directions (RFC 9113, section 4.1: a length of 24 bits, a type, flags,
 //! a stream), in whatever pieces the bytes come. Without a fault, the filter does not change bytes, and holds at most

@@ -1,8 +1,8 @@
 //! The two ends of a connection's byte stream: the TCP socket below TLS, and the counter of flushes above it.
 //!
 //! Owns closing with a reset, freezing by a fault, the deadline of writes, and counting completed flushes. While a
-//! fault freezes a connection, incoming bytes are kept up to a limit and not served. They show whether the client has
-//! left, because a socket without a client must not count as open.
+//! fault freezes a connection, incoming bytes are kept up to a limit and not served. The kept bytes show whether the
+//! client has left, because a socket without a client must not count as open.
 
 use std::io;
 use std::pin::Pin;

@@ -117,8 +117,8 @@ async fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Op
 }
 
 /// Calls the admission webhooks for a deletion and deletes. Returns the warnings, and no outcome for a dry run. The
-/// webhooks are called again before a marked object is removed. They are not called if an earlier deletion makes this
-/// one unnecessary.
+/// webhooks are called again before a marked object is removed. Webhooks are not called if an earlier deletion makes
+/// this one unnecessary.
 async fn ask_and_delete(
     call: &Call,
     asked_for: &str,
@@ -414,7 +414,7 @@ fn parse_propagation(body: &Value) -> Result<Option<Propagation>, Failure> {
     propagation(policy).map(Some)
 }
 
-/// The propagation if the client names none.
+/// The propagation of a deletion if the client names none.
 fn unsaid(resource: &Resource) -> Propagation {
     if resource.rules.orphans { Propagation::Orphan } else { Propagation::Background }
 }

@@ -1,5 +1,5 @@
-//! Writes of the server to its own API, which a real server makes over its loopback connection. They have the server's
-//! user name, bypass webhooks, and have an owner in `managedFields`.
+//! Writes of the server to its own API, which a real server makes over its loopback connection. The writes have the
+//! server's user name, bypass webhooks, and have an owner in `managedFields`.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Reviews, which the server answers and never stores.
 //!
-//! Owns token reviews, access reviews, and the refusal of invalid ones. Webhooks see the creation of a review without
-//! its answer.
+//! Owns token reviews, access reviews, and the refusal of invalid reviews. Webhooks see the creation of a review
+//! without its answer.
 
 mod question;
 

@@ -121,7 +121,7 @@ fn asks(call: &Call, bytes: &Bytes) -> Result<Asks, Failure> {
     Ok(Asks { what: What::Applied(applied), told: shape::applied_twice(call, noted)? })
 }
 
-/// The requested `Scale`. Its owners are the managers of the object that own the number of replicas.
+/// The requested `Scale`. The owners of the `Scale` are the managers of the object that own the number of replicas.
 fn asked(call: &Call, asks: &Asks, old: &Value) -> Result<Value, Failure> {
     let mut by = write::manager(call, false);
     (by.api_version, by.subresource) = (API_VERSION, "scale");

@@ -1,4 +1,5 @@
-//! Tests of the server behind a proxy in a network namespace. They are skipped if the machine cannot make one.
+//! Tests of the server behind a proxy in a network namespace. The tests are skipped if the machine cannot make such a
+//! namespace.
 
 use mock_pki::{Authority, client_config};
 use mock_proxy::netns::{Error, Namespace};

@@ -2,7 +2,7 @@
 //!
 //! Owns the table for built-in types, which follows the API reference ("patch strategy: merge", "patch merge key"). For
 //! custom resources, the rules come from their schemas (Kubernetes documentation, "Server-Side Apply", "Merge
-//! strategy"). Other lists are replaced as a whole.
+//! strategy"). Lists without a rule are replaced as a whole.
 
 use std::sync::LazyLock;
 
@@ -88,8 +88,8 @@ pub(super) fn key_of<'v>(item: &'v Value, (key, default): (&str, Option<&'v Valu
     item.as_object()?.get(key).or(default).filter(|value| is_key(value))
 }
 
-/// The key fields of a built-in list in server-side apply, each with its default. They are the key of strategic merge
-/// patches and, for some lists, another field (`x-kubernetes-list-map-keys`). A default is the published one: the
+/// The key fields of a built-in list in server-side apply, each with its default. These fields are the key of strategic
+/// merge patches and, for some lists, another field (`x-kubernetes-list-map-keys`). A default is the published one: the
 /// protocol, or a zero value, so that validation reports the missing key.
 fn all_keys(key: &'static str) -> Vec<(&'static str, Option<&'static Value>)> {
     static TCP: LazyLock<Value> = LazyLock::new(|| Value::from("TCP"));

@@ -93,8 +93,8 @@ async fn a_claim_without_a_class_has_the_newest_default() {
     }
 }
 
-/// The plugin `ServiceAccount` mounts the token into every container, including containers that a webhook adds. It runs
-/// only with furnished namespaces.
+/// The plugin `ServiceAccount` mounts the token into every container, including containers that a webhook adds. The
+/// plugin runs only if the configuration furnishes namespaces.
 #[tokio::test]
 async fn every_container_finds_the_token_of_its_account() {
     let script: Script = Arc::new(|path, request| match path {

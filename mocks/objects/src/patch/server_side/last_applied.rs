@@ -1,7 +1,7 @@
 //! The annotation `last-applied` of `kubectl apply`, if server-side apply now changes the same object.
 //!
-//! Owns which conflicts the annotation settles, and how it is updated. The server does both only for the manager
-//! `kubectl` (`k8s.io/apimachinery/pkg/util/managedfields/internal`, `lastappliedmanager.go` and
+//! Owns which conflicts the annotation settles, and how it is updated. The server uses the annotation only for the
+//! manager `kubectl` (`k8s.io/apimachinery/pkg/util/managedfields/internal`, `lastappliedmanager.go` and
 //! `lastappliedupdater.go`). `kubectl` itself then converts the entry `kubectl-client-side-apply` into one of the new
 //! manager: it patches `managedFields` (`k8s.io/client-go/util/csaupgrade`).
 

@@ -169,7 +169,7 @@ fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Whether a resource is an extended one, which only some nodes provide.
+/// Whether a resource is an extended resource, which only some nodes provide.
 fn is_extended(name: &str) -> bool {
     !is_native(name) && !name.starts_with(REQUESTS) && qualified_name(&format!("{REQUESTS}{name}")).is_empty()
 }
