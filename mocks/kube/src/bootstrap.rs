@@ -2,7 +2,7 @@
 //! `kube-root-ca.crt` with the authority's certificate. The namespace `default` also has the service `kubernetes`.
 //!
 //! Owns making these objects, and making them again after a deletion, as two controllers of kube-controller-manager do.
-//! The janitor's task runs this code, and only if the configuration furnishes namespaces.
+//! The janitor's task runs this code, and only with `Config::furnished_namespaces`.
 
 use facts::Change;
 use mock_objects::catalogue::Resource;

@@ -1,6 +1,6 @@
 //! The revision since which each custom resource is served in its current form.
 //!
-//! Owns what happens to watches on a custom resource if its definition changes. A real server then makes a new cache.
+//! Owns the effect of a changed definition on the watches of its custom resource. A real server then makes a new cache.
 //! Watches on the old cache end, and a watch that resumes from an older revision gets 410. So clients list again and
 //! see every object in the current form ("Versions in `CustomResourceDefinitions`"; `crdHandler` of
 //! apiextensions-apiserver).

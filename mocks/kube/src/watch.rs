@@ -97,7 +97,7 @@ pub(crate) struct WatchBody {
     stale_noted: bool,
 }
 
-/// What a stream without events does next.
+/// The next action on a stream without events.
 enum Resting {
     Bookmark,
     Over,

@@ -52,8 +52,8 @@ pub enum Patch {
 }
 
 impl Patch {
-    /// Decodes a body by its content type; strategic merge patches exist only for built-in types. Also returns what
-    /// `fieldValidation` finds in the patch itself, with the real server's messages.
+    /// Decodes a body by its content type; strategic merge patches exist only for built-in types. Also returns the
+    /// findings of `fieldValidation` about the patch itself, with the real server's messages.
     pub fn decode(content_type: &str, bytes: &Bytes, strategic: bool) -> Result<(Self, Vec<String>), Failure> {
         let wrong = |error: serde_json::Error| Failure::bad_request(format!("error decoding patch: {error}"));
         let media = content_type.split(';').next().unwrap_or_default().trim();

@@ -2,8 +2,8 @@
 //! in Kubernetes", the plugins that are on by default).
 //!
 //! Owns the order of the plugins, which is the recommended one. The verbs contain `NamespaceLifecycle`.
-//! `ServiceAccount` runs only if the configuration furnishes namespaces, because no service account exists otherwise.
-//! Plugins run only for some kinds, mainly pods and claims.
+//! `ServiceAccount` runs only with `Config::furnished_namespaces`, because no service account exists otherwise. Plugins
+//! run only for some kinds, mainly pods and claims.
 
 mod claim_resize;
 mod priority;

@@ -92,7 +92,7 @@ fn assign(call: &Call, binding: &Value) -> Result<(), Failure> {
     Err(Failure::stale(resource.about(name)))
 }
 
-/// Checks that the pod has the uid and the version that the binding names; the error says what differs.
+/// Checks that the pod has the uid and the version that the binding names; the error names the difference.
 fn check_preconditions(binding: &Value, pod: &Version) -> Result<(), String> {
     let revision = pod.revision.to_string();
     for (what, key, is) in [("UID", "uid", &*pod.identity.uid), ("ResourceVersion", "resourceVersion", &*revision)] {

@@ -32,7 +32,7 @@ const TRIES: usize = 16;
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
-/// What happens to the dependents of a deleted object.
+/// The effect of a deletion on the object's dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Propagation {
     #[default]

@@ -9,7 +9,7 @@ use mock_objects::object::check_label_key;
 use mock_objects::status::Cause;
 use serde_json::Value;
 
-/// `failurePolicy`: what happens to a request if its webhook cannot be asked.
+/// `failurePolicy`: the decision about a request whose webhook cannot be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailurePolicy {
     Fail,

@@ -6,7 +6,7 @@
 //! skipped with a line that names the requirement. The repository contains no client: npm and Python packages are
 //! installed once, in the user's cache folder (`longhaul/clients/<name>-<version>`).
 //!
-//! The tests assert only what the server must do. A client's behaviour under a fault is only printed.
+//! The tests assert only the duties of the server. A client's behaviour under a fault is only printed.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 

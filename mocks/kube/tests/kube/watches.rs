@@ -1,4 +1,4 @@
-//! Tests of watches: their events, their order and their end, and what the harness records about them.
+//! Tests of watches: their events, their order and their end, and the harness's records about them.
 
 use std::time::{Duration, Instant};
 

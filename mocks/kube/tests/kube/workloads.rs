@@ -1,4 +1,4 @@
-//! Tests of workloads that become ready, through the API: the author of each write, and what webhooks and roles see.
+//! Tests of workloads that become ready, through the API: the author of each write, webhooks, and roles.
 
 use std::time::Duration;
 

@@ -124,7 +124,7 @@ pub struct Kind {
     pub uncached: bool,
     /// The type of a review, if objects of this kind are answered and never stored.
     pub review: Option<Review>,
-    /// What the server itself uses the objects for.
+    /// How the server itself uses the objects.
     pub meaning: Meaning,
 }
 
@@ -231,7 +231,7 @@ impl Review {
     }
 }
 
-/// What the server itself uses the objects of a kind for.
+/// How the server itself uses the objects of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
     /// The server only stores them.

@@ -63,7 +63,7 @@ fn required_keys(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// Checks what a secret's type requires in addition to keys.
+/// Checks the requirements of a secret's type other than keys.
 fn check_type(value: &Value, causes: &mut Causes) {
     let has = |key: &str| value["data"].get(key).is_some();
     match value["type"].as_str().unwrap_or_default() {

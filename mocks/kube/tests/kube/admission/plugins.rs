@@ -1,4 +1,4 @@
-//! Tests of the server's admission plugins: how they change pods and claims, and what they refuse.
+//! Tests of the server's admission plugins: their changes of pods and claims, and their refusals.
 
 use super::*;
 
@@ -94,7 +94,7 @@ async fn a_claim_without_a_class_has_the_newest_default() {
 }
 
 /// The plugin `ServiceAccount` mounts the token into every container, including containers that a webhook adds. The
-/// plugin runs only if the configuration furnishes namespaces.
+/// plugin runs only with `Config::furnished_namespaces`.
 #[tokio::test]
 async fn every_container_finds_the_token_of_its_account() {
     let script: Script = Arc::new(|path, request| match path {

@@ -1,4 +1,4 @@
-//! Tests of webhooks for scale subresources: what they see, and what they may change.
+//! Tests of webhooks for scale subresources: the objects in reviews, and the allowed changes.
 
 use super::*;
 
