@@ -1,7 +1,7 @@
 //! The core functions of CEL, and the library functions for texts, lists, patterns and optionals (Kubernetes
 //! documentation, "Common Expression Language in Kubernetes"). Functions for other value types are in `library`.
 //!
-//! Owns the types and the evaluation of these functions. Every function pays from the budget for the bytes and items
+//! Owns the types and the evaluation of core functions. Every function pays from the budget for the bytes and items
 //! that it reads.
 
 use std::rc::Rc;

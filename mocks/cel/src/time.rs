@@ -1,7 +1,7 @@
 //! Times and durations in CEL (CEL language definition, "Timestamp" and "Duration"). Durations are written as in Go.
 //!
-//! Owns parsing and printing them, and their parts such as hours. A duration is a 64-bit count of nanoseconds, as in a
-//! real server.
+//! Owns parsing and printing times and durations, and their parts such as hours. A duration is a 64-bit count of
+//! nanoseconds, as in a real server.
 
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};

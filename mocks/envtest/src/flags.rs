@@ -1,4 +1,4 @@
-//! Reads command-line flags as test kits write them. Pure.
+//! Reads command-line flags as test kits write them, without I/O.
 //!
 //! Owns the forms `--key=value`, `--key value`, `-key value` and bare switches. The parser accepts every flag, because
 //! suites set flags of every version.

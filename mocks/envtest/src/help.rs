@@ -1,7 +1,8 @@
 //! The help texts that test kits read before they start a program.
 //!
-//! controller-runtime searches etcd's help for `--unsafe-no-fsync`. In the help of kube-apiserver, it searches for a
-//! line that begins with `--insecure-port`, which only servers before 1.20 have (`pkg/internal/testing/controlplane`).
+//! controller-runtime searches etcd's help for `--unsafe-no-fsync`. In the help of kube-apiserver, controller-runtime
+//! searches for a line that begins with `--insecure-port`, which only servers before 1.20 have
+//! (`pkg/internal/testing/controlplane`).
 
 /// The output of `kube-apiserver --help`.
 pub(crate) const API_SERVER: &str = "\

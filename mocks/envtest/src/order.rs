@@ -1,8 +1,8 @@
 //! The protocol between the processes named `kube-apiserver` and `etcd`, on etcd's own port.
 //!
-//! Owns the messages. `kube-apiserver` sends an HTTP POST with an [`Order`] and gets one line with an [`Answer`]; then
-//! the connection stays open. The line `stop` ends the endpoint gracefully and is answered by `stopped`. If the
-//! connection ends without `stop`, the endpoint ends at once.
+//! Owns the messages of the protocol. `kube-apiserver` sends an HTTP POST with an [`Order`] and gets one line with an
+//! [`Answer`]; then the connection stays open. The line `stop` ends the endpoint gracefully and is answered by
+//! `stopped`. If the connection ends without `stop`, the endpoint ends at once.
 
 use serde::{Deserialize, Serialize};
 

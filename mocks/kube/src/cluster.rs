@@ -1,7 +1,7 @@
 //! The cluster behind the sockets: the store, the catalogue, and other state that requests share.
 //!
-//! Owns the locks. Code holds no lock across an await, and each method here is one step that leaves a consistent state.
-//! This module must not know HTTP.
+//! Owns the locks of the shared state. Code holds no lock across an await, and each method here is one step that leaves
+//! a consistent state. This module must not know HTTP.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

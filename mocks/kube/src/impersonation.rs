@@ -1,7 +1,8 @@
 //! Impersonation: the headers `Impersonate-User`, `-Group`, `-Uid` and `-Extra-…` (Kubernetes documentation,
 //! "Authenticating", user impersonation).
 //!
-//! Owns reading these headers, and the rule that their sender needs the verb `impersonate` for each of them.
+//! Owns reading the impersonation headers, and the rule that their sender needs the verb `impersonate` for each of
+//! them.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Tokens of service accounts: JSON web tokens (RFC 7519) signed with ES256 or RS256 (RFC 7518, 3.3 and 3.4).
 //!
-//! Owns the signing key, which is configured or made at the start and never leaves memory. Also owns the claims in a
-//! token (Kubernetes documentation, "Managing Service Accounts", bound tokens) and the public key set. This module must
-//! not know the store: `authentication` checks whether an account exists. Callers pass the time.
+//! Owns the signing key, which is configured or made at the start and never leaves memory. The module also owns the
+//! claims in a token (Kubernetes documentation, "Managing Service Accounts", bound tokens) and the public key set. This
+//! module must not know the store: `authentication` checks whether an account exists. Callers pass the time.
 
 mod key;
 

@@ -1,6 +1,6 @@
 //! Reads and sets single fields of an object, such as those of its metadata.
 //!
-//! Owns these functions for all kinds; this module must not depend on a kind.
+//! The functions work for all kinds; this module must not depend on a kind.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};

@@ -2,7 +2,7 @@
 //!
 //! Owns positions; the store decides which events are dropped. Sequence numbers count the events of one resource since
 //! the start, so a cursor stays valid while old events are dropped. A cursor also stores the revision up to which it
-//! has passed all events. After a restore of the store, it yields no event up to that revision.
+//! has passed all events. After a restore of the store, a cursor yields no event up to that revision.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

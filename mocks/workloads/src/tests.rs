@@ -1,4 +1,4 @@
-//! Tests of the simulated controllers against a store of a hundred lines.
+//! Tests of the simulated controllers against a small store, which has a hundred lines of code.
 
 mod world;
 

@@ -1,6 +1,6 @@
 //! The server's state as JSON for people: statistics, the newest commits, the newest requests.
 //!
-//! Owns the form of these answers. This module must not change anything in the server.
+//! Owns the form of the JSON answers. This module must not change anything in the server.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The bytes that the server sent to one user: how the newest versions were delivered, and the newest stream lines.
 //!
-//! Owns both bounded queues and the excerpts of lines. A batch that goes to a hundred watches makes one entry for each
-//! watch instead of one for each event.
+//! Owns the two bounded queues and the excerpts of lines. A batch that goes to a hundred watches makes one entry for
+//! each watch instead of one for each event.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

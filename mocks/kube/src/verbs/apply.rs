@@ -1,7 +1,7 @@
-//! Server-side apply as a verb.
+//! The verb `apply`: server-side apply.
 //!
 //! Owns the order in which an applied object is checked: owners, type, fields that do not fit the type, conflicts,
-//! duplicate lines, name. Also handles an object that another client creates or deletes at the same time.
+//! duplicate lines, name. The module also handles an object that another client creates or deletes at the same time.
 //! `patch::server_side` merges.
 
 use mock_objects::status::{About, Cause, Failure};

@@ -1,7 +1,7 @@
 //! Code that bindings, evictions and token requests share: POSTs to a subresource of a named object.
 //!
-//! Owns the view of webhooks, which see the creation of the body, which is an object of another kind, not a change of
-//! the object in the path.
+//! Owns the view of webhooks. They see the creation of the body, which is an object of another kind, instead of a
+//! change of the object in the path.
 
 use http::Method;
 use mock_objects::object;

@@ -1,6 +1,7 @@
 //! Paths of values in an object, as error causes name them: `spec.containers[0].resources.limits[cpu]`.
 //!
-//! Owns the notation. A path becomes text only when it is shown, so that a check without errors allocates no text.
+//! Owns the notation of paths. A path becomes text only when it is shown, so that a check without errors allocates no
+//! text.
 
 use std::fmt::{self, Display, Formatter};
 

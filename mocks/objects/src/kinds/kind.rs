@@ -1,7 +1,7 @@
 //! The type `Kind`, which describes one built-in kind.
 //!
-//! Owns the meaning of its fields. [`Kind::namespaced`] sets the fields to the values that most kinds have. This module
-//! must not name a kind.
+//! Owns the meaning of the fields of `Kind`. [`Kind::namespaced`] sets the fields to the values that most kinds have.
+//! This module must not name a kind.
 
 use jiff::Timestamp;
 use serde_json::Value;

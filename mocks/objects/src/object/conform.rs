@@ -1,9 +1,9 @@
 //! The types of fields in built-in kinds.
 //!
 //! Owns refusing a body in which a field has the wrong JSON type, and removing values that mean "not set". The real
-//! server decodes bodies into typed structures. So it never returns `null`, empty texts and empty lists, and returns
-//! quantities in one form. The module `unknown` drops fields that a type does not have. This module must not know which
-//! values are valid.
+//! server decodes bodies into typed structures. So the real server never returns `null`, empty texts and empty lists,
+//! and returns quantities in one form. The module `unknown` drops fields that a type does not have. This module must
+//! not know which values are valid.
 
 use std::borrow::Cow;
 

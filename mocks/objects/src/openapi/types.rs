@@ -1,6 +1,7 @@
 //! The OpenAPI schemas of built-in types, made from the table of their fields.
 //!
-//! Owns the names of types and the merge strategies of lists (for `kubectl apply`). `words` contains the descriptions.
+//! Owns the names of schemas and the merge strategies of lists (for `kubectl apply`). `words` contains the
+//! descriptions.
 
 use serde_json::{Map, Value, json};
 
