@@ -1,8 +1,8 @@
 //! The objects that a real cluster puts into every new namespace: the service account `default`, and the config map
 //! `kube-root-ca.crt` with the authority's certificate. The namespace `default` also has the service `kubernetes`.
 //!
-//! Owns making these objects, and making them again after a deletion, as two controllers of kube-controller-manager do.
-//! The janitor's task runs this code, and only with `Config::furnished_namespaces`.
+//! Owns making the objects of a namespace, and making them again after a deletion, as two controllers of
+//! kube-controller-manager do. The janitor's task runs this code, and only with `Config::furnished_namespaces`.
 
 use facts::Change;
 use mock_objects::catalogue::Resource;

@@ -32,7 +32,7 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(40);
 /// Most connections that are kept. Each node name in `spec.nodeName` of a Pod has one, and clients may write any number
 /// of names.
 const DOORS_MAX: usize = 1024;
-/// A number that no endpoint has, so that no fault of connections hits these connections.
+/// A number that no endpoint has, so that no fault of connections hits the simulated programs.
 const NO_ENDPOINT: u32 = u32::MAX;
 
 pub(crate) struct Inside {

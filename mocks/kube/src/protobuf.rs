@@ -1,7 +1,8 @@
 //! Answers for clients that accept only protobuf.
 //!
 //! Owns converting a JSON answer into protobuf as the last step, so that all other code handles only JSON. Clients that
-//! accept both get JSON. Custom resources have a protobuf form only of their metadata, as on a real server.
+//! accept JSON and protobuf get JSON. Custom resources have a protobuf form only of their metadata, as on a real
+//! server.
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderValue, Request, header};

@@ -20,7 +20,7 @@ pub mod status;
 pub mod table;
 pub mod yaml;
 
-/// The Kubernetes release whose objects these are.
+/// The Kubernetes release whose objects this crate implements.
 pub const VERSION: &str = "v1.34.1";
 
 /// Largest object in bytes: etcd's default limit of one request.

@@ -323,7 +323,7 @@ impl Store {
 
     /// Drops the history up to and including `revision`: watches and lists that begin before it get 410 from now on. An
     /// open watch that is a little behind goes on, because etcd's compaction does not touch a real server's watch
-    /// cache. Events that such a watch has not read yet stay within the limits of the history.
+    /// cache. The unread events of open watches stay within the limits of the history.
     pub fn compact(&mut self, revision: u64) {
         self.floor = self.floor.max(revision.min(self.revision));
     }

@@ -20,7 +20,7 @@ pub struct Cursor {
     rewinds: u32,
 }
 
-/// Error: the limits of the history dropped events that the cursor has not read. A compaction alone drops no such
+/// Error: the limits of the history dropped events that the cursor has not read. A compaction alone drops no unread
 /// event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost;

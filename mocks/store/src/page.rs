@@ -1,7 +1,7 @@
 //! Lists: one page of a consistent snapshot, at the present or at an older revision of the history.
 //!
 //! Owns the reconstruction of an old state: it takes the present state and undoes the changes after the wanted
-//! revision. The cost is the number of these changes plus the page, never a copy of the store.
+//! revision. The cost is the number of undone changes plus the page, never a copy of the store.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

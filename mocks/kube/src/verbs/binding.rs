@@ -55,7 +55,7 @@ fn done() -> Answer {
     Answer::value(StatusCode::CREATED, &done)
 }
 
-/// Checks a `Binding`. The real server joins these causes into one plain error.
+/// Checks a `Binding`. The real server joins the causes into one plain error.
 fn check(binding: &Value) -> Result<(), Failure> {
     let target = |key: &str| binding["target"][key].as_str().unwrap_or_default();
     let mut wrong = Vec::new();

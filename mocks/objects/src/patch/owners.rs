@@ -16,9 +16,9 @@ use crate::object;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     Field(String),
-    /// To the list item whose keys have these values.
+    /// A step to the list item whose keys have these values.
     Key(Vec<(String, Value)>),
-    /// To the item of a set with this value.
+    /// A step to the item of a set with this value.
     Value(Value),
 }
 

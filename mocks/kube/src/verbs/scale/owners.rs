@@ -1,6 +1,6 @@
 //! The owners of the number of replicas, in an object and in its `Scale` (KEP-555, "Scale subresource").
 //!
-//! Owns the mapping of owners in both directions. This module must not decide conflicts.
+//! Owns mapping the owners from the object to the `Scale`, and back. This module must not decide conflicts.
 
 use mock_objects::catalogue::{Resource, Scale};
 use mock_objects::object;

@@ -1,7 +1,7 @@
 //! The two forms of events: `v1` and `events.k8s.io/v1` show the same objects.
 //!
-//! Owns both forms and the requirements of each API ("Event v1 core" and "Event v1 events.k8s.io" in the API
-//! reference). Events are stored in the form of `v1`, as in a real cluster. This module must not do I/O.
+//! Owns the two forms of an event and the requirements of each API ("Event v1 core" and "Event v1 events.k8s.io" in the
+//! API reference). Events are stored in the form of `v1`, as in a real cluster. This module must not do I/O.
 
 use serde_json::{Map, Value, json};
 
@@ -108,12 +108,12 @@ fn is_set(value: &Value, key: &str) -> bool {
     }
 }
 
-/// Checks the rules of both APIs; errors use the field names of `v1`.
+/// Checks an event of either API; errors use the field names of `v1`.
 pub(super) fn check(value: &Value, causes: &mut Causes) {
     check_as(value, "reportingComponent", causes);
 }
 
-/// Checks the rules of both APIs; errors use the field names of `events.k8s.io/v1`.
+/// Checks an event of either API; errors use the field names of `events.k8s.io/v1`.
 pub(super) fn check_newer(value: &Value, causes: &mut Causes) {
     check_as(value, "reportingController", causes);
 }

@@ -1,6 +1,6 @@
 //! Removes pod fields of disabled features, as a real server does.
 //!
-//! Owns the list of these fields: features that are off by default in 1.34.
+//! Owns the list of the fields, whose features are off by default in 1.34.
 
 use std::collections::BTreeSet;
 

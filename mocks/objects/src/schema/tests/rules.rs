@@ -449,7 +449,7 @@ fn expression() -> impl Strategy<Value = String> {
     (prop::sample::select(starts), parts).prop_map(|(start, parts)| start.to_owned() + &parts.concat())
 }
 
-/// Random rules with such expressions.
+/// Random rules with random expressions.
 fn source() -> impl Strategy<Value = String> {
     let signs = prop::sample::select(vec!["==", "!=", "<", "in", "&&", "||", "? true :"]);
     let same = || expression().prop_map(|one| format!("{one} == {one}"));
