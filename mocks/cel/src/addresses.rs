@@ -1,29 +1,27 @@
-//! The IP addresses and networks of expressions (Kubernetes documentation, "Kubernetes IP address library" and "CIDR
+//! The CEL functions for IP addresses and networks (Kubernetes documentation, "Kubernetes IP address library" and "CIDR
 //! library").
 //!
-//! Owns reading them as strictly as the real server does: no zones, no leading zeros, no IPv4 inside IPv6.
+//! Owns parsing addresses and networks as strictly as a real server does: no zones, no leading zeros, no IPv4 inside
+//! IPv6.
 
 use std::net::IpAddr;
 
-/// A network: an address and the length of its prefix.
+/// A network: an IP address and the length of its prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cidr {
     pub address: IpAddr,
     pub length: u8,
 }
 
-/// Why a text is no address or network.
+/// Why a text is not an IP address or network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// An IPv4 address written as an IPv6 one.
     #[error("IP Address {0:?} parse error during conversion from string: IPv4-mapped IPv6 address is not allowed")]
     Mapped(String),
     #[error("IP Address {0:?} parse error during conversion from string: IP address with zone value is not allowed")]
     Zone(String),
-    /// No address at all.
     #[error("IP Address {0:?} parse error during conversion from string: ParseAddr({0:?}): unable to parse IP")]
     Address(String),
-    /// No network.
     #[error("network address parse error during conversion from string: netip.ParsePrefix({0:?})")]
     Network(String),
 }
@@ -77,7 +75,7 @@ impl Cidr {
     }
 }
 
-/// The result of `is…` for an address.
+/// The result of an address function such as `isLoopback`; `None` if there is no such function.
 pub(super) fn is(name: &str, address: IpAddr) -> Option<bool> {
     let link_local = match address {
         IpAddr::V4(address) => address.is_link_local(),

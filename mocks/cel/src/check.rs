@@ -1,8 +1,9 @@
-//! The type check of an expression, before it runs. It finds undeclared names, fields that a request does not have, and
-//! operators and functions that do not fit.
+//! The type check of a CEL expression before it runs. The check finds undeclared names, fields that a request does not
+//! have, and arguments that do not fit operators and functions.
 //!
-//! Owns the rules of types, in the words of the real checker. The objects of a review have the type `dyn`, as in a real
-//! server, so errors in their use are found only at run time. The value of a rule has the types of its schema.
+//! Owns the type rules, with the error messages of the real checker. The objects of a review have the type `dyn`, as in
+//! a real server, so errors in their use appear only at run time. In rules of a schema, `self` has the type that the
+//! schema declares.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -18,23 +19,24 @@ use super::{time, written};
 
 mod macros;
 
-/// Compiled patterns that an expression keeps; others are compiled when it runs, on its budget.
+/// Most compiled patterns that an expression keeps. Further patterns are compiled when the expression runs, at the cost
+/// of its budget.
 const PATTERNS_MAX: usize = 8;
-/// Most issues that are collected.
+/// Most errors that are collected for one expression.
 const ISSUES_MAX: usize = 10;
 
 /// The names that an expression may use, with their types.
 pub(super) enum Names<'d> {
-    /// The objects of an admission review.
+    /// `object`, `oldObject` and `request` of an admission review.
     Review,
-    /// `self` and `oldSelf`, which may be declared to be optional.
+    /// `self` and `oldSelf` of a rule in a schema; `oldSelf` may be optional.
     Value { decl: &'d Arc<Decl>, optional_old: bool },
 }
 
-/// The result of the check.
+/// The result of the check of an expression.
 pub(super) struct Checked {
     pub answer: Type,
-    /// Some of the literal patterns, compiled.
+    /// Compiled patterns that the expression contains as literals, at most [`PATTERNS_MAX`].
     pub patterns: HashMap<String, Arc<Pattern>>,
     /// Number of compiled patterns.
     pub compiled: usize,
@@ -45,18 +47,18 @@ pub(super) struct Checked {
 /// Why an expression is refused.
 pub(super) enum Refused {
     Issues(Vec<Issue>),
-    /// The types are right, but the expression could not run.
+    /// The types are right, but a pattern in the expression does not compile.
     Unfit(re2::Refused),
 }
 
-/// The message about `authorizer`, which a real server has and this one does not.
+/// The error for the variable `authorizer`, which a real server has and this server does not.
 const NO_AUTHORIZER: &str =
     "the variable 'authorizer' is not supported by this server: leave it out, or use a real control plane";
 
-/// Functions and macros that a real server has and this one does not, or not with this number of arguments.
+/// Functions and macros that a real server has and this server lacks, or has only with other numbers of arguments.
 const ELSEWHERE: &[&str] = &["image", "isImage", "jsonpatch"];
 
-/// The type of an expression, or its errors.
+/// Returns the type of an expression, or its errors.
 pub(super) fn check(root: &Node, names: &Names<'_>) -> Result<Checked, Refused> {
     let scope = match names {
         Names::Review => vec![("object", Type::Dyn), ("oldObject", Type::Dyn), ("request", Type::Struct(REQUEST))],
@@ -87,7 +89,7 @@ pub(super) fn check(root: &Node, names: &Names<'_>) -> Result<Checked, Refused> 
 }
 
 struct Checker<'a> {
-    /// The given variables and those of the surrounding macros, the innermost last.
+    /// The variables of the expression, then those of the surrounding macros, the innermost last.
     scope: Vec<(&'a str, Type)>,
     given: usize,
     is_review: bool,
@@ -99,7 +101,7 @@ struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    /// Notes an error and goes on with a type that fits everywhere.
+    /// Notes an error and returns the type `dyn`, which fits everywhere.
     fn wrong(&mut self, at: usize, why: String) -> Type {
         if self.issues.len() < ISSUES_MAX {
             self.issues.push(Issue::at(at, why));
@@ -175,7 +177,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The type of a list or map literal. Its parts have one type, unless it is `mixed`, inside a call of `format`.
+    /// The type of a list or map literal. All its items must have one type, unless it is `mixed`: an argument of
+    /// `format`.
     fn literal(&mut self, node: &'a Node, mixed: bool) -> Type {
         match &node.kind {
             Kind::List(items) => Type::list(self.common(items, mixed)),
@@ -188,7 +191,6 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The common type of all parts of a literal.
     fn common(&mut self, parts: impl IntoIterator<Item = &'a Node>, mixed: bool) -> Type {
         let mut common: Option<Type> = None;
         for part in parts {
@@ -281,7 +283,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// `'…'.format([…])`: each item is checked against its own verb.
+    /// Checks `'…'.format([…])`: each item must fit its own verb in the text.
     fn format(&mut self, at: usize, written: &str, items: &'a [Node]) -> Type {
         let before = self.issues.len();
         let types: Vec<Type> = items.iter().map(|item| self.literal(item, true)).collect();
@@ -295,7 +297,7 @@ impl<'a> Checker<'a> {
         Type::Text
     }
 
-    /// Checks literal arguments, which a real server does before anything runs; stops at the first error.
+    /// Checks literal arguments, as a real server does before an expression runs; stops at the first error.
     fn written_out(&mut self, name: &str, is_method: bool, arguments: &'a [Node]) -> ControlFlow<()> {
         match (name, is_method, arguments) {
             ("matches" | "find" | "findAll", true, [Node { kind: Kind::Text(written), at, .. }, ..])
@@ -319,7 +321,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Compiles a pattern. Only the pattern of `matches` is a part of the check.
+    /// Compiles a literal pattern. If `is_checked`, an invalid pattern is a type error, as in a real server for
+    /// `matches`; else the expression could not run.
     fn pattern(&mut self, at: usize, written: &str, is_checked: bool) -> ControlFlow<()> {
         if self.patterns.contains_key(written) {
             return ControlFlow::Continue(());
@@ -350,7 +353,7 @@ fn list(types: &[Type]) -> String {
     types.iter().map(Type::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The type inside an optional, and whether it was one.
+/// The type inside an optional type, and whether `found` was optional.
 fn unwrapped(found: &Type) -> (&Type, bool) {
     match found {
         Type::Optional(inner) => (inner, true),
@@ -358,7 +361,8 @@ fn unwrapped(found: &Type) -> (&Type, bool) {
     }
 }
 
-/// Whether two parts of a literal have one type. The item type of an empty list or an empty optional fits everywhere.
+/// Whether two items of a literal have the same type. The item type of an empty list or an empty optional fits every
+/// type.
 fn are_alike(one: &Type, other: &Type) -> bool {
     let only_one_is = |of: &Type| (one == of) != (other == of);
     one.fits(other) && !only_one_is(&Type::Dyn) && !only_one_is(&Type::Null)
@@ -394,7 +398,7 @@ fn is_temporal(found: &Type) -> bool {
     *found == TIME || *found == DURATION
 }
 
-/// The sum or difference of times and durations; if one type is unknown, there may be two results.
+/// The type of a sum or difference of times and durations; `dyn` if several types are possible.
 fn temporal(sign: &str, left: &Type, right: &Type) -> Option<Type> {
     let answers =
         [(TIME, DURATION, TIME), (DURATION, TIME, TIME), (DURATION, DURATION, DURATION), (TIME, TIME, DURATION)];

@@ -1,80 +1,80 @@
-//! The declaration of a value by its schema, as expressions see it (Kubernetes documentation, "Custom Resources:
-//! validation rules", "Type mapping" and "escaping").
+//! The declared types of values in CEL rules, from the schema of a custom resource (Kubernetes documentation, "Custom
+//! Resources: validation rules", "Type mapping" and "escaping").
 //!
-//! Owns the declared types and the names of fields in expressions. The checker takes types from here, and values are
-//! read by the same declaration, so that both agree.
+//! Owns the declared types and the names of fields in expressions. The type checker and the evaluation use the same
+//! declarations, so they cannot disagree.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::names::is_reserved;
 
-/// The declared type of a value.
+/// The type that a schema declares for a value.
 #[derive(Debug)]
 pub enum Decl {
-    /// `x-kubernetes-int-or-string`: the type is known at run time.
+    /// `x-kubernetes-int-or-string`: the type is known only at run time.
     Dyn,
     Bool,
     Int,
-    /// A number with a fraction.
+    /// A floating-point number.
     Double,
-    /// A text without a format.
+    /// A string without a format.
     Text,
-    /// `format: byte`.
+    /// A string with `format: byte`.
     Bytes,
-    /// `format: date-time`.
+    /// A string with `format: date-time`.
     Time,
-    /// `format: date`.
+    /// A string with `format: date`.
     Date,
-    /// `format: duration`.
+    /// A string with `format: duration`.
     Duration,
     List {
         item: Arc<Decl>,
-        /// How two lists are compared and joined.
+        /// How two such lists are compared and joined.
         order: Order,
     },
-    /// `additionalProperties`.
+    /// A map: an object with `additionalProperties`.
     Map(Arc<Decl>),
     /// An object with the fields of its schema.
     Object(Fields),
 }
 
-/// How the items of a list are identified: `x-kubernetes-list-type`.
+/// How the items of a list are identified: the schema's `x-kubernetes-list-type`.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Order {
-    /// By index.
+    /// Items are identified by their index.
     Atomic,
-    /// By value, in any order.
+    /// Items are identified by their value, in any order.
     Set,
-    /// By the values of these keys, in any order.
+    /// Items are identified by the values of these keys, in any order.
     Keys(Vec<String>),
 }
 
-/// The fields of an object, by their names in expressions.
+/// The fields of an object, by their escaped names in expressions.
 #[derive(Debug, Default)]
 pub struct Fields(BTreeMap<String, (String, Arc<Decl>)>);
 
 impl Fields {
-    /// Adds a field by its own name; a field whose name cannot be written in an expression is left out.
+    /// Adds a field. If an expression cannot write its name, even escaped, the field is left out.
     pub fn insert(&mut self, name: &str, decl: Arc<Decl>) {
         if let Some(escaped) = escape(name) {
             self.0.insert(escaped, (name.to_owned(), decl));
         }
     }
 
-    /// The own name of a field and its declaration.
+    /// The original name of a field and its declaration, by its escaped name.
     pub fn find(&self, escaped: &str) -> Option<(&str, &Arc<Decl>)> {
         self.0.get(escaped).map(|(name, decl)| (name.as_str(), decl))
     }
 
-    /// The declaration of a field by its own name.
+    /// The declaration of a field by its original name.
     pub fn named(&self, name: &str) -> Option<&Arc<Decl>> {
         let (_, decl) = self.find(&escape(name)?)?;
         Some(decl)
     }
 }
 
-/// A name as expressions write it; `None` if they cannot write it.
+/// Escapes the name of a field for expressions; `None` if expressions cannot write it.
 pub(super) fn escape(name: &str) -> Option<String> {
     if is_reserved(name) {
         return Some(format!("__{name}__"));
@@ -91,7 +91,7 @@ pub(super) fn escape(name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// The table of the documentation.
+    /// Tests escaping against the table of the Kubernetes documentation.
     #[test]
     fn names_in_expressions() {
         for (name, escaped) in [

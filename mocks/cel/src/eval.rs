@@ -1,7 +1,7 @@
-//! The evaluation of a compiled expression.
+//! The evaluation of compiled CEL expressions.
 //!
-//! Owns fields and calls; operators and macros have files of their own. `&&`, `||`, `all` and `exists` ignore an error
-//! if the other side decides, as the language demands.
+//! Owns fields and calls; operators and macros have files of their own. As CEL demands, `&&`, `||`, `all` and `exists`
+//! ignore an error of one operand if another operand decides the result.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use super::{Failed, functions, library};
 mod macros;
 mod operators;
 
-/// Runs an expression that may use the variables of `scope`.
+/// Evaluates an expression with the variables in `scope`.
 pub(super) fn run<'a>(
     root: &'a Node,
     written: &'a HashMap<String, Arc<Pattern>>,
@@ -102,7 +102,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// A part of a list or a map, if it is present.
+    /// Evaluates one item of a list or map literal; `None` if the item is optional and absent.
     fn part(&mut self, node: &'a Node) -> Result<Option<Val<'a>>, Failed> {
         let Kind::Maybe(inner) = &node.kind else { return self.of(node).map(Some) };
         match self.of(inner)? {
@@ -121,7 +121,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// `a.b`, `a[b]`, and their optional forms.
+    /// Evaluates `a.b`, `a[b]`, and their optional forms.
     fn pick(&mut self, of: &Val<'a>, key: &Val<'_>, optional: bool) -> Found<'a> {
         let found = lookup(of, key);
         found.iter().try_for_each(|found| self.pay_for(found))?;
@@ -138,7 +138,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// Evaluates parts until one is `deciding`; an error counts only if none is.
+    /// Evaluates items until one has the value `deciding`. An error counts only if no item has the value `deciding`.
     fn decide<T>(
         &mut self,
         deciding: bool,
@@ -175,7 +175,7 @@ impl<'a> Run<'a, '_> {
     }
 }
 
-/// A value, unless it differs from its schema's declaration.
+/// Returns the value, or an error if the value differs from its schema's declaration.
 fn usable(value: Val<'_>) -> Found<'_> {
     match value {
         Val::Broken(expected) => Err(Failed::Data(expected)),
@@ -183,7 +183,7 @@ fn usable(value: Val<'_>) -> Found<'_> {
     }
 }
 
-/// The value at a key or an index, if there is one.
+/// The value at a key or an index; `None` if it is absent.
 fn lookup<'a>(of: &Val<'a>, key: &Val<'_>) -> Option<Val<'a>> {
     match of {
         Val::Map(map) => map.find(key),
@@ -198,7 +198,7 @@ fn lookup<'a>(of: &Val<'a>, key: &Val<'_>) -> Option<Val<'a>> {
     }
 }
 
-/// A real number as an index.
+/// A floating-point number as an index; `None` if it is not whole.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

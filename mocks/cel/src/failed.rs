@@ -1,132 +1,115 @@
-//! The run-time errors of expressions, in kube-apiserver's words.
+//! The run-time errors of CEL expressions, with kube-apiserver's messages.
 
 use super::{addresses, re2, semver, url};
 
-/// Why an expression has no value.
+/// Why the evaluation of an expression failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Failed {
-    /// The budget is used up.
     #[error("operation cancelled: actual cost limit exceeded")]
     Budget,
-    /// No function or operator takes such values.
+    /// No function or operator accepts arguments of these types.
     #[error("no such overload")]
     Overload,
-    /// An unknown name.
     #[error("no such attribute(s): {0}")]
     Name(String),
-    /// An index outside the list.
     #[error("index out of bounds: {0}")]
     Index(String),
-    /// A key that the map does not have.
     #[error("no such key: {0}")]
     Key(String),
-    /// A value of this type cannot be a key.
+    /// A value of the named type cannot be the key of a map.
     #[error("unsupported key type: {0}")]
     KeyType(&'static str),
-    /// A map would have a duplicate key.
     #[error("insert failed: key {0} already exists")]
     KeyTwice(String),
-    /// A value of the object differs from its schema's declaration.
+    /// A value of the object does not have the type that its schema declares.
     #[error("invalid data, expected {0}")]
     Data(&'static str),
-    /// `1 / 0`.
     #[error("division by zero")]
     Division,
-    /// `1 % 0`.
     #[error("modulus by zero")]
     Modulus,
-    /// A value of this type would be too large or too small.
+    /// The result is outside the range of the named type.
     #[error("{0} overflow")]
     Overflow(&'static str),
-    /// A position outside the text.
+    /// The position is outside the text.
     #[error("index out of range: {0}")]
     Place(i64),
-    /// A range of a text ends before it begins.
     #[error("invalid substring range. start: {from}, end: {to}")]
     Range {
-        /// The position of the first letter.
+        /// The position of the first character.
         from: i64,
-        /// The position behind the last letter.
+        /// The position after the last character.
         to: i64,
     },
-    /// This function needs an item.
+    /// The named function needs at least one item.
     #[error("{0} called on empty list")]
     Empty(String),
-    /// A value of this type cannot be made.
+    /// A value cannot be converted to the named type.
     #[error("type conversion error to '{0}'")]
     Conversion(String),
-    /// Bytes that are not UTF-8.
     #[error("invalid UTF-8 in bytes, cannot convert to string")]
     Utf8,
-    /// The value of an empty optional.
+    /// The expression takes the value of an empty optional.
     #[error("optional.none() dereference")]
     Nothing,
-    /// A quantity that is no whole number.
+    /// The quantity is no integer.
     #[error("cannot convert value to integer")]
     Whole,
-    /// A text that is no quantity.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Quantity,
-    /// An unknown time zone.
     #[error("unknown time zone {0}")]
     Zone(String),
-    /// A pattern that does not compile.
     #[error("error parsing regexp: {0}")]
     Pattern(#[from] re2::Refused),
-    /// A text that cannot be formatted.
     #[error(transparent)]
     Format(#[from] Unfilled),
-    /// A text that is no URL.
     #[error(transparent)]
     Url(#[from] url::Error),
-    /// A text that is no address or network.
     #[error(transparent)]
     Address(#[from] addresses::Error),
-    /// A text that is no version.
     #[error(transparent)]
     Version(#[from] semver::Error),
 }
 
-/// Why a text cannot be formatted.
+/// Why a call of `format` failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfilled {
-    /// There are fewer arguments than the text takes.
+    /// The text has more verbs than arguments.
     #[error("index {index} out of range")]
     TooFew {
         /// The index of the first missing argument.
         index: usize,
     },
-    /// There are more arguments than the text takes.
+    /// The text has fewer verbs than arguments.
     #[error("too many arguments supplied to string.format (expected {taken}, got {given})")]
     TooMany {
-        /// Number of used arguments.
+        /// Number of arguments that the text uses.
         taken: usize,
-        /// Number of given arguments.
+        /// Number of arguments of the call.
         given: usize,
     },
-    /// The text ends with a percent sign.
     #[error("unexpected end of string")]
     End,
-    /// An unknown verb.
+    /// The text has an unknown verb.
     #[error("could not parse formatting clause: unrecognized formatting clause \"{0}\"")]
     Verb(char),
-    /// A precision without a verb behind it.
+    /// A precision such as `.3` has no verb after it.
     #[error(
         "could not parse formatting clause: error while parsing precision: could not find end of precision specifier"
     )]
     PlacesEnd,
-    /// A precision that is no number, or too large.
+    /// A precision is not a number, or is too large.
     #[error(
         "could not parse formatting clause: error while parsing precision: error while converting precision to integer: \
          {0:?}"
     )]
     Places(String),
-    /// A verb that does not take such a value.
+    /// The verb does not accept a value of this type.
     #[error("error during formatting: {}, was given {given}", takes(*.verb))]
     Misfit { verb: char, given: String },
 }
 
-/// The message of a verb for a value of another type.
+/// The part of the error message that lists the types a verb accepts.
 fn takes(verb: char) -> &'static str {
     match verb {
         'd' => "decimal clause can only be used on integers",
@@ -142,23 +125,21 @@ fn takes(verb: char) -> &'static str {
     }
 }
 
-/// Why a condition has no result.
+/// The error of a condition, with its source.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("expression '{expression}' resulted in error: {why}")]
 pub struct Unanswered {
-    /// The condition as it was written.
+    /// The source text of the condition.
     pub expression: String,
     #[source]
     pub why: Why,
 }
 
-/// The error of a condition.
+/// Why a condition has no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Why {
-    /// The condition has no value.
     #[error(transparent)]
     Failed(#[from] Failed),
-    /// The value is neither true nor false.
     #[error("cel expression does not evaluate to bool")]
     NotBool,
 }

@@ -1,13 +1,13 @@
-//! The named formats of texts (Kubernetes documentation, "Kubernetes format library").
+//! The named formats of strings in CEL (Kubernetes documentation, "Kubernetes format library").
 //!
-//! Owns their names and the messages for texts that do not fit; the rules of Kubernetes' names apply to objects too.
-//! Other modules decide about numbers and times.
+//! Owns the names of the formats and the messages for strings that do not match. The same rules apply to the names of
+//! Kubernetes objects. Other modules parse numbers and times.
 
 use base64::Engine as _;
 
 use super::{time, url};
 
-/// A format, by its name in expressions.
+/// A format; the text is its name in CEL expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Format(&'static str);
 
@@ -52,7 +52,7 @@ impl Format {
         NAMES.iter().find(|known| **known == name).map(|name| Self(name))
     }
 
-    /// The errors in a text.
+    /// The errors in a text that must have this format; empty if it matches.
     pub(crate) fn check(self, text: &str) -> Vec<String> {
         let said = |right: bool, why: &str| if right { Vec::new() } else { vec![why.to_owned()] };
         match self.0 {
@@ -73,7 +73,8 @@ impl Format {
     }
 }
 
-/// The text with a dash at its end replaced: a prefix may end with one, because a generated name continues behind it.
+/// Replaces a dash at the end of the text by a letter. A name prefix may end with a dash, because a generated name
+/// continues after it.
 fn masked(text: &str) -> String {
     text.strip_suffix('-')
         .filter(|start| !start.is_empty())
@@ -84,7 +85,7 @@ fn bounded(text: &str, most: usize) -> Vec<String> {
     if text.len() <= most { Vec::new() } else { vec![format!("must be no more than {most} characters")] }
 }
 
-/// Whether a text is a DNS label of any length: lower-case letters, digits and dashes, and no dash at an end.
+/// Whether a text consists of lower-case letters, digits and dashes, with no dash at either end; the length may be any.
 pub fn is_label(text: &str) -> bool {
     let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = text.as_bytes();
@@ -102,7 +103,6 @@ pub fn label(text: &str) -> Vec<String> {
     wrong
 }
 
-/// The errors in a text that must be a label value.
 pub fn label_value(text: &str) -> Vec<String> {
     let mut wrong = bounded(text, 63);
     if !text.is_empty() && !is_name(text) {
@@ -128,7 +128,7 @@ pub fn subdomain(text: &str) -> Vec<String> {
     wrong
 }
 
-/// Whether a text consists of letters, digits and `-_.`, begins and ends with a letter or digit, and is of any length.
+/// Whether a text of any length consists of letters, digits and `-_.`, and begins and ends with a letter or digit.
 pub fn is_name(text: &str) -> bool {
     let edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = text.as_bytes();
@@ -137,7 +137,7 @@ pub fn is_name(text: &str) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }
 
-/// The errors in a text that must be a name with an optional domain before it, like the keys of labels.
+/// The errors in a text that must be a name with an optional domain before it, such as the key of a label.
 pub fn qualified_name(text: &str) -> Vec<String> {
     let parts: Vec<&str> = text.splitn(3, '/').collect();
     let (mut wrong, name) = match parts[..] {
@@ -161,8 +161,8 @@ pub fn qualified_name(text: &str) -> Vec<String> {
     wrong
 }
 
-/// Whether a text is a UUID, with all, some or none of its dashes. If a version is given, the text must have its digit
-/// and, from version 4 on, the variant of RFC 9562.
+/// Whether a text is a UUID with all, some or none of its dashes. If `version` is given, the UUID must have this
+/// version and, from version 4 on, the variant of RFC 9562.
 pub fn is_uuid(text: &str, version: Option<char>) -> bool {
     let mut rest = text;
     let mut groups = Vec::new();

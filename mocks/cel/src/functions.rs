@@ -1,8 +1,8 @@
-//! The functions of the language, and of its libraries those about texts, lists, patterns and optional values
-//! (Kubernetes documentation, "Common Expression Language in Kubernetes"). Functions with value types of their own are
-//! in `library`.
+//! The core functions of CEL, and the library functions for texts, lists, patterns and optionals (Kubernetes
+//! documentation, "Common Expression Language in Kubernetes"). Functions for other value types are in `library`.
 //!
-//! Owns their types and their evaluation. Every function pays for the bytes and items that it reads.
+//! Owns the types and the evaluation of core functions. Every function pays from the budget for the bytes and items
+//! that it reads.
 
 use std::rc::Rc;
 
@@ -25,7 +25,7 @@ pub(super) fn is_known(name: &str) -> bool {
     KNOWN.split(' ').any(|known| known == name)
 }
 
-/// The type of a call, or `None` if no overload fits.
+/// The result type of a call; `None` if no overload fits the arguments.
 pub(super) fn answers(name: &str, target: Option<&Type>, arguments: &[Type]) -> Option<Type> {
     let any_list = Type::list(Type::Dyn);
     let is = |found: &Type, wanted: &Type| found.fits(wanted);
@@ -114,7 +114,7 @@ fn converts(found: &Type) -> bool {
     matches!(found, Type::Dyn | Type::Int | Type::Uint | Type::Double | Type::Text)
 }
 
-/// The list of the values in a list of optionals.
+/// The type of `optional.unwrap` for a list of optionals: the list of their values.
 fn unwrapped(found: &Type) -> Option<Type> {
     match found {
         Type::List(item) => inside(item).map(Type::list),
@@ -164,7 +164,6 @@ pub(super) fn call<'a>(
     }
 }
 
-/// Whether a value is the zero value of its type.
 pub(super) fn is_zero(value: &Val<'_>) -> bool {
     match value {
         Val::Null | Val::Optional(None) => true,
@@ -181,7 +180,7 @@ pub(super) fn is_zero(value: &Val<'_>) -> bool {
     }
 }
 
-/// Whether the other list has all items of this one.
+/// Whether the list `other` contains all items of `one`.
 fn is_subset<'a>(run: &mut Run<'a, '_>, one: &List<'a>, other: &List<'a>) -> Result<bool, Failed> {
     let within = Val::List(other.clone());
     for item in one.iter() {

@@ -1,10 +1,10 @@
-//! The tokens of an expression (CEL language definition, "Syntax" and "String and Bytes Values").
+//! The tokens of CEL expressions (CEL language definition, "Syntax" and "String and Bytes Values").
 //!
-//! Owns tokens, numbers and escapes. Offsets count bytes of the source.
+//! Owns tokens, numbers and escapes. Offsets count bytes of the expression.
 
 use super::Issue;
 
-/// One token and its start.
+/// One token and the offset of its first byte.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
     pub at: usize,
@@ -14,7 +14,7 @@ pub(super) struct Token {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Word {
     Ident(String),
-    /// Without a sign; `9223372036854775808` is valid only behind one.
+    /// An integer without its sign; `9223372036854775808` is valid only after a minus.
     Int(u64),
     Uint(u64),
     Double(f64),
@@ -25,14 +25,14 @@ pub(super) enum Word {
     End,
 }
 
-/// Longer ones first, so that `<=` is not `<`.
+/// Operators and brackets; longer ones come first, so that `<=` is not read as `<`.
 const SIGNS: &[&str] = &[
     "&&", "||", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "!", "?", ":", ".", ",", "(", ")", "[", "]",
     "{", "}",
 ];
 
 impl Word {
-    /// The token as errors show it.
+    /// The token as error messages show it.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Ident(name) => name.clone(),
@@ -46,7 +46,7 @@ impl Word {
     }
 }
 
-/// Cuts an expression into tokens; the last one is `End`.
+/// Splits an expression into tokens; the last token is `End`.
 pub(super) fn words(source: &str) -> Result<Vec<Token>, Issue> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -91,7 +91,7 @@ fn word(rest: &str) -> Result<(Word, usize), String> {
         .ok_or_else(|| format!("Syntax error: token recognition error at: '{first}'"))
 }
 
-/// The letters in front of a quote, and the text from the quote on.
+/// The prefix letters of a string literal, and the rest of the text from its quote on.
 fn literal_start(rest: &str) -> Option<(&str, &str)> {
     // Two letters at most; a longer search would make the lexer quadratic.
     let quote = rest.bytes().take(3).position(|byte| matches!(byte, b'"' | b'\''))?;
@@ -135,7 +135,8 @@ fn suffixed(value: u64, rest: &str, end: usize, before: usize) -> (Word, usize) 
     }
 }
 
-/// The text between quotes, and its length with them. Escapes in `bytes` are bytes, those in texts are letters.
+/// The content of a quoted literal, and the literal's length with its quotes. If `bytes` is set, an escape is one byte,
+/// else a character.
 fn quoted_bytes(quoted: &str, raw: bool, bytes: bool) -> Result<(Vec<u8>, usize), String> {
     let long = quoted.starts_with("\"\"\"") || quoted.starts_with("'''");
     let quote = &quoted[..if long { 3 } else { 1 }];
@@ -172,7 +173,7 @@ fn push(letter: char, into: &mut Vec<u8>) {
     into.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
-/// The letter of an escape, and the number of bytes read.
+/// The character of an escape sequence, and the number of bytes read.
 fn escape(rest: &str) -> Result<(char, usize), String> {
     let wrong = || "Syntax error: token recognition error: unknown escape sequence".to_owned();
     let coded = |from: usize, digits: usize, radix: u32| {

@@ -1,13 +1,13 @@
-//! Expressions in CEL, as conditions of webhooks and rules of custom resources need them (CEL language definition;
-//! KEP-3716, KEP-2876).
+//! CEL expressions for the conditions of webhooks and the rules of custom resources (CEL language definition; KEP-3716,
+//! KEP-2876).
 //!
-//! Owns compiling an expression and running it on a budget. `lex` reads tokens, `parse` builds trees, `check` finds
-//! types, `value` holds values, `decl` the declarations of schemas, and `eval` with `functions` and `library`
-//! evaluates. Nothing here does I/O, reads a clock or panics on outside data; the time of a run is bounded by its
-//! steps, and its memory by what the steps may copy.
+//! Owns compiling an expression and running it with a budget. `lex` reads tokens, `parse` builds trees, and `check`
+//! finds types. `value` contains values, `decl` the types that schemas declare; `eval`, `functions` and `library`
+//! evaluate. Nothing in this crate does I/O, reads a clock, or panics on outside data. The number of steps bounds a
+//! run's time, and the bytes that steps may copy bound its memory.
 //!
-//! No library is used: `cel` 0.15 has no check of types and no limit of the cost of an evaluation, and a real server's
-//! answers depend on both (docs/decisions/009).
+//! The crate uses no library for CEL. `cel` 0.15 has no type check and no limit on the cost of an evaluation, and a
+//! real server's answers depend on both (docs/decisions/009).
 
 pub mod addresses;
 mod check;
@@ -49,11 +49,10 @@ pub use quantity::Quantity;
 pub use refused::{Issue, Issues, Refused};
 pub use time::{read as read_time, read_date, read_duration};
 
-/// The longest expression. kube-apiserver bounds the cost only; conditions that people write stay below 1 KiB.
+/// The longest expression. kube-apiserver limits only the cost; conditions that people write stay below 1 KiB.
 const EXPRESSION_MAX_BYTES: usize = 16 * 1024;
-/// Largest cost of the conditions of one webhook together. A step costs one, and every ten bytes that are read or
-/// copied another one. kube-apiserver allows 2,500,000 of slightly smaller units. Here it is less, because nothing else
-/// runs on the thread meanwhile.
+/// Largest cost of all conditions of one webhook. A step costs one unit, and so do ten bytes that are read or copied.
+/// kube-apiserver allows 2,500,000 slightly smaller units; the limit here is lower because a run occupies its thread.
 pub const BUDGET: u64 = 500_000;
 
 /// Whether a text is an absolute URL or path.
@@ -66,55 +65,56 @@ pub fn is_uri(text: &str) -> bool {
 pub struct Program {
     source: String,
     root: Node,
-    /// Some of its literal patterns, compiled.
+    /// Compiled patterns that the expression contains as literals.
     patterns: HashMap<String, Arc<Pattern>>,
-    /// Number of patterns that were compiled with it.
+    /// Number of patterns that were compiled with the expression.
     pub compiled: usize,
-    /// Whether it uses `oldSelf`.
+    /// Whether the expression uses `oldSelf`.
     pub uses_old: bool,
 }
 
-/// A value with a schema, and its old state.
+/// A value with a schema, and its old state, as a rule sees them.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// The declaration of its schema.
+    /// The type that the schema declares.
     pub decl: &'a Decl,
-    /// `self`.
+    /// The variable `self`.
     pub value: &'a Value,
-    /// `oldSelf`; `None` if there is no old state.
+    /// The variable `oldSelf`; `None` if there is no old state.
     pub old: Option<&'a Value>,
     /// Whether `oldSelf` is always present, as an optional value.
     pub optional_old: bool,
 }
 
-/// The type that an expression must have.
+/// The type that the result of an expression must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// `true` or `false`: a rule.
+    /// A boolean, as for a rule.
     Truth,
-    /// A text: a message.
+    /// A string, as for a message.
     Text,
 }
 
-/// The inputs of a condition.
+/// The variables of a webhook's condition.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
-    /// The object as it would be stored.
+    /// `object`: the object as it would be stored.
     pub object: &'a Value,
-    /// The stored object; `null` for a creation.
+    /// `oldObject`: the stored object; `null` if the object is being created.
     pub old_object: &'a Value,
-    /// The `request` of the `AdmissionReview`.
+    /// `request` of the `AdmissionReview`.
     pub request: &'a Value,
 }
 
 impl Program {
-    /// Compiles a condition; the text of the error is the detail of a cause, in the real server's form.
+    /// Compiles the condition of a webhook. The text of the error has the real server's form, so callers can show it in
+    /// a cause.
     pub fn compile(source: &str) -> Result<Self, Refused> {
         let (program, answer) = Self::made(source, &Names::Review)?;
         if answer == Type::Bool { Ok(program) } else { Err(Refused::Condition) }
     }
 
-    /// Compiles a rule about values of a schema, or the expression that makes its message.
+    /// Compiles a rule for the values of a schema, or the expression that makes the rule's message.
     pub fn compile_for(decl: &Arc<Decl>, optional_old: bool, wanted: Wanted, source: &str) -> Result<Self, Refused> {
         let made = Self::made(source, &Names::Value { decl, optional_old });
         match wanted {
@@ -141,7 +141,7 @@ impl Program {
         Ok((Self { source: source.to_owned(), root, patterns, compiled, uses_old }, answer))
     }
 
-    /// Runs a condition and subtracts its cost from `budget`.
+    /// Evaluates a condition and subtracts the cost from `budget`.
     pub fn run(&self, input: &Input<'_>, budget: &mut u64) -> Result<bool, Unanswered> {
         let scope = vec![
             ("object", Val::of(input.object)),
@@ -156,7 +156,7 @@ impl Program {
         Err(Unanswered { expression: self.source.clone(), why })
     }
 
-    /// Runs a rule and subtracts its cost from `budget`.
+    /// Evaluates a rule and subtracts the cost from `budget`.
     pub fn holds(&self, subject: &Subject<'_>, budget: &mut u64) -> Result<bool, Failed> {
         match self.answer(subject, budget)? {
             Val::Bool(answer) => Ok(answer),
@@ -164,7 +164,7 @@ impl Program {
         }
     }
 
-    /// Makes a text and subtracts its cost from `budget`.
+    /// Evaluates a message expression and subtracts the cost from `budget`.
     pub fn text(&self, subject: &Subject<'_>, budget: &mut u64) -> Result<String, Failed> {
         match self.answer(subject, budget)? {
             Val::Text(text) => Ok(text.to_string()),

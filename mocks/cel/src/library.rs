@@ -1,8 +1,8 @@
-//! The functions with value types of their own: quantities, addresses, URLs, versions, times and formats (Kubernetes
+//! The CEL functions for Kubernetes' value types: quantities, addresses, URLs, versions, times and formats (Kubernetes
 //! documentation, "Common Expression Language in Kubernetes", "CEL options, language features, and libraries").
 //!
-//! Owns the table of their types. `addresses`, `formats`, `semver`, `time`, `url` and `object::Quantity` own the
-//! values.
+//! Owns the table of the functions' types. The modules `addresses`, `formats`, `quantity`, `semver`, `time` and `url`
+//! own the values.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -26,7 +26,7 @@ const FORMAT: Type = Type::Struct("kubernetes.NamedFormat");
 const SEMVER: Type = Type::Struct("kubernetes.Semver");
 const GLOBAL: Option<Type> = None;
 
-/// `(names, target, arguments, result)`; the names are separated by spaces.
+/// `(names, target, arguments, result)` of functions with the same types; spaces separate the names.
 type Overload = (&'static str, Option<Type>, &'static [Type], Type);
 
 const OVERLOADS: &[Overload] = &[
@@ -80,7 +80,7 @@ const OVERLOADS: &[Overload] = &[
 ];
 const TIME_PARTS: &str = "getFullYear getMonth getDate getDayOfMonth getDayOfWeek getDayOfYear getHours getMinutes getSeconds \
                           getMilliseconds";
-/// Functions whose result types do not fit into the table.
+/// Functions whose types do not fit into the table.
 const OTHERS: &[&str] = &["getQuery", "format.named", "validate"];
 
 pub(super) fn is_known(name: &str) -> bool {
@@ -91,7 +91,7 @@ fn has(names: &str, name: &str) -> bool {
     names.split(' ').any(|known| known == name)
 }
 
-/// The type of a call, or `None` if no overload fits.
+/// The result type of a call; `None` if no overload fits the arguments.
 pub(super) fn answers(name: &str, target: Option<&Type>, arguments: &[Type]) -> Option<Type> {
     let texts = || Type::list(Type::Text);
     match (name, target, arguments) {
@@ -172,7 +172,7 @@ fn failed<'a>(why: impl Into<Failed>) -> Found<'a> {
     Err(why.into())
 }
 
-/// The value that a function makes of a text.
+/// The value that a function such as `quantity` makes from a text.
 fn made_of<'a>(name: &str, text: &str) -> Found<'a> {
     let quantity = || Quantity::parse(text);
     match name {
@@ -201,7 +201,7 @@ fn made_of<'a>(name: &str, text: &str) -> Found<'a> {
     }
 }
 
-/// `semver(…)` and `isSemver(…)` for a parsed text.
+/// The result of `semver(…)` or `isSemver(…)` for a parsed text.
 fn version<'a>(name: &str, read: Result<Semver, semver::Error>) -> Found<'a> {
     match name {
         "semver" => read.map_or_else(failed, |version| Ok(Val::thing(Thing::Semver(version)))),

@@ -1,6 +1,6 @@
-//! The words that cannot be names.
+//! Words that CEL expressions cannot use as names.
 
-/// Words that may not name a variable.
+/// Words that cannot be names of variables.
 pub(super) const RESERVED: &[&str] = &[
     "as",
     "break",
@@ -21,10 +21,10 @@ pub(super) const RESERVED: &[&str] = &[
     "while",
 ];
 
-/// Words with another meaning; fields with these names are escaped.
+/// Words with a meaning in the language; fields with these names are escaped.
 const KEYWORDS: &[&str] = &["true", "false", "null", "in"];
 
-/// Whether a word cannot be a name.
+/// Whether a word cannot be the name of a variable.
 pub(super) fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word) || KEYWORDS.contains(&word)
 }

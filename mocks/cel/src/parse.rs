@@ -1,7 +1,7 @@
-//! The parser from tokens to a tree (CEL language definition, "Syntax"; macros as in its list of standard macros).
+//! The parser of CEL expressions, from tokens to a tree (CEL language definition, "Syntax").
 //!
-//! Owns precedence and the bound on depth: every later pass recurses over the tree, so it must be shallow. Macros are
-//! in `calls`. Chains of `&&` and `||` are one node each, however long.
+//! Owns precedence and the limit on the tree's depth: every later pass recurses over the tree, so it must be shallow.
+//! Macros are in `calls`. A chain of `&&` or `||` is one node, however long it is.
 
 use super::Issue;
 use super::lex::{Token, Word, words};
@@ -12,13 +12,13 @@ mod calls;
 pub(super) use calls::{Macro, MacroKind};
 use calls::{called, called_on};
 
-/// Deepest tree. kube-apiserver allows 250; the stacks of this server's threads are smaller, and conditions that people
-/// write stay below 20.
+/// Greatest depth of a tree. kube-apiserver allows 250, but this server's threads have smaller stacks. Conditions that
+/// people write stay below 20.
 const DEPTH_MAX: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Node {
-    /// The position for errors, in bytes.
+    /// The offset in bytes, for error messages.
     pub at: usize,
     pub kind: Kind,
     depth: usize,
@@ -39,7 +39,7 @@ pub(super) enum Kind {
         field: String,
         optional: bool,
     },
-    /// `has(a.b)`.
+    /// A call of the macro `has(a.b)`.
     Has {
         of: Box<Node>,
         field: String,
@@ -56,7 +56,7 @@ pub(super) enum Kind {
     },
     Unary(&'static str, Box<Node>),
     Binary(&'static str, Box<Node>, Box<Node>),
-    /// Two or more operands of `&&` (true) or `||`.
+    /// Two or more operands, joined by `&&` if `and` is set, else by `||`.
     Logic {
         and: bool,
         operands: Vec<Node>,
@@ -64,7 +64,7 @@ pub(super) enum Kind {
     Ternary(Box<[Node; 3]>),
     List(Vec<Node>),
     Map(Vec<(Node, Node)>),
-    /// `?x` in a list, and the value of `?k: x` in a map: the entry exists only if the optional has a value.
+    /// `?x` in a list, or the value of `?k: x` in a map: the entry exists only if the optional `x` has a value.
     Maybe(Box<Node>),
     Macro(Box<Macro>),
 }
@@ -126,7 +126,7 @@ impl Parser {
         self.tokens[self.next].at
     }
 
-    /// Takes the next token; the end is never passed.
+    /// Takes the next token; at the end, returns `End` again and again.
     fn take(&mut self) -> Token {
         let token = self.tokens[self.next].clone();
         self.next = (self.next + 1).min(self.tokens.len() - 1);
@@ -150,7 +150,7 @@ impl Parser {
         Issue::at(self.at(), format!("Syntax error: mismatched input '{found}' expecting {expected}"))
     }
 
-    /// `a ? b : c`, and everything that binds stronger.
+    /// Parses `a ? b : c`, or an expression that binds more strongly.
     fn expression(&mut self) -> Result<Node, Issue> {
         // The tree is bounded by its nodes. Brackets make no nodes, so the recursion is bounded as well.
         self.depth += 1;
@@ -311,7 +311,7 @@ impl Parser {
         Node::new(at, kind)
     }
 
-    /// The arguments of a call, behind the bracket; a comma at the end is not allowed.
+    /// Parses the arguments of a call after its opening bracket; a comma at the end is an error.
     fn arguments(&mut self) -> Result<Vec<Node>, Issue> {
         let mut list = Vec::new();
         if self.takes(")") {
@@ -344,7 +344,7 @@ impl Parser {
         })
     }
 
-    /// Items separated by commas; a comma at the end is allowed.
+    /// Parses items separated by commas up to `close`; a comma at the end is allowed.
     fn until<T>(&mut self, close: &str, mut one: impl FnMut(&mut Self) -> Result<T, Issue>) -> Result<Vec<T>, Issue> {
         let mut list = Vec::new();
         while !self.takes(close) {
@@ -366,7 +366,7 @@ fn is_literal(word: &str) -> bool {
     matches!(word, "true" | "false" | "null")
 }
 
-/// `google.protobuf.Timestamp`: two types have names of three parts.
+/// The full name of a type with three parts: `google.protobuf.Timestamp` or `google.protobuf.Duration`.
 fn qualified_type(of: &Node, field: &str) -> Option<&'static str> {
     let Kind::Select { of, field: middle, optional: false } = &of.kind else { return None };
     let is_space = matches!(&of.kind, Kind::Ident(first) if first == "google") && middle == "protobuf";

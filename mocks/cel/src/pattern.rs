@@ -1,14 +1,14 @@
-//! Patterns, compiled within a bound. Matching takes time linear in the text.
+//! Regular expressions in CEL, compiled within a size limit. Matching takes time linear in the length of the text.
 
 use regex::Regex;
 
 use super::re2::{self, Refused};
 
-/// Size limits for compiling, each with the cost of one byte of a text: a larger pattern may read every byte more
-/// often.
+/// Size limits of compiled patterns in bytes, each with the cost per byte of a text: a larger pattern may read each
+/// byte more often.
 const PATTERN_SIZES: &[(usize, usize)] = &[(16 * 1024, 1), (64 * 1024, 4), (512 * 1024, 32)];
 
-/// A compiled pattern and its cost for each byte.
+/// A compiled pattern and the cost per byte of a text.
 #[derive(Debug)]
 pub(super) struct Pattern {
     pub regex: Regex,
@@ -22,7 +22,7 @@ impl Pattern {
     }
 }
 
-/// Compiles a pattern; the error says why that is impossible.
+/// Compiles a pattern; the error says why the pattern is invalid.
 pub(super) fn compile(pattern: &str) -> Result<Pattern, Refused> {
     let pattern = re2::translate(pattern)?;
     let mut made = Err(Refused::TooLarge);

@@ -1,9 +1,9 @@
-//! Quantities of resources (`500m`, `1Gi`) and the canonical form in which a real server returns them.
+//! Quantities of resources (`500m`, `1Gi`), and the canonical form in which a real server returns them.
 //!
-//! Owns reading them and their canonical form ("Quantity" in the Kubernetes API reference): no fraction, no trailing
-//! zeros, the largest suffix that keeps the value, at most nine decimal places.
+//! Owns parsing quantities and their canonical form ("Quantity" in the Kubernetes API reference): no fraction, no
+//! trailing zeros, the largest suffix that keeps the value, at most nine decimal places.
 
-/// Decimal places that are kept; smaller parts are rounded up.
+/// Decimal places that are kept; digits beyond them are rounded up.
 const PLACES: u32 = 9;
 /// The largest quantity: 2^63 - 1.
 const MAX: i128 = i64::MAX as i128;
@@ -18,7 +18,7 @@ enum Form {
     Binary,
 }
 
-/// A quantity, in billionths. Two are equal whatever their forms.
+/// A quantity, in billionths. Two quantities with the same value are equal, whatever their suffixes.
 #[derive(Debug, Clone, Copy)]
 pub struct Quantity {
     nano: i128,
@@ -46,7 +46,7 @@ impl Ord for Quantity {
 }
 
 impl Quantity {
-    /// Reads a quantity; `None` if the text is none.
+    /// Parses a quantity; `None` if the text is not a quantity.
     pub fn parse(text: &str) -> Option<Self> {
         let (negative, rest) = match text.as_bytes().first()? {
             b'-' => (true, &text[1..]),
@@ -68,18 +68,18 @@ impl Quantity {
         Self { nano: i128::from(number) * 10_i128.pow(PLACES), form: Form::Exponent }
     }
 
-    /// The quantity as a whole number, if it is one.
+    /// The quantity as an integer, if it is one.
     pub fn as_whole(self) -> Option<i64> {
         let unit = 10_i128.pow(PLACES);
         if self.nano % unit == 0 { i64::try_from(self.nano / unit).ok() } else { None }
     }
 
-    /// The nearest real number.
+    /// The nearest floating-point number.
     pub fn approximate(self) -> f64 {
         self.nano as f64 / 1e9
     }
 
-    /// -1, 0 or 1.
+    /// The sign of the quantity: -1, 0 or 1.
     pub fn signum(self) -> i8 {
         match self.nano {
             0 => 0,
@@ -88,19 +88,19 @@ impl Quantity {
         }
     }
 
-    /// The sum, in the form of the first.
+    /// The sum, with the suffix form of `self`.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { nano: self.nano.saturating_add(other.nano), form: self.form }
     }
 
-    /// The difference, in the form of the first.
+    /// The difference, with the suffix form of `self`.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self { nano: self.nano.saturating_sub(other.nano), form: self.form }
     }
 
-    /// The quantity in whole thousandths; smaller parts are rounded away from zero.
+    /// The quantity rounded to thousandths, away from zero.
     #[must_use]
     pub fn in_thousandths(self) -> Self {
         let unit = 10_i128.pow(PLACES - 3);
@@ -109,7 +109,7 @@ impl Quantity {
         Self { nano, ..self }
     }
 
-    /// The form in which a server returns it.
+    /// The quantity in the form in which a real server returns it.
     pub fn canonical(self) -> String {
         let unit = 10_i128.pow(PLACES);
         let whole = self.nano % unit == 0;
@@ -138,7 +138,7 @@ impl Quantity {
     }
 }
 
-/// The factor of a suffix: a power of ten, and one of 1,024.
+/// The factor of a suffix: an exponent of ten, and an exponent of 1,024.
 fn scale(suffix: &str) -> Option<(Form, i32, u32)> {
     if let Some(power) = BINARY.iter().skip(1).position(|known| *known == suffix) {
         return Some((Form::Binary, 0, u32::try_from(power).ok()? + 1));
@@ -154,7 +154,7 @@ fn scale(suffix: &str) -> Option<(Form, i32, u32)> {
     Some((Form::Exponent, exponent.parse().ok()?, 0))
 }
 
-/// The quantity in billionths, rounded away from zero and capped at the largest one.
+/// The quantity in billionths, rounded away from zero and limited to [`MAX`].
 fn nano(whole: &str, fraction: &str, ten: i32, binary: u32) -> Option<i128> {
     let max = MAX * 10_i128.pow(PLACES);
     let digits = format!("{whole}{fraction}");
@@ -196,7 +196,7 @@ mod tests {
         Quantity::parse(text).map(Quantity::canonical)
     }
 
-    /// The values that kube-apiserver 1.20.2 returns.
+    /// The canonical forms are those that kube-apiserver 1.20.2 returns.
     #[test]
     fn the_form_that_comes_back() {
         for (given, back) in [
@@ -246,7 +246,7 @@ mod tests {
     }
 
     proptest! {
-        /// Reading any text ends, and the canonical form of a canonical form is itself.
+        /// Parsing any text ends, and the canonical form of a canonical form is the form itself.
         #[test]
         fn once_is_enough(text in "[+-]?[0-9]{0,40}[.]?[0-9]{0,40}(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|e-?[0-9]{1,3})?") {
             if let Some(once) = canonical(&text) {

@@ -1,51 +1,51 @@
-//! Patterns as Go reads them.
+//! Regular expressions with the syntax of Go (RE2).
 //!
 //! Owns the differences between the crate `regex` and RE2 (<https://github.com/google/re2/wiki/Syntax>). In RE2,
-//! classes and boundaries of words are ASCII, a brace without a count and a bracket within a class are literal, `\<` is
-//! no boundary, `\Q…\E` is literal, and neither double repetition operators nor counts above a thousand are allowed.
-//! Other differences stay an error or a special case of one of them.
+//! character classes and word boundaries are ASCII, and `\Q…\E` is literal. A brace without a count and a bracket in a
+//! class are literal too, and `\<` is no boundary. RE2 allows no double repetition operators and no counts above a
+//! thousand. Patterns with other differences are rejected.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use regex::{Regex, RegexBuilder};
 
-/// The largest count of a repetition (RE2's own limit).
+/// The largest count of a repetition, as in RE2.
 const REPEAT_MAX: u32 = 1_000;
-/// The named classes of ASCII.
+/// The named ASCII classes, such as `[:alpha:]`.
 const CLASSES: [&str; 14] = [
     "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "word",
     "xdigit",
 ];
-/// Largest size of a compiled pattern; the crate's own default.
+/// Largest size of a compiled pattern: the default of the crate `regex`.
 const SIZE_MAX: usize = 10 * 1024 * 1024;
 
-/// Why a pattern does not compile, in the words of Go where they are known.
+/// Why a pattern does not compile, with Go's messages where they are known.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refused {
-    /// The pattern would be larger than allowed.
+    /// The compiled pattern would be too large.
     #[error("expression is too large")]
     TooLarge,
-    /// A double repetition operator.
+    /// The pattern has two repetition operators in a row.
     #[error("invalid nested repetition operator: `{0}`")]
     Nested(String),
-    /// A count that is too large, or whose maximum is below its minimum.
+    /// A count is too large, or its maximum is below its minimum.
     #[error("invalid repeat count: `{0}`")]
     Count(String),
-    /// An unknown class of letters.
+    /// The pattern has an unknown class of characters.
     #[error("invalid character class range: `[:{0}:]`")]
     Class(String),
-    /// The crate `regex` refuses the pattern.
+    /// The crate `regex` rejects the pattern.
     #[error("{}", reason(.0))]
     Syntax(#[source] regex::Error),
 }
 
-/// The last line of an error, without the lines that show the translated pattern.
+/// The last line of the crate's error; the other lines show the translated pattern, which users do not know.
 fn reason(error: &regex::Error) -> String {
     error.to_string().lines().last().unwrap_or_default().replacen("error: ", "", 1)
 }
 
-/// A pattern of a schema, which is shown as it was written.
+/// A pattern of a schema; messages show it as the schema has it.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     regex: Regex,
@@ -53,24 +53,24 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Compiles a pattern; the error says why that is impossible.
+    /// Compiles a pattern; the error says why the pattern is invalid.
     pub fn new(source: &str) -> Result<Self, Refused> {
         let regex = compile(&translate(source)?, SIZE_MAX)?;
         Ok(Self { regex, source: source.into() })
     }
 
-    /// Whether the pattern matches anywhere in a text.
+    /// Whether the pattern matches a part of the text.
     pub fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 
-    /// The pattern as it was written.
+    /// The source of the pattern.
     pub fn as_str(&self) -> &str {
         &self.source
     }
 }
 
-/// Compiles a translated pattern to at most this many bytes.
+/// Compiles a translated pattern to at most `size_max` bytes.
 pub fn compile(pattern: &str, size_max: usize) -> Result<Regex, Refused> {
     RegexBuilder::new(pattern).size_limit(size_max).build().map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => Refused::TooLarge,
@@ -78,7 +78,7 @@ pub fn compile(pattern: &str, size_max: usize) -> Result<Regex, Refused> {
     })
 }
 
-/// The same pattern in the language of the crate `regex`.
+/// Translates a pattern from Go's syntax to the syntax of the crate `regex`.
 pub fn translate(pattern: &str) -> Result<String, Refused> {
     let out = String::with_capacity(pattern.len());
     let mut reader = Reader { rest: pattern.chars().peekable(), out, last: 1, groups: vec![1] };
@@ -118,9 +118,9 @@ pub fn translate(pattern: &str) -> Result<String, Refused> {
 struct Reader<'a> {
     rest: Peekable<Chars<'a>>,
     out: String,
-    /// How often the last element may repeat, including its content.
+    /// How often the last element may repeat, multiplied by the repetitions in it.
     last: u32,
-    /// The largest such number in each open group; the first is the whole pattern.
+    /// The largest value of `last` in each open group; the first entry is for the whole pattern.
     groups: Vec<u32>,
 }
 
@@ -146,7 +146,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A count behind its `{`, or `None` if the brace is literal.
+    /// Reads a count after its `{`; `None` if the brace is literal.
     fn count(&mut self) -> Result<Option<String>, Refused> {
         let mut ahead = self.rest.clone();
         let Some((least, most)) = counts(&mut ahead) else { return Ok(None) };
@@ -168,7 +168,7 @@ impl Reader<'_> {
         Ok(Some(shown))
     }
 
-    /// Translates an escape.
+    /// Translates an escape sequence.
     fn escape(&mut self, in_class: bool) {
         let Some(letter) = self.rest.next() else { return self.out.push('\\') };
         // A nested class is a part of its parent, so this also holds between brackets.
@@ -197,7 +197,7 @@ impl Reader<'_> {
         self.out.push_str(known);
     }
 
-    /// Everything up to `\E` is literal.
+    /// Copies the text up to `\E` as a literal.
     fn plain(&mut self) {
         let mut text = String::new();
         while let Some(letter) = self.rest.next() {
@@ -209,7 +209,7 @@ impl Reader<'_> {
         self.out.push_str(&regex::escape(&text));
     }
 
-    /// A class behind its `[`.
+    /// Translates a character class after its `[`.
     fn class(&mut self) -> Result<(), Refused> {
         self.out.push('[');
         self.out.extend(self.rest.next_if_eq(&'^'));
@@ -229,7 +229,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `[:alpha:]` within a class; returns whether there is one.
+    /// Translates `[:alpha:]` in a class; returns whether such a name was there.
     fn named(&mut self) -> Result<bool, Refused> {
         let mut ahead = self.rest.clone();
         ahead.next();
@@ -250,7 +250,7 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// A letter of a class, or a range of letters.
+    /// Translates one character of a class, or a range of characters.
     fn range(&mut self) {
         self.member();
         let mut ahead = self.rest.clone();
@@ -261,7 +261,7 @@ impl Reader<'_> {
         }
     }
 
-    /// One letter of a class. Letters with a meaning in the crate but not in Go are escaped.
+    /// Translates one character of a class. Characters with a special meaning only in the crate are escaped.
     fn member(&mut self) {
         match self.rest.next() {
             Some('\\') => self.escape(true),
@@ -271,7 +271,7 @@ impl Reader<'_> {
     }
 }
 
-/// The digits of `2}`, `2,}` and `2,3}`; a number does not begin with a zero.
+/// The digits of `2}`, `2,}` or `2,3}`; a number must not begin with a zero.
 fn counts(ahead: &mut Peekable<Chars<'_>>) -> Option<(String, Option<String>)> {
     let number = |ahead: &mut Peekable<Chars<'_>>| {
         let digits: String = std::iter::from_fn(|| ahead.next_if(char::is_ascii_digit)).collect();
@@ -333,7 +333,7 @@ mod tests {
         assert!(is_match(r"^\\d$", r"\d"));
     }
 
-    /// Patterns that the crate refuses or reads differently.
+    /// Tests patterns that the crate rejects or reads differently from Go.
     #[test]
     fn what_only_go_reads() {
         for (pattern, right, wrong) in [
@@ -389,7 +389,7 @@ mod tests {
         }
     }
 
-    /// Patterns that usually check names.
+    /// Patterns that people usually use for names compile to a small size.
     #[test]
     fn counted_classes_stay_small() {
         let pattern = r"^[\w.-]{1,253}$";
@@ -398,7 +398,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any text is a pattern or refused; a quoted plain text finds itself.
+        /// Any text compiles or is rejected without a panic, and a quoted text matches itself.
         #[test]
         fn never_panics(pattern in r"[\[\](){}*+?|^$\\.,&~:a-c0-2QEdwb-]{0,24}", text in "[a-z{}&~-]{1,10}") {
             if let Ok(translated) = translate(&pattern) {

@@ -1,4 +1,4 @@
-//! The compile errors of expressions, in kube-apiserver's words.
+//! The compile errors of CEL expressions, with kube-apiserver's messages.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -7,28 +7,27 @@ use super::{EXPRESSION_MAX_BYTES, re2};
 /// Why an expression does not compile.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refused {
-    /// The expression is too long.
     #[error("the expression has {bytes} bytes; this server takes {EXPRESSION_MAX_BYTES}")]
     TooLong {
-        /// Its length.
+        /// The length of the expression.
         bytes: usize,
     },
-    /// Its syntax or its types are wrong.
+    /// The syntax or the types of the expression are wrong.
     #[error("compilation failed: {0}")]
     Issues(Issues),
-    /// The types are right, but it could not run: a pattern in it does not compile.
+    /// The types are right, but a pattern in the expression does not compile.
     #[error("program instantiation failed: error parsing regexp: {0}")]
     Pattern(#[source] re2::Refused),
-    /// A condition that is not of type bool.
+    /// The result of a condition is not of type bool.
     #[error("must evaluate to bool")]
     Condition,
-    /// A rule that is not of type bool.
+    /// The result of a rule is not of type bool.
     #[error("cel expression must evaluate to a bool")]
     Rule,
-    /// A message expression that is not of type string.
+    /// The result of a message expression is not of type string.
     #[error("must evaluate to a string")]
     Text,
-    /// The message expression of a rule is refused.
+    /// The message expression of a rule does not compile.
     #[error("messageExpression {0}")]
     Message(#[source] Box<Refused>),
 }
@@ -36,17 +35,17 @@ pub enum Refused {
 /// The errors in an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issues {
-    /// The expression as it was written.
+    /// The source text of the expression.
     pub expression: String,
-    /// At least one.
+    /// The errors of the expression, at least one.
     pub list: Vec<Issue>,
 }
 
-/// A position in bytes and the error there.
+/// An error and its position in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issue {
     pub at: usize,
-    /// The compiler's message.
+    /// The error message of the compiler.
     pub why: String,
 }
 
@@ -55,7 +54,7 @@ impl Issue {
         Self { at, why }
     }
 
-    /// As kube-apiserver shows it: the position, the line and a mark below it.
+    /// The error as kube-apiserver shows it: the position, the line, and a mark below the line.
     fn shown(&self, source: &str) -> String {
         let before = source.get(..self.at).unwrap_or(source);
         let line = before.matches('\n').count();

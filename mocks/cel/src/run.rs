@@ -1,6 +1,6 @@
-//! The state of a run: its budget, its variables and its compiled patterns.
+//! The state of one evaluation of a CEL expression: the budget, the variables and the compiled patterns.
 //!
-//! Owns the count of steps; `equality` compares values. No operator ignores an empty budget.
+//! Owns the count of steps; `equality` compares values. Every operation fails once the budget is used up.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use super::value::{Map, Val};
 
 mod equality;
 
-/// Bytes that are read or copied for the price of one step, as in a real server.
+/// Number of bytes that may be read or copied at the cost of one step, as in a real server.
 const BYTES_PER_STEP: usize = 10;
 
 pub(super) type Found<'a> = Result<Val<'a>, Failed>;
 
-/// The state of a run.
+/// The state of one evaluation.
 pub(super) struct Run<'a, 'b> {
     pub budget: &'b mut u64,
-    /// The given variables and those of the surrounding macros, the innermost last.
+    /// The variables of the expression, then those of the surrounding macros, the innermost last.
     pub scope: Vec<(&'a str, Val<'a>)>,
-    /// The literal patterns of the expression, compiled with it.
+    /// Compiled patterns that the expression contains as literals.
     pub written: &'a HashMap<String, Arc<Pattern>>,
-    /// Other compiled patterns, so that a macro compiles each one once.
+    /// Patterns that were compiled during this evaluation, so that a macro compiles each of them only once.
     pub patterns: HashMap<String, Arc<Pattern>>,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn no_overload<T>() -> Result<T, Failed> {
 }
 
 impl<'a> Run<'a, '_> {
-    /// Takes steps from the budget.
+    /// Subtracts steps from the budget.
     pub(crate) fn pay(&mut self, steps: usize) -> Result<(), Failed> {
         let left = self.budget.checked_sub(steps as u64);
         *self.budget = left.unwrap_or(0);
@@ -43,7 +43,7 @@ impl<'a> Run<'a, '_> {
         self.pay(bytes / BYTES_PER_STEP)
     }
 
-    /// Pays for a value taken from an object, whose bytes were decoded.
+    /// Pays for the bytes of a value that were decoded when the value was read from its object.
     pub(crate) fn pay_for(&mut self, value: &Val<'a>) -> Result<(), Failed> {
         match value {
             Val::Bytes(bytes) => self.pay_for_bytes(bytes.len()),
@@ -51,7 +51,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// The entries of a map, all of them paid for.
+    /// The entries of a map; pays for all of them.
     pub(crate) fn entries(&mut self, map: &Map<'a>) -> Result<Vec<(Val<'a>, Val<'a>)>, Failed> {
         self.pay(map.len())?;
         let entries = map.entries();
@@ -60,7 +60,7 @@ impl<'a> Run<'a, '_> {
     }
 }
 
-/// A map of the pairs that an expression made.
+/// A map of the entries that an expression computed.
 pub(super) fn map_of<'a>(pairs: Vec<(Val<'a>, Val<'a>)>) -> Found<'a> {
     match Map::own(pairs) {
         Ok(map) => Ok(Val::Map(map)),

@@ -1,62 +1,59 @@
-//! The versions of expressions (Kubernetes documentation, "Kubernetes Semver library"; Semantic Versioning 2.0.0).
+//! Versions in CEL expressions (Kubernetes documentation, "Kubernetes Semver library"; Semantic Versioning 2.0.0).
 //!
-//! Owns reading and ordering them. Build metadata has no influence on the order.
+//! Owns parsing and ordering versions. Build metadata does not influence the order.
 
 use std::cmp::Ordering;
 
 /// A version without its build metadata.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Semver {
-    /// Major, minor and patch.
+    /// The numbers major, minor and patch.
     pub numbers: [u64; 3],
     before: Vec<Identifier>,
 }
 
-/// A part of the pre-release. Numbers come before words.
+/// One identifier of the pre-release. Numbers come before words.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Identifier {
     Number(u64),
     Word(Box<str>),
 }
 
-/// Why a text is no version.
+/// Why a text is not a version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The text is empty.
     #[error("Version string empty")]
     Empty,
-    /// There are less than three numbers.
+    /// The text has fewer than three numbers.
     #[error("No Major.Minor.Patch elements found")]
     Short,
-    /// There are less than three numbers before a pre-release or build metadata.
+    /// The text has fewer than three numbers before a pre-release or build metadata.
     #[error("short version cannot contain PreRelease/Build meta data")]
     ShortWithMore,
     #[error("{0} is empty")]
     EmptyPart(&'static str),
-    /// A part with invalid letters.
     #[error("Invalid character(s) found in {of} {text:?}")]
     Letters {
-        /// The name of the part.
+        /// The part of the version, as the message names it.
         of: &'static str,
         text: String,
     },
-    /// A number begins with a zero.
     #[error("{of} must not contain leading zeroes {text:?}")]
     Zeroes {
-        /// The name of the number.
+        /// The part of the version, as the message names it.
         of: &'static str,
         text: String,
     },
-    /// A number has more than 64 bits.
+    /// The number does not fit into 64 bits.
     #[error("{of} number is too large: {text:?}")]
     TooLarge {
-        /// The name of the number.
+        /// The part of the version, as the message names it.
         of: &'static str,
         text: String,
     },
 }
 
-/// The names of a number in errors: one for wrong letters, one for leading zeros.
+/// How error messages name one of the three numbers.
 struct Named {
     part: &'static str,
     letters: &'static str,
@@ -101,7 +98,7 @@ impl Semver {
         Ok(Self { numbers, before: before? })
     }
 
-    /// Reads a text that is too short or has additions: `v1`, `1.2`, `01.02.03`.
+    /// Parses a version that may be short or have a prefix or leading zeros: `v1`, `1.2`, `01.02.03`.
     pub(crate) fn read_loosely(text: &str) -> Result<Self, Error> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();
@@ -113,7 +110,7 @@ impl Semver {
     }
 }
 
-/// A part without the zeros before its number.
+/// The text without leading zeros.
 fn without_zeros(part: &str) -> String {
     let rest = part.trim_start_matches('0');
     match part.len() {
@@ -159,7 +156,7 @@ fn check(of: &'static str, text: &str) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// The order of the specification (§11), from the least.
+    /// Versions are ordered as in the specification (§11); the list begins with the lowest.
     #[test]
     fn the_order_of_versions() {
         let sorted = [

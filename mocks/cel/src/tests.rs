@@ -1,4 +1,4 @@
-//! Tests of expressions: their values, their refusals, and that each of them ends.
+//! Tests of CEL expressions: their values, their errors, and that each expression ends.
 
 use std::time::Instant;
 
@@ -331,7 +331,7 @@ fn what_is_too_deep_or_too_long() {
     assert_eq!(run(&format!("{}true", "!".repeat(10_000))), Ok(true));
 }
 
-/// Expressions that would run for very long end with an empty budget.
+/// Expressions that would run very long end when their budget is used up.
 #[test]
 fn what_would_never_end() {
     let items: Vec<u32> = (0..1_000).collect();
@@ -380,7 +380,7 @@ fn what_would_never_end() {
     }
 }
 
-/// Pieces of expressions, so that many combinations parse.
+/// Random sequences of expression fragments, many of which parse.
 fn source() -> impl Strategy<Value = String> {
     let words: Vec<_> = "object~request~oldObject~.~a~(~)~[~]~{~}~==~&&~||~!~-~+~1~2u~1.5~'x'~\"\\n\"~.all(x,~.map(x,~\
         x~has(~?~:~,~in~.size()~true~null~.?a~[?'a']~.orValue(1)~optional.of(~'\u{e9}'~%~/~\n~r'\\'~'''~\
@@ -393,7 +393,7 @@ fn source() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Any source is refused, or it runs and ends.
+    /// Any source is rejected, or it runs and ends without a panic.
     #[test]
     fn never_panics(source in source(), text in "\\PC{0,40}") {
         for source in [source, text] {

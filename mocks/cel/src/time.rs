@@ -1,7 +1,7 @@
-//! Times and durations (CEL language definition, "Timestamp" and "Duration"; durations are written as Go writes them).
+//! Times and durations in CEL (CEL language definition, "Timestamp" and "Duration"). Durations are written as in Go.
 //!
-//! Owns reading them, showing them and taking parts of them. A duration is a count of nanoseconds in 64 bits, as in the
-//! real server.
+//! Owns parsing and printing times and durations, and their parts such as hours. A duration is a 64-bit count of
+//! nanoseconds, as in a real server.
 
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
@@ -20,13 +20,13 @@ const UNITS: [(&str, i64); 8] = [
     ("h", 3_600 * SECOND),
 ];
 
-/// The longest text of a time or a duration: more digits add nothing.
+/// The longest text of a time or a duration; longer texts have only useless digits.
 const TEXT_MAX_BYTES: usize = 128;
-/// The first and the last second of the years 1 to 9999 (CEL language definition, "Timestamp"). The crate cannot
-/// represent the last 26 hours, because in some zones they are in the year 10000.
+/// The first and the last second of the years 1 to 9999 (CEL language definition, "Timestamp"). The crate `jiff` cannot
+/// represent the last 26 hours, because in some time zones they are in the year 10000.
 const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
-/// The units of durations in words; a word that begins with the last name also counts.
+/// The units of durations in words. Words that begin with the last name of a unit also count.
 const WORDS: &[(&[&str], i64)] = &[
     (&["ns", "nano"], 1),
     (&["us", "\u{b5}s", "micro"], 1_000),
@@ -38,7 +38,7 @@ const WORDS: &[(&[&str], i64)] = &[
     (&["w", "wk", "week"], 7 * 24 * 3_600 * SECOND),
 ];
 
-/// Reads a time as strictly as Go does (RFC 3339): `2024-02-29T23:30:15.25Z`, `…+02:00`.
+/// Parses a time as strictly as Go does (RFC 3339): `2024-02-29T23:30:15.25Z`, `…+02:00`.
 pub fn read(text: &str) -> Option<Timestamp> {
     let shape = |text: &str, like: &str| {
         text.len() == like.len()
@@ -66,7 +66,7 @@ pub fn read(text: &str) -> Option<Timestamp> {
     in_range(format!("{}{point}{kept}{zone}", &text[..19]).parse().ok()?)
 }
 
-/// A time from its seconds since 1970.
+/// The time that is `seconds` after the start of 1970.
 pub(super) fn from_second(seconds: i64) -> Option<Timestamp> {
     in_range(Timestamp::from_second(seconds).ok()?)
 }
@@ -77,18 +77,18 @@ fn in_range(time: Timestamp) -> Option<Timestamp> {
     i64::try_from(seconds).is_ok_and(|seconds| SECONDS.contains(&seconds)).then_some(time)
 }
 
-/// Reads a day; the result is its first moment.
+/// Parses a date; the result is the first moment of the day.
 pub fn read_date(text: &str) -> Option<Timestamp> {
     let date: jiff::civil::Date = if text.len() == 10 { text.parse().ok()? } else { return None };
     Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
-/// Reads a duration of a schema's `format: duration`, which may be in words too: `3 days`, `2 weeks 1h`.
+/// Parses a duration of a schema's `format: duration` into nanoseconds. Words are allowed: `3 days`, `2 weeks 1h`.
 pub fn read_duration(text: &str) -> Option<i64> {
     read_span(text).or_else(|| read_words(text))
 }
 
-/// Numbers with units anywhere in a text; the library of the real server skips everything else.
+/// Parses numbers with units anywhere in a text. Like the real server's library, it skips all other text.
 fn read_words(text: &str) -> Option<i64> {
     let (mut total, mut rest) = (None, text);
     if text.len() > TEXT_MAX_BYTES {
@@ -118,7 +118,7 @@ fn cut(text: &str, of: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !of(c)).unwrap_or(text.len()))
 }
 
-/// Reads a duration: `1h30m`, `-1.5s`, `0`.
+/// Parses a duration such as `1h30m`, `-1.5s` or `0` into nanoseconds.
 pub(super) fn read_span(text: &str) -> Option<i64> {
     if text.len() > TEXT_MAX_BYTES {
         return None;
@@ -155,7 +155,7 @@ pub(super) fn read_span(text: &str) -> Option<i64> {
     i64::try_from(if negative { -total } else { total }).ok()
 }
 
-/// A duration in seconds, as the language shows it: `3600s`, `1.5s`.
+/// The text of a duration in seconds, as CEL prints it: `3600s`, `1.5s`.
 pub(super) fn show_span(nanos: i64) -> String {
     let sign = if nanos < 0 { "-" } else { "" };
     let (whole, part) = (nanos.unsigned_abs() / 1_000_000_000, nanos.unsigned_abs() % 1_000_000_000);
@@ -166,17 +166,17 @@ pub(super) fn show_span(nanos: i64) -> String {
     format!("{sign}{whole}.{}s", part.trim_end_matches('0'))
 }
 
-/// The sum of a time and a duration, if it is a valid time.
+/// The sum of a time and a duration; `None` outside the valid years.
 pub(super) fn shift(time: Timestamp, nanos: i64) -> Option<Timestamp> {
     in_range(Timestamp::from_nanosecond(time.as_nanosecond().checked_add(i128::from(nanos))?).ok()?)
 }
 
-/// The duration from `other` to `one`.
+/// The duration from `other` to `one` in nanoseconds.
 pub(super) fn between(one: Timestamp, other: Timestamp) -> Option<i64> {
     i64::try_from(one.as_nanosecond() - other.as_nanosecond()).ok()
 }
 
-/// The whole duration in one unit.
+/// The duration in the unit that the function `name` returns, rounded towards zero.
 pub(super) fn of_span(name: &str, nanos: i64) -> Option<i64> {
     match name {
         "getHours" => Some(nanos / (3_600 * SECOND)),
@@ -187,7 +187,7 @@ pub(super) fn of_span(name: &str, nanos: i64) -> Option<i64> {
     }
 }
 
-/// A part of a time in a zone: `UTC` or an offset such as `+02:00`.
+/// The part of a time that the function `name` returns, in a time zone such as `UTC` or `+02:00`.
 pub(super) fn of_time(name: &str, time: Timestamp, zone: &str) -> Result<i64, Failed> {
     let zone = read_zone(zone).ok_or_else(|| Failed::Zone(zone.to_owned()))?;
     let local = zone.to_datetime(time);

@@ -1,7 +1,7 @@
-//! The types of expressions.
+//! The types of CEL expressions.
 //!
-//! Owns their names, their compatibility, and the fields of a request. The type of an object with a schema is the place
-//! of the schema.
+//! Owns the names of types, their compatibility, and the fields of a request. Each place in a schema that declares an
+//! object has a type of its own.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ pub(super) enum Type {
     Double,
     Text,
     Bytes,
-    /// The type of `type(…)`.
+    /// The type of `type(…)`: a type as a value.
     Meta,
     List(Rc<Type>),
     Map(Rc<Type>, Rc<Type>),
     Optional(Rc<Type>),
-    /// A structure with known fields, or a value of a library, by its name.
+    /// A structure with known fields, or a value type of a library; the text is its name.
     Struct(&'static str),
-    /// The object that a schema declares.
+    /// An object that a schema declares.
     Object(Declared),
 }
 
-/// Two objects have one type if the same place of a schema declares them.
+/// The declaration of an object. Two such types are equal only if the same place in a schema declares them.
 #[derive(Debug, Clone)]
 pub(super) struct Declared(Arc<Decl>);
 
@@ -49,7 +49,7 @@ impl Eq for Declared {}
 
 pub(super) const TIME: Type = Type::Struct("google.protobuf.Timestamp");
 pub(super) const DURATION: Type = Type::Struct("google.protobuf.Duration");
-/// The types that are values, by their names.
+/// The names of types that expressions can use as values.
 pub(super) const NAMES: &[&str] = &[
     "int",
     "uint",
@@ -67,7 +67,7 @@ pub(super) const NAMES: &[&str] = &[
 ];
 pub(super) const REQUEST: &str = "kubernetes.AdmissionRequest";
 
-/// `(type, field, its type)` of everything below `request` (Kubernetes documentation, "Matching requests:
+/// `(structure, field, type of the field)` of all fields below `request` (Kubernetes documentation, "Matching requests:
 /// matchConditions", and `AdmissionRequest` of admission.k8s.io/v1).
 const FIELDS: &[(&str, &str, &str)] = &[
     (REQUEST, "kind", "kubernetes.GroupVersionKind"),
@@ -120,7 +120,7 @@ impl Type {
         }
     }
 
-    /// Whether a value of this type is accepted as `wanted`.
+    /// Whether a value of this type is accepted where `wanted` is expected.
     pub(crate) fn fits(&self, wanted: &Self) -> bool {
         match (self, wanted) {
             (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => a.fits(b),
@@ -160,7 +160,6 @@ impl std::fmt::Display for Type {
     }
 }
 
-/// The type of a field of a structure.
 pub(super) fn field_of(structure: &str, field: &str) -> Option<Type> {
     let (.., kind) = FIELDS.iter().find(|(known, key, _)| *known == structure && *key == field)?;
     Some(named(kind))

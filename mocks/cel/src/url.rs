@@ -1,13 +1,13 @@
-//! The URLs of expressions (Kubernetes documentation, "Kubernetes URL library"; RFC 3986): absolute ones, and absolute
-//! paths.
+//! URLs in CEL expressions: absolute URLs and absolute paths (Kubernetes documentation, "Kubernetes URL library"; RFC
+//! 3986).
 //!
-//! Owns cutting a URL into its parts. It must not resolve anything.
+//! Owns splitting a URL into its parts. This module must not resolve host names or relative URLs.
 
 use std::collections::BTreeMap;
 
 use percent_encoding::percent_decode_str;
 
-/// The parts of a URL, as they are written.
+/// The parts of a URL as they were written, without decoding.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Url {
     source: String,
@@ -17,7 +17,6 @@ pub(super) struct Url {
     query: String,
 }
 
-/// A text that is no URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("URL parse error during conversion from string: parse {text:?}: {why}")]
 pub struct Error {
@@ -26,34 +25,30 @@ pub struct Error {
     pub why: Why,
 }
 
-/// Why a text is no URL.
+/// Why a text is not a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
-    /// The text is empty.
     #[error("empty url")]
     Empty,
-    /// A control character.
     #[error("net/url: invalid control character in URL")]
     Control,
-    /// Neither a scheme nor a path from the root.
+    /// The text has neither a scheme nor a leading slash.
     #[error("invalid URI for request")]
     Relative,
-    /// A percent sign without two digits.
+    /// A percent sign is not followed by two hexadecimal digits.
     #[error("invalid URL escape")]
     Escape,
-    /// A colon without a scheme before it.
+    /// The text begins with a colon.
     #[error("missing protocol scheme")]
     NoScheme,
-    /// A colon behind an invalid scheme.
+    /// The text before a colon is no valid scheme.
     #[error("first path segment in URL cannot contain colon")]
     Colon,
-    /// A bracket that is not closed.
     #[error("missing ']' in host")]
     Bracket,
-    /// A port that is no number.
+    /// The port is not a number.
     #[error("invalid port after host")]
     Port,
-    /// A character that is not allowed in a host.
     #[error("invalid character in host name")]
     Host,
 }
@@ -110,7 +105,7 @@ impl Url {
         }
     }
 
-    /// The path, escaped.
+    /// The path with percent escapes.
     pub(crate) fn escaped_path(&self) -> String {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@%!'()*[]".contains(&byte);
         self.path
@@ -136,7 +131,7 @@ impl Url {
     }
 }
 
-/// The scheme without its colon, and the rest.
+/// The scheme without its colon, and the rest of the text.
 fn scheme(text: &str) -> Result<(&str, &str), Why> {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "+-.".contains(c))).unwrap_or(text.len());
     match text[end..].strip_prefix(':') {

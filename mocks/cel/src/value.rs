@@ -1,8 +1,8 @@
-//! The values of expressions.
+//! The values of CEL expressions.
 //!
-//! Owns values: those of a JSON object are borrowed from it, those that an expression makes are shared. Without a
-//! schema, numbers without a fraction are `int`, as in the unstructured objects of a real server. With a schema, a
-//! value has its declared type.
+//! Owns values. Values of a JSON object are borrowed from the object; values that an expression makes are shared.
+//! Without a schema, numbers without a fraction are of type `int`, as in a real server's unstructured objects. With a
+//! schema, a value has the declared type.
 
 use std::cmp::Ordering;
 use std::net::IpAddr;
@@ -31,19 +31,19 @@ pub(super) enum Val<'a> {
     Text(Text<'a>),
     Bytes(Rc<[u8]>),
     Time(Timestamp),
-    /// In nanoseconds.
+    /// A duration in nanoseconds.
     Duration(i64),
     List(List<'a>),
     Map(Map<'a>),
     Optional(Option<Rc<Val<'a>>>),
-    /// The name of a type.
+    /// A type as a value; the text is its name.
     Type(&'static str),
     Thing(Rc<Thing>),
-    /// A value of the object that differs from its schema's declaration; its use is an error.
+    /// A value that does not have the type that its schema declares; using it is an error.
     Broken(&'static str),
 }
 
-/// Values of the libraries.
+/// Values of the Kubernetes libraries.
 #[derive(Debug, PartialEq)]
 pub(super) enum Thing {
     Quantity(Quantity),
@@ -64,7 +64,7 @@ pub(super) enum Text<'a> {
 pub(super) enum List<'a> {
     Json(&'a [Value]),
     Typed(&'a [Value], &'a Decl, &'a Order),
-    /// A set stays a set after an addition.
+    /// A list that an expression made. If an item is added to a set, the result is also a set.
     Own(Rc<Vec<Val<'a>>>, &'a Order),
 }
 
@@ -72,7 +72,7 @@ pub(super) enum List<'a> {
 pub(super) enum Map<'a> {
     Json(&'a JsonMap<String, Value>),
     Typed(&'a JsonMap<String, Value>, &'a Decl),
-    /// Sorted by the keys; each key occurs once.
+    /// A map that an expression made: sorted by keys, each of which occurs once.
     Own(Rc<Vec<(Val<'a>, Val<'a>)>>),
 }
 
@@ -124,7 +124,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// A value as its schema declares it.
+    /// A value of an object with the type that its schema declares.
     pub(crate) fn typed(value: &'a Value, decl: &'a Decl) -> Self {
         match (decl, value) {
             (_, Value::Null) => Self::Null,
@@ -176,7 +176,7 @@ impl<'a> Val<'a> {
         Self::Thing(Rc::new(thing))
     }
 
-    /// The order of two numbers, texts, times or booleans; `None` for other pairs.
+    /// The order of two numbers, two texts, two times or two booleans; `None` for other pairs.
     pub(crate) fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Text(a), Self::Text(b)) => Some(a.deref().cmp(b)),
@@ -190,7 +190,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Any whole number, exactly.
+    /// The value as an exact integer; `None` if it is not one.
     fn as_whole(&self) -> Option<i128> {
         match self {
             Self::Int(number) => Some(i128::from(*number)),
@@ -208,7 +208,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The value as errors show a key.
+    /// The value of a key as error messages show it.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Text(text) => text.to_string(),
@@ -220,7 +220,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// The name of the type, for `type(…)`.
+    /// The name of the value's type, which `type(…)` returns.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null_type",
@@ -242,7 +242,7 @@ impl<'a> Val<'a> {
     }
 }
 
-/// The rank of a key's type among key types; `None` if the type cannot be a key.
+/// The rank of a key's type in the order of keys; `None` if values of this type cannot be keys.
 fn rank(key: &Val<'_>) -> Option<u8> {
     match key {
         Val::Bool(_) => Some(0),
@@ -252,13 +252,13 @@ fn rank(key: &Val<'_>) -> Option<u8> {
     }
 }
 
-/// The order of keys in a map. A real number equals the same whole number.
+/// The order of keys in a map. A floating-point number equals the integer with the same value.
 fn order_of_keys(one: &Val<'_>, other: &Val<'_>) -> Ordering {
     let place = |key: &Val<'_>| if matches!(key, Val::Double(_)) { Some(1) } else { rank(key) };
     place(one).cmp(&place(other)).then_with(|| one.compare(other).unwrap_or(Ordering::Less))
 }
 
-/// 1.0 is an integer in JSON.
+/// The number as an integer; JSON's `1.0` is an integer too.
 #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and within the range before")]
 fn whole(number: &serde_json::Number) -> Option<i64> {
     let real = || number.as_f64().filter(|real| real.fract() == 0.0 && real.abs() < 9.223_372_036_854_776e18);
@@ -289,7 +289,7 @@ impl<'a> List<'a> {
         (0..self.len()).filter_map(|index| self.at(index))
     }
 
-    /// The length of the texts that must be decoded to compare its items.
+    /// The length of the base64 texts that must be decoded to compare the items.
     pub(crate) fn bytes_to_decode(&self) -> usize {
         match self {
             Self::Typed(items, Decl::Bytes, _) => items.iter().filter_map(Value::as_str).map(str::len).sum(),
@@ -297,7 +297,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// The sum of no items, which has their type if a schema declares it.
+    /// The sum of an empty list, whose type depends on the declared type of the items.
     pub(crate) fn zero(&self) -> Val<'a> {
         match self {
             Self::Typed(_, Decl::Double, _) => Val::Double(0.0),
@@ -306,7 +306,7 @@ impl<'a> List<'a> {
         }
     }
 
-    /// How the items are identified.
+    /// How the items of the list are identified.
     pub(crate) fn order(&self) -> &'a Order {
         match self {
             Self::Typed(_, _, order) | Self::Own(_, order) => order,
@@ -316,7 +316,8 @@ impl<'a> List<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// A map of these entries; of those with one key the last one counts. The error is a value that cannot be a key.
+    /// A map of these entries; of entries with equal keys, the last one counts. The error is a value that cannot be a
+    /// key.
     pub(crate) fn own(mut entries: Vec<(Val<'a>, Val<'a>)>) -> Result<Self, Val<'a>> {
         if let Some(wrong) = entries.iter().position(|(key, _)| rank(key).is_none()) {
             return Err(entries.swap_remove(wrong).0);
@@ -328,7 +329,7 @@ impl<'a> Map<'a> {
         Ok(Self::Own(Rc::new(entries)))
     }
 
-    /// A map of entries with valid keys; the error is a duplicate key.
+    /// A map of entries with valid keys; the error is a key that occurs twice.
     pub(crate) fn own_once(mut entries: Vec<(Val<'a>, Val<'a>)>) -> Result<Self, Val<'a>> {
         entries.sort_by(|(one, _), (other, _)| order_of_keys(one, other));
         let twice = entries.windows(2).find(|pair| order_of_keys(&pair[0].0, &pair[1].0) == Ordering::Equal);
@@ -345,7 +346,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The value of a key; the fields of an object have their names in expressions.
+    /// The value of a key. If the map is an object of a schema, the key is the escaped name of a field.
     pub(crate) fn find(&self, key: &Val<'_>) -> Option<Val<'a>> {
         match (self, key) {
             (Self::Typed(map, Decl::Object(fields)), Val::Text(text)) => {
@@ -356,7 +357,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The value of a key or of a field by its own name.
+    /// The value of a key. If the map is an object of a schema, the key is the original name of a field.
     pub(crate) fn named(&self, key: &Val<'_>) -> Option<Val<'a>> {
         match (self, key) {
             (Self::Json(map), Val::Text(text)) => map.get(&**text).map(Val::of),
@@ -371,7 +372,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Keys, or fields by their own names, with their values.
+    /// All entries; the fields of an object have their original names.
     pub(crate) fn entries(&self) -> Vec<(Val<'a>, Val<'a>)> {
         match self {
             Self::Json(map) => map.iter().map(|(key, value)| (Val::lent(key), Val::of(value))).collect(),

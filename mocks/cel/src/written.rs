@@ -1,6 +1,7 @@
-//! `'…'.format([…])` and the text form of values (CEL string extensions, version 2, as Kubernetes has them: "Format").
+//! `'…'.format([…])` and the text form of CEL values (CEL string extensions, version 2, as in Kubernetes: "Format").
 //!
-//! Owns the verbs, their argument types, and the English form of numbers. A text is paid for as it grows.
+//! Owns the verbs, the types of their arguments, and the English form of numbers. Each piece of the resulting text
+//! costs budget.
 
 use std::fmt::Write as _;
 
@@ -12,25 +13,25 @@ use super::value::{List, Map, Val};
 
 /// Default number of decimal places.
 const PLACES: usize = 6;
-/// Most decimal places; a number has no further significant ones.
+/// Most decimal places: far more than a 64-bit floating-point number distinguishes.
 const PLACES_MAX: usize = 100;
-/// Texts that `%f` and `%e` accept instead of a number.
+/// Texts that the verbs `%f` and `%e` accept instead of a number.
 const NUMBER_WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
-/// A verb, with its precision.
+/// A verb and its precision in decimal places.
 #[derive(Debug, Clone, Copy)]
 struct Clause {
     verb: char,
     places: Option<usize>,
 }
 
-/// A part of a format text.
+/// A piece of a format text: plain text or a verb.
 enum Part<'t> {
     Plain(&'t str),
     Clause(Clause),
 }
 
-/// Cuts a text into its parts; `given` is the number of arguments.
+/// Splits a format text into its pieces; `given` is the number of arguments.
 struct Parts<'t> {
     rest: &'t str,
     next: usize,
@@ -74,7 +75,7 @@ impl<'t> Parts<'t> {
     }
 }
 
-/// The precision in front of a verb, such as `.3`.
+/// Reads the precision before a verb, such as `.3`; returns also the rest of the text.
 fn precision(rest: &str) -> Result<(Option<usize>, &str), Unfilled> {
     let Some(digits) = rest.strip_prefix('.') else { return Ok((None, rest)) };
     let end = digits.find(|c: char| !c.is_ascii_digit()).ok_or(Unfilled::PlacesEnd)?;
@@ -88,7 +89,8 @@ fn misfit(verb: char, given: impl Into<String>) -> Unfilled {
     Unfilled::Misfit { verb, given: given.into() }
 }
 
-/// The error in a literal text and the types of its arguments; the number is the index of an argument.
+/// Checks a literal format text against the types of its arguments. An error has the index of the wrong argument, if
+/// there is one.
 pub(super) fn check(text: &str, types: &[Type]) -> Result<(), (Option<usize>, Unfilled)> {
     let mut parts = Parts::new(text, types.len());
     while let Some(part) = parts.part().map_err(|why| (None, why))? {
@@ -117,7 +119,6 @@ fn fits(verb: char, given: &Type) -> bool {
     }
 }
 
-/// Formats a text with arguments.
 pub(super) fn format<'a>(run: &mut Run<'a, '_>, text: &str, arguments: &List<'a>) -> Found<'a> {
     let mut out = String::new();
     let mut parts = Parts::new(text, arguments.len());
@@ -180,7 +181,7 @@ fn hex(run: &mut Run<'_, '_>, bytes: &[u8], verb: char) -> Result<String, Failed
     Ok(bytes.iter().map(shown).collect())
 }
 
-/// An English number such as `-1,234.50`.
+/// A number in English form: `-1,234.50`.
 fn fixed(number: f64, places: usize) -> String {
     if !number.is_finite() {
         return endless(number);
@@ -198,7 +199,7 @@ fn fixed(number: f64, places: usize) -> String {
     out + part
 }
 
-/// A number such as `1.500000 × 10⁰³`, with narrow spaces.
+/// A number in scientific form with narrow spaces: `1.500000 × 10⁰³`.
 fn scientific(number: f64) -> String {
     if !number.is_finite() {
         return endless(number);
@@ -224,7 +225,7 @@ fn endless(number: f64) -> String {
     }
 }
 
-/// A real number as Go writes it: very large and very small ones with an exponent.
+/// A floating-point number as Go writes it: very large and very small numbers have an exponent.
 pub(super) fn real(number: f64) -> String {
     if !number.is_finite() {
         let infinite = if number > 0.0 { "+Inf" } else { "-Inf" };
@@ -241,7 +242,7 @@ pub(super) fn real(number: f64) -> String {
     }
 }
 
-/// Writes a value as `%s` does.
+/// Writes a value as the verb `%s` does.
 fn show<'a>(run: &mut Run<'a, '_>, value: &Val<'a>, out: &mut String) -> Result<(), Failed> {
     run.pay(1)?;
     match value {
@@ -276,7 +277,7 @@ fn show<'a>(run: &mut Run<'a, '_>, value: &Val<'a>, out: &mut String) -> Result<
     Ok(())
 }
 
-/// Writes a value inside a list or a map in the form of an expression.
+/// Writes a value that is inside a list or a map, as expressions write it.
 fn show_inside<'a>(run: &mut Run<'a, '_>, value: &Val<'a>, out: &mut String) -> Result<(), Failed> {
     let (before, after) = match value {
         Val::Double(number) if number.is_finite() => {
@@ -315,7 +316,7 @@ fn show_map<'a>(run: &mut Run<'a, '_>, map: &Map<'a>, out: &mut String) -> Resul
     Ok(())
 }
 
-/// A text as it is written in an expression.
+/// Quotes a text as expressions write it.
 pub(super) fn quote(text: &str) -> String {
     let mut out = String::from("\"");
     for letter in text.chars() {

@@ -1,8 +1,7 @@
-//! The program named `kube-apiserver`: it reads flags and files, orders its endpoint from the etcd beside it, and
-//! waits.
+//! The program named `kube-apiserver`: reads flags and files, asks the program `etcd` for an HTTPS endpoint, and waits.
 //!
-//! Owns the files that a real one reads or writes: `apiserver.crt` and `.key` in the folder of `--cert-dir`, the
-//! authorities of clients.
+//! Owns the files that a real kube-apiserver reads or writes: `apiserver.crt` and `apiserver.key` in the folder of
+//! `--cert-dir`, and the certificate authorities of clients.
 
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -23,7 +22,7 @@ use super::session::Session;
 use super::{help, parent};
 
 const PROGRAM: &str = "kube-apiserver";
-/// The flags with an effect. Others are accepted, and named once.
+/// The flags that have an effect. Other flags are accepted; the program prints the name of each unknown one.
 const HEEDED: [&str; 12] = [
     "authorization-mode",
     "bind-address",
@@ -38,7 +37,7 @@ const HEEDED: [&str; 12] = [
     "tls-private-key-file",
     "version",
 ];
-/// Flags that every kit sets and that have no effect here, because there is nothing to allocate, run or connect to.
+/// Flags that every test kit sets and that have no effect here: this program allocates no addresses and runs no Pods.
 const EXPECTED: [&str; 7] = [
     "advertise-address",
     "allow-privileged",
@@ -49,7 +48,7 @@ const EXPECTED: [&str; 7] = [
     "v",
 ];
 const SECURE_PORT: u16 = 6443;
-/// Deadline for the etcd beside it to answer an order.
+/// Deadline for the process `etcd` to answer a request for an endpoint.
 const ORDER_WITHIN: Duration = Duration::from_secs(10);
 /// Time for an endpoint to finish open requests.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
@@ -94,11 +93,11 @@ async fn serve(flags: Flags) -> Result<(), String> {
     Ok(())
 }
 
-/// The endpoint and its place.
+/// The HTTPS endpoint, and the process in which it runs.
 enum Endpoint {
-    /// In the etcd process beside it.
+    /// The endpoint runs in the process `etcd`; the connection is open as long as the endpoint.
     There(BufReader<TcpStream>),
-    /// In this process, because the server at `--etcd-servers` keeps no state for it.
+    /// The endpoint runs in this process, because the server at `--etcd-servers` is not Longhaul's `etcd`.
     Here(Box<(Plane, Replica)>),
 }
 
@@ -157,7 +156,7 @@ async fn open(flags: &Flags, order: &Order) -> Result<Endpoint, String> {
     Ok(Endpoint::Here(Box::new((plane, replica))))
 }
 
-/// Posts an order; `None` if the server does not know orders.
+/// Requests an endpoint from the process `etcd`; returns `None` if that server does not know such requests.
 async fn there(place: &str, order: &Order) -> io::Result<Option<(Answer, BufReader<TcpStream>)>> {
     let mut stream = BufReader::new(TcpStream::connect(place).await?);
     let body = serde_json::to_vec(order).map_err(io::Error::other)?;
@@ -179,7 +178,7 @@ async fn there(place: &str, order: &Order) -> io::Result<Option<(Answer, BufRead
     Ok(serde_json::from_str(&line).ok().map(|answer| (answer, stream)))
 }
 
-/// The order that the flags and their files describe.
+/// The request for an endpoint that the flags and their files describe.
 fn order(flags: &Flags) -> Result<Order, String> {
     let ip = match flags.last("bind-address") {
         // The default is the safe one: a real server would listen on all addresses.
@@ -198,7 +197,7 @@ fn order(flags: &Flags) -> Result<Order, String> {
     Ok(Order { address: SocketAddr::new(ip, port), certificate, key, clients_ca, issuer, signing_key, rbac })
 }
 
-/// The serving pair: named by flags, found in the folder, or made there.
+/// The serving certificate and key: from the files that flags name, else from `--cert-dir`, else newly made there.
 fn pair(flags: &Flags) -> Result<(String, String), String> {
     if let (Some(certificate), Some(key)) = (flags.last("tls-cert-file"), flags.last("tls-private-key-file")) {
         return Ok((read(Path::new(certificate))?, read(Path::new(key))?));
@@ -224,7 +223,7 @@ fn pair(flags: &Flags) -> Result<(String, String), String> {
     Ok((certificates, pair.key_pem))
 }
 
-/// Writes a file with that mode, even if it existed with another one.
+/// Writes a file and sets its mode to `mode`, even if the file existed with another mode.
 fn save(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path)?;
     file.set_permissions(std::fs::Permissions::from_mode(mode))?;

@@ -1,10 +1,10 @@
-//! The faults that a correct suite survives, for one request at a time. Pure: the same seed gives the n-th watch of a
-//! kind the same faults.
+//! The faults that a correct test suite survives, drawn for one request at a time. This module is pure: the same seed
+//! gives the n-th watch of a resource the same faults.
 //!
-//! Owns the definition of gentle faults. If the manager is not known, only the watches of caches and the lists that
-//! begin them are touched: a suite's own requests are never refused, and a watch that it opens by hand is left alone.
-//! If the manager is known, its writes conflict and its requests are refused as well. No fault is bound to a time: a
-//! watch's faults come after a number of its events.
+//! Owns the definition of gentle faults. If the manager is not known, only the watches of caches and their initial
+//! lists get faults. A suite's own requests are then never refused, and a watch that a test opens by hand gets no
+//! fault. If the manager is known, its writes also conflict and its requests are also refused. A fault begins after a
+//! number of events of its watch, never at a fixed time.
 
 use std::time::Duration;
 
@@ -14,52 +14,53 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// The query parameter of caches' watches; a watch that a test opens by hand to see one event does not have it, and
-/// takes the first one.
+/// The query parameter of watches that fill caches. A watch that a test opens by hand lacks the parameter; the test
+/// often takes only the first event.
 pub(crate) const CACHE: &str = "allowWatchBookmarks=true";
-/// Lists that begin an informer's cache have one of these, and so do watches that begin with a list.
+/// Query parameters, one of which is in an informer's first list or in a watch that begins with a list.
 pub(crate) const REFLECTOR: [&str; 2] = ["resourceVersion=0", "sendInitialEvents=true"];
-/// Number of stretches of one watch's events. They grow, so that the last one is some two hundred events away.
+/// Number of stretches of events with faults in one watch. The stretches grow, so that the last one begins some two
+/// hundred events after the start.
 const STRETCHES: usize = 12;
 /// The probability that a request of a known manager is refused or slow.
 const HARSH: f64 = 0.12;
-/// The resource that a leader needs to stay one: a correct manager that cannot renew its lease ends.
+/// The resource of leader election: a correct manager that cannot renew its lease ends, so leases get no faults.
 const LEASES: &str = "leases.coordination.k8s.io";
 
-/// The sorts of faults to draw.
+/// The sorts of faults to draw for requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Drawn {
-    /// Everything that a correct suite survives.
+    /// All faults that a correct suite survives.
     pub chaos: bool,
-    /// Events of different kinds in another order than they were written.
+    /// Events of different resources arrive in another order than they were written.
     pub order: bool,
-    /// Caches that are this many versions behind.
+    /// Caches are up to this many versions behind.
     pub stale: Option<u64>,
 }
 
 impl Drawn {
-    /// Whether any sort is drawn.
+    /// Whether at least one sort of faults is drawn.
     pub fn is_any(self) -> bool {
         self.chaos || self.order || self.stale.is_some()
     }
 }
 
-/// The facts about a request that decide its faults.
+/// The facts about a request that decide which faults it gets.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a property of a request of its own")]
 pub(crate) struct Occasion<'a> {
     pub resource: &'a str,
     pub on: On,
-    /// The number among requests of its kind on this resource, from 1.
+    /// The number of the request among those with the same verb on this resource, from 1.
     pub number: u64,
-    /// Whether it fills or follows a cache.
+    /// Whether the request fills or follows a cache.
     pub is_of_a_cache: bool,
-    /// Whether it goes on from a revision, instead of beginning anew.
+    /// Whether the request continues from a revision instead of starting anew.
     pub resumes: bool,
-    /// Whether it is known to be the manager's.
+    /// Whether the request is known to come from the manager.
     pub is_managers: bool,
-    /// Whether its watch may be ended: see [`super::draw`].
+    /// Whether a fault may end this watch: see [`super::draw`].
     pub may_end: bool,
 }
 
@@ -79,7 +80,7 @@ pub(crate) fn drawn(seed: u64, drawn: Drawn, occasion: &Occasion<'_>) -> Vec<Fau
     faults.into_iter().map(|fault| Fault { nth: fault.nth.clone().or(Some(Nth::one(1))), ..only(fault) }).collect()
 }
 
-/// Random numbers for this seed, this kind and this request alone: earlier requests of other kinds change nothing.
+/// A generator that depends on the seed and this request alone: earlier requests to other resources change nothing.
 fn random(seed: u64, tag: u64, occasion: &Occasion<'_>) -> ChaCha8Rng {
     let mut mixed: u64 = 0xCBF2_9CE4_8422_2325;
     let mut mix = |byte: u8| mixed = (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
@@ -99,7 +100,7 @@ fn chaos(random: &mut ChaCha8Rng, occasion: &Occasion<'_>) -> Vec<Fault> {
     }
 }
 
-/// The faults of a watch: at its beginning, and after a number of its events.
+/// The faults of a watch: some at its beginning, others after a number of its events.
 fn watch(random: &mut ChaCha8Rng, occasion: &Occasion<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     if occasion.resumes && occasion.number > 1 && occasion.may_end && random.random_bool(0.05) {
@@ -163,7 +164,7 @@ fn harsh(random: &mut ChaCha8Rng, on: On) -> Fault {
     }
 }
 
-/// Delivery across kinds in another order: each watch lags for some of its events, and keeps its own order.
+/// Changes the order of events between resources: each watch lags for some of its events but keeps its own order.
 fn disorder(random: &mut ChaCha8Rng, occasion: &Occasion<'_>) -> Vec<Fault> {
     if occasion.on != On::Watch || !occasion.is_of_a_cache {
         return Vec::new();
@@ -174,8 +175,8 @@ fn disorder(random: &mut ChaCha8Rng, occasion: &Occasion<'_>) -> Vec<Fault> {
     stretches(random, 1..=5, 0..=4, stretch)
 }
 
-/// Caches that are up to `versions` versions behind, in turns: open watches hold their newest events, and new lists and
-/// watches show an older state.
+/// Makes caches up to `versions` versions stale, for some events at a time. Open watches withhold their newest events;
+/// new lists and watches show an older state.
 fn lagging(random: &mut ChaCha8Rng, versions: u64, occasion: &Occasion<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     let begins = matches!(occasion.on, On::Watch | On::List) && occasion.is_of_a_cache && !occasion.resumes;
@@ -196,7 +197,7 @@ fn lagging(random: &mut ChaCha8Rng, versions: u64, occasion: &Occasion<'_>) -> V
     faults
 }
 
-/// A fault for each of some stretches of a watch's events, with a gap between two.
+/// Returns one fault for each of [`STRETCHES`] stretches of a watch's events; a gap separates two stretches.
 fn stretches(
     random: &mut ChaCha8Rng,
     length: std::ops::RangeInclusive<u64>,
@@ -229,7 +230,7 @@ mod tests {
         Occasion { resource, on, number, is_of_a_cache, resumes, is_managers: false, may_end: true }
     }
 
-    /// The mock plays every drawn fault, and the seed and the request alone decide which.
+    /// The mock can play every drawn fault, and only the seed and the request decide which faults are drawn.
     #[test]
     fn a_seed_and_a_request_are_a_schedule() {
         let mut all = 0;
@@ -255,7 +256,7 @@ mod tests {
         assert_ne!(watch(1, "pods", 1), watch(1, "pods", 2));
     }
 
-    /// A suite's own requests and the watches that it opens by hand get no faults.
+    /// If the manager is not known, the suite's own requests and the watches that it opens by hand get no faults.
     #[test]
     fn without_a_known_manager_only_caches_are_touched() {
         for seed in 0..50 {
@@ -266,7 +267,7 @@ mod tests {
         }
     }
 
-    /// A client that waits longer each time must not be locked out: while a watch may not end, no fault ends it.
+    /// No fault ends a watch that may not end. Otherwise a client that waits longer after each end would get no events.
     #[test]
     fn a_watch_that_may_not_end_does_not() {
         let ends = |fault: &Fault| matches!(fault.name, Name::WatchReset | Name::ErrorEvent | Name::HttpError);
@@ -278,8 +279,8 @@ mod tests {
         assert_eq!(count(false), 0);
     }
 
-    /// A suite of a few objects gets faults too: with nearly each seed some watch is touched within its first two
-    /// events.
+    /// With nearly every seed, some watch has a fault within its first two events, so a suite with few objects gets
+    /// faults too.
     #[test]
     fn faults_begin_early() {
         const CHAOS: Drawn = Drawn { chaos: true, order: false, stale: None };

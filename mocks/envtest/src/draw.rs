@@ -1,7 +1,8 @@
-//! The drawing of faults for requests: the number of a request among its kind, its faults, and their ends.
+//! Draws faults for requests, and ends them.
 //!
-//! Owns the count of requests and the faults that were begun for them. A drawn fault ends when it has had its effects,
-//! or when its duration since the first of them is over; beyond the limit the oldest end.
+//! Owns the numbers of requests per verb and resource, and the drawn faults. A drawn fault ends after its number of
+//! effects, or when its duration since the first effect is over. If more than [`OPEN_MAX`] drawn faults are open, the
+//! oldest end.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,18 +15,18 @@ use units::Span;
 use super::chaos::{CACHE, Drawn, Occasion, REFLECTOR, drawn};
 use super::session::Manager;
 
-/// client-go waits before it lists again, twice as long each time, until nothing failed for two minutes: 0.8 to 1.6 s,
-/// then 1.6 to 3.2 s, and after the sixth time half a minute. More ends of a kind's watches than these would test only
-/// that.
+/// Most ends of one resource's watches within [`ENDS_WITHIN`]. client-go waits before it lists again: first 0.8 to 1.6
+/// s, then 1.6 to 3.2 s, and after the sixth end half a minute. The wait resets after two minutes without a failure.
+/// More ends would test only this wait.
 const ENDS_MAX: usize = 2;
 /// The period for [`ENDS_MAX`].
 const ENDS_WITHIN: Duration = Duration::from_secs(130);
-/// Faults that wait or act at a time: each request checks all of them.
+/// Most drawn faults that are open at a time; each request checks all of them.
 const OPEN_MAX: usize = 1000;
-/// Kinds of requests that are counted: verbs times resources.
+/// Most pairs of a verb and a resource whose requests are counted.
 const KINDS_MAX: usize = 4096;
 
-/// The draw of one control plane.
+/// The drawn faults of one control plane.
 #[derive(Debug, Clone)]
 pub(crate) struct Drawing(Arc<Mutex<Inner>>);
 
@@ -34,13 +35,13 @@ struct Inner {
     seed: u64,
     drawn: Drawn,
     manager: Manager,
-    /// The next fault's number; the numbers of written faults come before it.
+    /// The number of the next drawn fault; faults of the session have the lower numbers.
     next: u32,
     numbers: BTreeMap<(On, String), u64>,
-    /// When watches of a kind were ended.
+    /// The times at which faults ended watches, by resource.
     ends: BTreeMap<String, VecDeque<Instant>>,
     open: VecDeque<Open>,
-    /// The name of each fault, by its number minus `first`.
+    /// The name of each drawn fault; the index is its number minus `first`.
     names: Vec<Name>,
     first: u32,
 }
@@ -48,18 +49,18 @@ struct Inner {
 #[derive(Debug)]
 struct Open {
     id: FaultId,
-    /// The duration, from the beginning or, if the fault waits for events, from its first hit.
+    /// The duration of the fault, from its beginning or, if it waits for events, from its first hit.
     lasts: Option<Duration>,
     waits: bool,
-    /// Number of effects left.
+    /// Number of effects that remain.
     left: u64,
     /// When the fault is over.
     ends: Option<Instant>,
-    /// How long withheld data may stay after the last effect.
+    /// How long withheld data may stay withheld after the last effect.
     lingers: Duration,
 }
 
-/// The names of faults, by number.
+/// The names of faults, by their numbers.
 #[derive(Clone)]
 pub(crate) struct Names {
     written: Vec<&'static str>,
@@ -67,7 +68,7 @@ pub(crate) struct Names {
 }
 
 impl Drawing {
-    /// Faults are numbered from `first` on.
+    /// Numbers the drawn faults beginning with `first`.
     pub fn new(seed: u64, drawn: Drawn, manager: Manager, first: u32) -> Self {
         let inner = Inner {
             seed,
@@ -83,13 +84,12 @@ impl Drawing {
         Self(Arc::new(Mutex::new(inner)))
     }
 
-    /// The name of a fault that was drawn.
     pub fn name(&self, id: FaultId) -> Option<Name> {
         let inner = self.0.lock();
         usize::try_from(id.0.checked_sub(inner.first)?).ok().and_then(|index| inner.names.get(index).copied())
     }
 
-    /// Notes an effect of a fault.
+    /// Notes that a fault had an effect.
     pub fn hit(&self, hit: &Hit, now: Instant) {
         let mut inner = self.0.lock();
         let Some(open) = inner.open.iter_mut().find(|open| open.id == hit.fault) else { return };
@@ -102,7 +102,7 @@ impl Drawing {
         }
     }
 
-    /// Takes the faults that are over.
+    /// Removes the faults that are over and returns them.
     pub fn over(&self, now: Instant) -> Vec<FaultId> {
         let mut inner = self.0.lock();
         let too_many = inner.open.len().saturating_sub(OPEN_MAX);
@@ -121,7 +121,7 @@ impl Names {
         Self { written, drawing }
     }
 
-    /// Notes an effect of a drawn fault.
+    /// Notes that a drawn fault had an effect.
     pub fn note(&self, hit: &Hit) {
         if let Some(drawing) = &self.drawing {
             drawing.hit(hit, Instant::now());
@@ -171,14 +171,14 @@ impl Inner {
         faults.into_iter().map(|fault| self.begin(asked, fault, now)).collect()
     }
 
-    /// Whether a request is known to be the manager's.
+    /// Whether a request is known to come from the manager.
     fn is_managers(&self, asked: &Asked<'_>) -> bool {
         let has_agent = self.manager.agent.as_deref().is_none_or(|part| asked.user_agent.contains(part));
         let is_user = self.manager.user.as_deref().is_none_or(|user| *user == **asked.user);
         self.manager.is_known() && has_agent && is_user
     }
 
-    /// The number of a request among its kind.
+    /// The number of a request among those with the same verb on the same resource.
     fn number(&mut self, asked: &Asked<'_>) -> Option<u64> {
         let kind = (asked.on, asked.resource.to_string());
         if self.numbers.len() >= KINDS_MAX && !self.numbers.contains_key(&kind) {
@@ -189,7 +189,7 @@ impl Inner {
         Some(*number)
     }
 
-    /// Whether a watch of this resource may be ended.
+    /// Whether a fault may end a watch of this resource now.
     fn may_end(&mut self, resource: &str, now: Instant) -> bool {
         let Some(ends) = self.ends.get_mut(resource) else { return true };
         while ends.front().is_some_and(|end| now.saturating_duration_since(*end) > ENDS_WITHIN) {
@@ -235,7 +235,7 @@ fn is_of_a_cache(asked: &Asked<'_>) -> bool {
     }
 }
 
-/// How long a fault withholds data.
+/// How long a fault withholds data from a client.
 fn delay_of(fault: &Fault) -> Duration {
     let keys = serde_json::to_value(fault).unwrap_or_default();
     keys["delay"].as_str().and_then(|text| text.parse::<Span>().ok()).map_or(Duration::ZERO, |span| span.0)
@@ -263,7 +263,7 @@ mod tests {
         ask(drawing, WATCH, resource, Instant::now())
     }
 
-    /// For any order of requests of other kinds, the n-th watch of each kind has the same faults.
+    /// The n-th watch of each resource has the same faults, however requests to other resources are ordered.
     #[test]
     fn the_nth_watch_of_a_kind_has_the_same_faults() {
         let faults = |order: &[&str]| {
@@ -295,7 +295,7 @@ mod tests {
         assert!(asks(&drawing, WATCH));
     }
 
-    /// The watches of a kind end at most twice in two minutes.
+    /// Faults end the watches of one resource at most twice in two minutes.
     #[test]
     fn watches_end_twice_in_two_minutes_at_most() {
         let drawing = Drawing::new(3, CHAOS, Manager::default(), 0);
@@ -312,7 +312,7 @@ mod tests {
         assert!(at.len() >= 4 && at.windows(3).all(|three| three[2] - three[0] >= 130), "{at:?}");
     }
 
-    /// A drawn fault is over after its effects, so that the list of faults stays short.
+    /// A drawn fault ends after its effects, so that the list of faults stays short.
     #[test]
     fn what_has_had_its_effects_is_over() {
         let drawing = Drawing::new(7, Drawn { order: true, ..Drawn::default() }, Manager::default(), 3);

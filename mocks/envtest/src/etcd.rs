@@ -1,7 +1,7 @@
-//! The program named `etcd`: a port with etcd's health, and the state of the API server.
+//! The program named `etcd`: answers health checks of etcd and holds the state of the API server.
 //!
-//! Owns the port: heads of requests, the orders of API servers (`order`), and the end. It is no database: a client that
-//! uses etcd's own protocol is refused.
+//! Owns etcd's port, on which it reads HTTP requests, among them those of `kube-apiserver` for endpoints (`order`). The
+//! program is no database: it refuses clients that use etcd's own protocol.
 
 use std::io;
 use std::process::ExitCode;
@@ -20,13 +20,12 @@ use super::session::Session;
 use super::{help, parent};
 
 const PROGRAM: &str = "etcd";
-/// The default address of etcd.
 const DEFAULT: &str = "http://localhost:2379";
-/// The largest head of a request.
+/// The largest head of an HTTP request.
 const HEAD_MAX_BYTES: u64 = 16 * 1024;
-/// Longest time for a request to arrive.
+/// Deadline for a request to arrive completely.
 const REQUEST_WITHIN: Duration = Duration::from_secs(10);
-/// Connections at a time: a kit's probes, and its API servers.
+/// Most connections at a time: those of a kit's probes and of its API servers.
 const CONNECTIONS_MAX: usize = 256;
 
 pub(crate) fn main(arguments: &[String]) -> ExitCode {
@@ -61,7 +60,7 @@ async fn serve(flags: Flags) -> Result<(), String> {
     Ok(())
 }
 
-/// Listens at a URL such as `http://127.0.0.1:2379`.
+/// Listens at the address of a URL such as `http://127.0.0.1:2379`.
 async fn listen(url: &str) -> Result<TcpListener, String> {
     let wrong = || {
         format!(
@@ -93,7 +92,8 @@ async fn accept(listener: TcpListener, plane: Arc<Plane>) {
     }
 }
 
-/// Handles one request after the other; an order keeps its connection.
+/// Handles the requests of one connection one after the other. A request for an endpoint uses the connection until the
+/// endpoint ends.
 async fn connection(stream: TcpStream, plane: &Plane) -> io::Result<()> {
     let _ = stream.set_nodelay(true);
     let mut stream = BufReader::new(stream);
@@ -124,7 +124,7 @@ struct Head {
     length: usize,
 }
 
-/// The head of a request; `None` at the end, or if it is no HTTP/1.
+/// The head of a request; `None` if the stream ends or does not contain HTTP/1.
 async fn head<S: tokio::io::AsyncBufRead + Unpin>(stream: &mut S) -> io::Result<Option<Head>> {
     let mut stream = stream.take(HEAD_MAX_BYTES);
     let mut line = Vec::new();
@@ -154,7 +154,7 @@ async fn head<S: tokio::io::AsyncBufRead + Unpin>(stream: &mut S) -> io::Result<
     }
 }
 
-/// Opens an endpoint for the duration of its connection.
+/// Opens an endpoint of the API server that exists as long as this connection.
 async fn order(mut stream: BufReader<TcpStream>, length: usize, plane: &Plane) -> io::Result<()> {
     if length > ORDER_MAX_BYTES {
         return stream.write_all(b"HTTP/1.1 413 Content Too Large\r\nconnection: close\r\n\r\n").await;

@@ -1,15 +1,15 @@
-//! Flags as test kits write them. Pure.
+//! Reads command-line flags as test kits write them, without I/O.
 //!
-//! Owns reading `--key=value`, `--key value`, `-key value` and bare switches. Every flag is accepted, because suites
-//! add flags of every version.
+//! Owns the forms `--key=value`, `--key value`, `-key value` and bare switches. The parser accepts every flag, because
+//! suites set flags of every version.
 
-/// The flags of one call, in order.
+/// The flags of one command line, in order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags(Vec<(String, String)>);
 
 impl Flags {
-    /// Reads arguments. A flag without `=` takes the next word as its value unless that is a flag too; alone it is
-    /// `true`.
+    /// Parses arguments. If a flag has no `=`, the next word is its value unless that word is a flag too; a flag
+    /// without a value is `true`.
     pub fn parse(arguments: &[String]) -> Self {
         let mut flags = Vec::new();
         let mut words = arguments.iter().peekable();
@@ -25,7 +25,7 @@ impl Flags {
         Self(flags)
     }
 
-    /// The last value of a flag; an empty one counts as absent.
+    /// The last value of a flag; an empty value counts as absent.
     pub fn last(&self, key: &str) -> Option<&str> {
         let found = self.0.iter().rev().find(|(known, _)| known == key);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
@@ -36,7 +36,7 @@ impl Flags {
         self.last(key).is_some_and(|value| value == "true")
     }
 
-    /// The flags that are not in `known`, each once.
+    /// The flags that are not in `known`; each flag is listed once.
     pub fn beside<'a>(&'a self, known: &[&str]) -> Vec<&'a str> {
         let mut others: Vec<&str> = self.0.iter().map(|(key, _)| key.as_str()).collect();
         others.retain(|key| !known.contains(key));

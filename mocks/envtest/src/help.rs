@@ -1,7 +1,8 @@
 //! The help texts that test kits read before they start a program.
 //!
-//! controller-runtime greps etcd's for `--unsafe-no-fsync`, and kube-apiserver's for a line that begins with
-//! `--insecure-port`, which only servers before 1.20 have (`pkg/internal/testing/controlplane`).
+//! controller-runtime searches etcd's help for `--unsafe-no-fsync`. In the help of kube-apiserver, controller-runtime
+//! searches for a line that begins with `--insecure-port`, which only servers before 1.20 have
+//! (`pkg/internal/testing/controlplane`).
 
 /// The output of `kube-apiserver --help`.
 pub(crate) const API_SERVER: &str = "\
@@ -43,7 +44,7 @@ Unsafe feature:
     Taken; nothing is written at all.
 ";
 
-/// The output of `etcd --version`; kits read the first line.
+/// The output of `etcd --version`; test kits read its first line.
 pub(crate) const ETCD_VERSION: &str =
     "etcd Version: 3.6.4\nGit SHA: longhaul\nGo Version: none\nGo OS/Arch: linux/amd64\n";
 

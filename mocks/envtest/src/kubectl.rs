@@ -1,7 +1,7 @@
-//! The program named `kubectl`: it runs the real one, if there is one.
+//! The program named `kubectl`: runs the real kubectl if there is one.
 //!
-//! Owns finding it. Kits need it to check that a cluster is up (fabric8 asks for the namespace `default`), suites for
-//! other work.
+//! Owns the search for the real kubectl. Test kits need it to check that a cluster is up (fabric8 reads the namespace
+//! `default`), and suites for other work.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ use super::session::Session;
 
 const PROGRAM: &str = "kubectl";
 
-/// Set to the path that was run as the real one, so that another copy of this program recognises itself.
+/// The environment variable with the path that was run as the real kubectl, so that another copy of this program
+/// recognises itself.
 const CALLED: &str = "LONGHAUL_ENVTEST_KUBECTL";
 
 pub(crate) fn main(arguments: &[String]) -> ExitCode {
@@ -32,13 +33,13 @@ pub(crate) fn main(arguments: &[String]) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// The first `kubectl` of `PATH` that is not this program.
+/// The first `kubectl` in `PATH` that is not this program.
 fn on_path() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(PROGRAM)).find(|file| is_real(file))
 }
 
-/// Whether a file is a program other than this one.
+/// Whether a file is an executable other than this program.
 pub(crate) fn is_real(file: &Path) -> bool {
     let (Ok(file), Ok(own)) = (file.canonicalize(), std::env::current_exe().and_then(|own| own.canonicalize())) else {
         return false;

@@ -1,8 +1,9 @@
-//! A control plane for test suites: one program that is `kube-apiserver`, `etcd` or `kubectl`, depending on its name.
+//! A control plane for test suites: one program that acts as `kube-apiserver`, `etcd` or `kubectl`, depending on its
+//! name.
 //!
-//! Owns the interface that envtest and similar kits expect of these three programs: flags, help texts, files, health,
-//! signals. The state and the server live in the process named `etcd`. The process named `kube-apiserver` passes its
-//! flags on and waits, so that it can be stopped and started again while the state stays. `mock-kube` is the API
+//! Owns the interface that envtest and similar kits expect of these three programs: flags, help texts, files, health
+//! checks, signals. The process named `etcd` contains the state and the server. The process named `kube-apiserver`
+//! passes its flags on and waits, so a suite can restart it without losing the state. The crate `mock-kube` is the API
 //! server.
 
 mod apiserver;
@@ -28,10 +29,9 @@ pub use mock_kube::ShownBy;
 pub use record::{CommitLine, HitLine, RequestLine, ShownLine, Summary};
 pub use session::{Manager, SESSION, Session};
 
-/// The programs, as suites name them.
+/// The names of the programs, as suites use them.
 pub const PROGRAMS: [&str; 3] = ["kube-apiserver", "etcd", "kubectl"];
 
-/// One of the programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
     ApiServer,
@@ -40,7 +40,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// The program with this file name.
+    /// The program that has this file name.
     pub fn called(path: &OsStr) -> Option<Self> {
         match Path::new(path).file_name()?.to_str()? {
             "kube-apiserver" => Some(Self::ApiServer),
@@ -50,7 +50,7 @@ impl Program {
         }
     }
 
-    /// Runs the program to its end.
+    /// Runs the program until it ends.
     pub fn run(self, arguments: &[String]) -> ExitCode {
         match self {
             Self::ApiServer => apiserver::main(arguments),
@@ -60,7 +60,8 @@ impl Program {
     }
 }
 
-/// The `main` of a binary that is only these three programs; the name may be its first argument instead.
+/// The `main` of a binary that is only these three programs. If the binary has another name, the first argument names
+/// the program.
 pub fn main() -> ExitCode {
     let mut words = std::env::args_os();
     let mut called = words.next().as_deref().and_then(Program::called);
@@ -77,7 +78,7 @@ pub fn main() -> ExitCode {
     ExitCode::from(64)
 }
 
-/// A runtime for one of the programs: two threads, because a suite's machine has other work.
+/// Runs `work` on a runtime with two threads, because a suite's machine has other work.
 fn block_on(program: &str, work: impl Future<Output = Result<(), String>>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,

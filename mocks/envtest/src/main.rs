@@ -1,4 +1,4 @@
-//! `longhaul-envtest`: the programs of a test control plane and nothing else. The library has all code.
+//! `longhaul-envtest`: a binary that acts as `kube-apiserver`, `etcd` or `kubectl`. All its code is in the library.
 
 fn main() -> std::process::ExitCode {
     mock_envtest::main()

@@ -1,47 +1,47 @@
 //! The protocol between the processes named `kube-apiserver` and `etcd`, on etcd's own port.
 //!
-//! Owns its messages: an HTTP POST with an [`Order`], answered by one line, [`Answer`]; then the connection stays open.
-//! `stop` ends the endpoint gracefully and is answered by `stopped`. If the connection ends without it, the endpoint
-//! ends at once.
+//! Owns the messages of the protocol. `kube-apiserver` sends an HTTP POST with an [`Order`] and gets one line with an
+//! [`Answer`]; then the connection stays open. The line `stop` ends the endpoint gracefully and is answered by
+//! `stopped`. If the connection ends without `stop`, the endpoint ends at once.
 
 use serde::{Deserialize, Serialize};
 
-/// The path of an order.
+/// The path of requests for endpoints.
 pub(crate) const PATH: &str = "/longhaul/apiserver";
-/// The largest order: certificates are a few KiB.
+/// The largest request for an endpoint: certificates are a few KiB.
 pub(crate) const ORDER_MAX_BYTES: usize = 1024 * 1024;
-/// Ends an endpoint gracefully.
+/// The line that ends an endpoint gracefully.
 pub(crate) const STOP: &str = "stop";
 /// The answer to [`STOP`].
 pub(crate) const STOPPED: &str = "stopped";
 
-/// A request for an endpoint.
+/// A request of `kube-apiserver` for an HTTPS endpoint.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Order {
-    /// For example `127.0.0.1:6443`.
+    /// The address to listen at: `127.0.0.1:6443`.
     pub address: std::net::SocketAddr,
     /// The server certificate, PEM.
     pub certificate: String,
-    /// Its key, PEM.
+    /// The key of the server certificate, PEM.
     pub key: String,
-    /// The authorities of client certificates, PEM.
+    /// The certificate authorities of clients, PEM.
     pub clients_ca: Option<String>,
-    /// The issuer of service account tokens. For this and the following fields the first order counts for the whole
-    /// life of the state.
+    /// The issuer of service account tokens. The first request fixes this field and the following ones until the
+    /// process `etcd` ends.
     pub issuer: Option<String>,
-    /// The signing key of these tokens, PEM.
+    /// The key that signs service account tokens, PEM.
     pub signing_key: Option<String>,
-    /// Whether RBAC decides.
+    /// Whether RBAC authorizes requests.
     pub rbac: bool,
 }
 
-/// The answer to an order.
+/// The answer of `etcd` to a request for an endpoint.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Answer {
     /// The endpoint listens.
     Ready,
-    /// The endpoint could not be opened, and why.
+    /// The endpoint could not be opened; the text says why.
     Refused(String),
 }

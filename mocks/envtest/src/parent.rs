@@ -1,8 +1,8 @@
-//! The watch on the end of this process's starter.
+//! Ends this process when its parent process ends.
 //!
-//! Owns one rule: a control plane of a test suite ends with the suite, even if that is killed and cannot stop it. The
-//! parent is watched by a descriptor (`pidfd_open`, Linux 5.3). A signal on its death would come from the death of the
-//! *thread* that started this process, and Go's threads come and go.
+//! Owns one rule: a test suite's control plane ends with the suite, even if the suite is killed and cannot stop it. The
+//! parent is watched through a descriptor (`pidfd_open`, Linux 5.3). Linux's signal for a parent's death comes when the
+//! *thread* that started this process ends, and Go ends threads at any time.
 
 use std::time::Duration;
 
@@ -11,13 +11,14 @@ use rustix::io::Errno;
 use rustix::process::{PidfdFlags, getppid, pidfd_open};
 use tokio::sync::oneshot;
 
-/// Set to keep the processes alive after their starter's end, for a start by a shell that ends at once.
+/// The environment variable that keeps the processes alive after their parent's end, for a start by a shell that ends
+/// at once.
 pub(crate) const STAY: &str = "LONGHAUL_ENVTEST_STAY";
 
-/// Interval of checks if the parent cannot be watched.
+/// Interval of checks if the parent cannot be watched through a descriptor.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Waits for the parent's end, which is watched from this call on; for ever if the processes are to stay.
+/// Waits for the parent's end, beginning with this call; waits for ever if [`STAY`] is set.
 pub(crate) fn ended() -> impl Future<Output = ()> {
     let (tell, ended) = oneshot::channel();
     if std::env::var_os(STAY).is_none()

@@ -1,7 +1,8 @@
-//! The state of one control plane, and the endpoints in front of it.
+//! The state of one control plane, and its HTTPS endpoints.
 //!
-//! Owns the server. It is made for the first order, which decides whether RBAC is used, and lives until the process
-//! ends. The server's own listener is kept secret; every API server of a suite is an endpoint beside it.
+//! Owns the server. The first request for an endpoint creates the server and decides whether it uses RBAC; the server
+//! lives until the process ends. No client learns the address of the server's own listener; every API server of a suite
+//! is an additional endpoint.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -16,9 +17,9 @@ use super::play::Play;
 use super::record::Recorder;
 use super::session::Session;
 
-/// The common name of the authority for that listener.
+/// The common name of the certificate authority for the server's own listener.
 const AUTHORITY: &str = "longhaul-envtest";
-/// Requests that are remembered between two polls of the recorder.
+/// Most requests that the server keeps until the recorder reads them.
 const REQUESTS_MAX: usize = 16_384;
 
 pub(crate) struct Plane {
@@ -33,12 +34,12 @@ struct Running {
 }
 
 impl Plane {
-    /// A control plane without a state.
+    /// A control plane without a server.
     pub fn new(session: Session) -> Self {
         Self { session, running: Mutex::default(), recorder: Arc::default() }
     }
 
-    /// Opens an endpoint; the first one makes the state.
+    /// Opens an endpoint; the first call starts the server.
     pub async fn open(&self, order: &Order) -> Result<Replica, String> {
         let mut running = self.running.lock().await;
         let server = if let Some(running) = &*running {
@@ -74,7 +75,7 @@ impl Plane {
         Ok((Arc::new(server), began))
     }
 
-    /// Writes the new records.
+    /// Writes the records since the last call.
     pub fn write_records(&self) {
         if let Some(recorder) = &mut *self.recorder.lock() {
             recorder.write();
@@ -90,7 +91,7 @@ impl Plane {
     }
 }
 
-/// An error with its causes.
+/// The text of an error and of its causes.
 fn said(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,7 +1,8 @@
-//! The player of faults beside a server, which also writes the records.
+//! The task that begins and ends faults in a server and writes the records.
 //!
-//! Owns one task. Written faults begin and end at their times; drawn faults begin with requests and end here. If the
-//! manager's user is known, faults touch its requests alone; otherwise those of all users.
+//! Owns this one task. The session's faults begin and end at their times. Drawn faults begin with requests, and this
+//! task ends them. If the manager is known by its user agent or user, faults hit only its requests; otherwise they hit
+//! all clients.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,23 +15,23 @@ use super::draw::{Drawing, Names};
 use super::record::Recorder;
 use super::session::{Manager, Session};
 
-/// Interval of checks for due steps.
+/// Interval of checks for faults that begin or end.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// Interval of writing records: the most that a SIGKILL loses.
+/// Interval of writing records; a SIGKILL loses the records of at most this time.
 const WRITE_EVERY: Duration = Duration::from_millis(250);
 
 /// The faults of one control plane.
 pub(crate) struct Play {
     server: Arc<Server>,
     faults: Vec<Fault>,
-    /// `None` if the faults are no valid schedule; `longhaul envtest` checks them before it writes a session.
+    /// `None` if the faults are no valid schedule. `longhaul envtest` checks them before it starts a suite.
     schedule: Option<Schedule>,
     drawing: Option<Drawing>,
     recorder: Arc<Mutex<Option<Recorder>>>,
 }
 
 impl Play {
-    /// From this call on requests meet faults, so it must come before the suite's first request.
+    /// From this call on, requests meet faults; so callers must call this function before the suite's first request.
     pub fn new(server: &Arc<Server>, session: &Session, recorder: Arc<Mutex<Option<Recorder>>>) -> Self {
         let narrow = |fault: &Fault| narrowed(fault.clone(), &session.manager);
         let faults: Vec<Fault> = session.faults.iter().map(narrow).collect();
@@ -58,7 +59,7 @@ impl Play {
         Names::new(written, self.drawing.clone())
     }
 
-    /// Plays until it is aborted.
+    /// Runs the faults until the task is aborted.
     pub async fn run(mut self) {
         let Some(mut schedule) = self.schedule.take() else { return };
         let start = Instant::now();
@@ -75,7 +76,7 @@ impl Play {
         }
     }
 
-    /// Takes the hits, and begins and ends the due faults.
+    /// Records the hits of faults, and begins and ends the faults that are due.
     fn look(&self, schedule: &mut Schedule, start: Instant) {
         let faults = self.server.faults();
         let now = Instant::now();
@@ -110,7 +111,7 @@ impl Play {
     }
 }
 
-/// Limits a fault to the manager, unless the fault names a client itself.
+/// Limits a fault to requests of the manager, unless the fault names a user agent.
 fn narrowed(mut fault: Fault, manager: &Manager) -> Fault {
     if fault.user_agent.is_none() {
         fault.user_agent.clone_from(&manager.agent);

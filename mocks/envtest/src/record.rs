@@ -1,7 +1,8 @@
-//! The records of one control plane: lines as they happen, and a summary that is rewritten each time.
+//! The records of one control plane: lines that are written as events happen, and a summary that is rewritten each
+//! time.
 //!
-//! Owns the files `plane-PID.{summary.json, requests.jsonl, commits.jsonl, shown.jsonl, hits.jsonl}` of a run's folder.
-//! A control plane may be killed at any moment, so nothing is kept for its end. Every file is bounded.
+//! Owns the files `plane-PID.{summary.json, requests.jsonl, commits.jsonl, shown.jsonl, hits.jsonl}` in a run's folder.
+//! A control plane may be killed at any moment, so no record waits for its end. Every file is bounded.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -15,9 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use super::draw::Names;
 
-/// Lines of one file; a suite of thousands of tests makes some hundred thousand requests.
+/// Most lines of one file; a suite of thousands of tests makes some hundred thousand requests.
 const LINES_MAX: u64 = 500_000;
-/// Commits read at a time.
+/// Most commits that are read from the server at a time.
 const BATCH: usize = 4096;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -25,21 +26,21 @@ const BATCH: usize = 4096;
 pub struct RequestLine {
     /// Microseconds since 1970.
     pub at_us: u64,
-    /// `GET`, `POST`, …
+    /// The HTTP method: `GET`, `POST`, …
     pub method: String,
     pub path: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub query: String,
     pub user: String,
     pub user_agent: String,
-    /// The status of the answer.
+    /// The HTTP status of the answer.
     pub status: u16,
     /// The revision of the returned object or list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
 }
 
-/// A change of a cache's view.
+/// One change of the state that a watch has shown to a client's cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownLine {
@@ -49,34 +50,34 @@ pub struct ShownLine {
     pub user_agent: String,
     /// The number of the watch.
     pub watch: u64,
-    /// Full resource name.
+    /// The full name of the resource.
     pub resource: String,
-    /// The watched namespace; `None` means all.
+    /// The watched namespace; `None` means all namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Everything up to this revision was shown.
+    /// The revision up to which the watch has shown all events.
     pub through: u64,
     pub by: ShownBy,
 }
 
-/// An object version that was written.
+/// A version of an object that was written.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommitLine {
     /// Microseconds since 1970.
     pub at_us: u64,
     pub revision: u64,
-    /// `added`, `modified`, `deleted`.
+    /// `added`, `modified` or `deleted`.
     pub change: String,
-    /// For example `pods` or `packages.longhaul.dev`.
+    /// The full name of the resource: `pods` or `packages.longhaul.dev`.
     pub resource: String,
-    /// Empty for objects of the cluster.
+    /// The namespace; empty for cluster-scoped objects.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     pub name: String,
 }
 
-/// An effect of a fault.
+/// One effect of a fault on a request or a watch.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HitLine {
@@ -88,25 +89,25 @@ pub struct HitLine {
     pub detail: String,
 }
 
-/// The control plane at the last writing.
+/// The state of the control plane when the summary was last written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
-    /// When its state was made, in microseconds since 1970.
+    /// The time at which the server was started, in microseconds since 1970.
     pub began_us: u64,
-    /// When this was written.
+    /// The time of this summary, in microseconds since 1970.
     pub written_us: u64,
     /// Number of existing objects.
     pub objects: u64,
-    /// Number of commits so far.
+    /// The newest revision of the store.
     pub revision: u64,
-    /// Open watches by user.
+    /// Number of open watches of each user.
     pub watches_open: Vec<(String, u64)>,
-    /// The minimal roles for all users, as YAML.
+    /// The minimal RBAC roles for the requests of all users, as YAML.
     pub roles: String,
-    /// Refused access, with its count: user, verb, group, resource and namespace.
+    /// Refused requests with their number, by user, verb, resource and namespace.
     pub denied: Vec<(String, String, u64)>,
-    /// Lines that were dropped because of the limit.
+    /// Number of lines that were dropped because a file had reached its limit.
     pub lines_lost: u64,
 }
 
@@ -119,7 +120,7 @@ pub(crate) struct Recorder {
     commits: Lines,
     shown: Lines,
     hits: Lines,
-    /// Number of requests read so far.
+    /// Number of requests that the recorder has read so far.
     seen: u64,
     summary: PathBuf,
 }
@@ -150,7 +151,7 @@ impl Recorder {
         })
     }
 
-    /// Adds a hit, which the server returns only once.
+    /// Adds a hit of a fault; the server returns each hit only once.
     pub fn hit(&mut self, hit: &Hit) {
         self.hits.add(&HitLine {
             at_us: self.began_us + hit.at_us,
@@ -160,7 +161,7 @@ impl Recorder {
         });
     }
 
-    /// Writes the new lines. A full disk loses lines and nothing else: the suite goes on.
+    /// Writes the new lines to the files. A full disk loses lines, but the suite continues.
     pub fn write(&mut self) {
         for hit in self.server.faults().take_hits() {
             self.names.note(&hit);

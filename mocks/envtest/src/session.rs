@@ -1,6 +1,7 @@
-//! The settings that `longhaul envtest` passes to the programs that the suite starts.
+//! The settings that `longhaul envtest` passes to the programs that a suite starts.
 //!
-//! Owns the file that the variable [`SESSION`] names. Without it a control plane has no faults and keeps no record.
+//! Owns the format of the file that the environment variable [`SESSION`] names. Without this variable, a control plane
+//! has no faults and keeps no record.
 
 use std::path::PathBuf;
 
@@ -9,49 +10,49 @@ use serde::{Deserialize, Serialize};
 
 use super::chaos::Drawn;
 
-/// The variable with the file's path.
+/// The environment variable with the path of the session file.
 pub const SESSION: &str = "LONGHAUL_ENVTEST";
 
-/// One run of a suite.
+/// The settings for one run of a suite.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Session {
     /// The folder for the records of every control plane.
     pub runs: Option<PathBuf>,
-    /// The faults; times count from the moment at which the API server is ready.
+    /// The faults at fixed times, which count from the moment at which the API server is ready.
     pub faults: Vec<Fault>,
-    /// The faults that are drawn beside them, request by request.
+    /// The sorts of faults that are drawn in addition, request by request.
     #[serde(default)]
     pub drawn: Drawn,
-    /// Decides draws and probabilities.
+    /// The seed of drawn faults and of probabilities.
     pub seed: u64,
-    /// The manager whose requests faults may touch.
+    /// The manager under test, whose requests faults may hit.
     pub manager: Manager,
-    /// Milliseconds until workloads become ready; if absent they never do, as in a real envtest.
+    /// Milliseconds until workloads become ready; if absent, they never become ready, as in a real envtest.
     pub workloads_ms: Option<u64>,
-    /// The real kubectl, for all commands that this one does not have.
+    /// The path of the real kubectl, which runs all commands of `kubectl`.
     pub kubectl: Option<PathBuf>,
 }
 
-/// How the requests of the manager under test are distinguished from those of the suite.
+/// How requests of the manager under test are distinguished from those of the suite.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Manager {
-    /// A part of its user agent.
+    /// A text that the manager's user agent contains.
     pub agent: Option<String>,
-    /// Its user: the common name of its certificate.
+    /// The manager's user: the common name of its certificate.
     pub user: Option<String>,
 }
 
 impl Manager {
-    /// Whether the manager can be distinguished.
+    /// Whether the manager's requests can be distinguished.
     pub fn is_known(&self) -> bool {
         self.agent.is_some() || self.user.is_some()
     }
 }
 
 impl Session {
-    /// The session of this process; the default one if no variable names a file.
+    /// The session of this process; the default session if [`SESSION`] is not set.
     pub(crate) fn of_environment() -> Result<Self, String> {
         let Some(path) = std::env::var_os(SESSION).filter(|path| !path.is_empty()) else { return Ok(Self::default()) };
         let path = PathBuf::from(path);

@@ -1,5 +1,5 @@
-//! Tests of a suite with controller-runtime's own envtest, unchanged: a manager, a controller, forty objects, a user;
-//! without and with faults.
+//! Tests that run an unchanged Go suite with controller-runtime's envtest, without and with faults. The suite has a
+//! manager, a controller, forty objects and a user.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -10,10 +10,10 @@ use mock_envtest::{Drawn, HitLine, Manager, SESSION, Session, Summary};
 
 const SOURCE: &str = include_str!("suite/main.go");
 const MODULE: &str = include_str!("suite/go.mod");
-/// A seed with gentle faults, without which the test of them would prove nothing.
+/// A seed with which the suite meets gentle faults; with some others, the test of faults would prove nothing.
 const SEED: u64 = 3;
 
-/// Runs the suite with the faults of a session; returns the folder of its records, `None` if Go is missing.
+/// Runs the suite with the faults of a session; returns the folder of the records, or `None` if Go is missing.
 fn suite(session: &Session) -> Option<tempfile::TempDir> {
     let program = match installer::go_program("envtest-suite", SOURCE, MODULE) {
         Ok(program) => program,
@@ -63,7 +63,7 @@ fn a_correct_suite_survives_chaos_for_its_manager() {
     assert!(requests.lines().any(|line| line.contains("suite-manager")), "the manager is told apart by its user agent");
 }
 
-/// The same seed gives the n-th watch of a kind the same faults in each run, whatever else the machine does.
+/// With the same seed, the n-th watch of a resource has the same faults in each run, even if the machine is busy.
 #[test]
 #[ignore = "slow: Go builds controller-runtime the first time"]
 fn a_seed_hits_the_same_watches_again() {

@@ -1,5 +1,5 @@
-//! Tests of the pair as controller-runtime drives it: `etcd`, then `kube-apiserver` with its flags and files, health
-//! without a certificate, an administrator's certificate, a restart of the API server alone, the end.
+//! Tests of the programs `etcd` and `kube-apiserver` as controller-runtime runs them: flags and files, health without a
+//! certificate, an administrator's certificate, a restart of the API server alone, and the end.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 
@@ -17,7 +17,7 @@ use rustls::{ClientConnection, StreamOwned};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A folder with the programs, the files of a kit, and its authorities.
+/// A folder with the programs, a test kit's files, and its certificate authorities.
 struct Kit {
     folder: tempfile::TempDir,
     serving: Authority,
@@ -26,7 +26,7 @@ struct Kit {
     secure: SocketAddr,
 }
 
-/// A program that is killed when a test ends early.
+/// A running program, which is killed if a test ends early.
 struct Running(Child);
 
 impl Drop for Running {
@@ -37,7 +37,7 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Stops it as a kit does.
+    /// Stops the program as a test kit does.
     fn stop(mut self) {
         let pid = Pid::from_raw(i32::try_from(self.0.id()).unwrap()).unwrap();
         kill_process(pid, Signal::TERM).unwrap();
@@ -81,7 +81,7 @@ impl Kit {
         running
     }
 
-    /// The flags that controller-runtime sets, sorted.
+    /// Starts `kube-apiserver` with the flags that controller-runtime sets, sorted.
     fn api_server(&self) -> Running {
         let folder = self.folder.path().display();
         let flags = [
@@ -104,7 +104,7 @@ impl Kit {
         running
     }
 
-    /// An answer over TLS; `None` if no server listens.
+    /// The HTTP status and body of an answer over TLS; `None` if no server listens.
     fn ask(&self, pair: Option<&Pair>, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
         let config = mock_pki::client_config(self.serving.ca_pem(), pair, &[]).unwrap();
         let connection = ClientConnection::new(Arc::clone(&config), "localhost".try_into().unwrap()).unwrap();
@@ -123,7 +123,7 @@ impl Kit {
     }
 }
 
-/// A free port.
+/// An address with a free port.
 fn free() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
@@ -189,7 +189,7 @@ fn a_kit_starts_stops_and_restarts_it() {
     etcd.stop();
 }
 
-/// No process outlives a killed suite: its programs watch their starter.
+/// The programs end if the suite that started them is killed, because they watch their parent.
 #[test]
 fn they_end_with_whoever_started_them() {
     let kit = Kit::new();
@@ -203,7 +203,7 @@ fn they_end_with_whoever_started_them() {
     until("etcd has ended too", || plain(kit.etcd, "/health").is_none());
 }
 
-/// The texts that kits check before they start a program.
+/// The help has the texts that test kits search for before they start a program.
 #[test]
 fn the_help_is_what_kits_look_for() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! The cluster IPs and node ports of services, which the real server itself assigns after admission.
+//! The cluster IPs and node ports that the server assigns to services after admission, as a real server does.
 //!
-//! Owns the sets of free addresses and ports. They are computed from the existing services, so that a deletion or a
-//! restored store needs no audit, and from the writes that are still being admitted. It must not do I/O.
+//! Owns the sets of free addresses and ports. The sets follow from the existing services and from writes that are still
+//! being admitted, so a deletion or a restored store needs no repair. This module must not do I/O.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -14,7 +14,7 @@ use mock_store::Version;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-/// 10.96.0.0/12, the range that kubeadm gives to services. The first address is the API server's own.
+/// The first address of 10.96.0.0/12, which kubeadm uses for services. The API server itself has the next one.
 const FIRST: u32 = u32::from_be_bytes([10, 96, 0, 0]);
 const ADDRESSES: u32 = 1 << 20;
 const RANGE: &str = "10.96.0.0/12";
@@ -27,20 +27,20 @@ pub(crate) struct Addresses(Mutex<AuditLog>);
 #[derive(Debug, Default)]
 struct AuditLog {
     next: Next,
-    /// Reserved by writes that are not committed yet, by the number of the write.
+    /// Addresses and ports that uncommitted writes have reserved, by the number of the write.
     held: HashMap<u64, Taken>,
     writes: u64,
 }
 
-/// Where the next search for a free address begins: behind the address given last, so that a freed address rests for a
-/// while.
+/// Where the next search for a free address or port begins: after the last one given, so that a freed address is not
+/// given again soon.
 #[derive(Debug, Default)]
 struct Next {
     address: u32,
     port: u16,
 }
 
-/// The addresses and ports of one write. No other write gets them before this is dropped.
+/// The addresses and ports of one write. Other writes cannot get them until the reservation is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation<'a> {
     of: &'a Addresses,
@@ -58,7 +58,7 @@ pub(crate) fn concerns(resource: &Resource) -> bool {
     resource.rules.meaning == Meaning::Service
 }
 
-/// Keeps the address and the node ports of remaining ports in an update: an update may omit them but not remove them.
+/// Copies the address and the node ports of remaining ports into an update, which may omit them but not remove them.
 pub(crate) fn carry_over(value: &mut Value, old: &Value) {
     let (kind, before) = (kind(value).to_owned(), kind(old).to_owned());
     let Some(spec) = value.get_mut("spec").filter(|spec| spec.is_object()) else { return };
@@ -86,8 +86,8 @@ pub(crate) fn carry_over(value: &mut Value, old: &Value) {
 
 impl Addresses {
     /// Assigns the addresses and ports that a service needs and lacks, and removes those that its type does not allow.
-    /// The reservation must live until the commit: it keeps other writes from taking the same ones. `services` lists
-    /// the existing services.
+    /// `services` lists the existing services. Callers keep the reservation until the commit, so that no other write
+    /// gets the same addresses.
     pub fn give(
         &self,
         services: impl FnOnce() -> Vec<Arc<Version>>,
@@ -115,10 +115,10 @@ impl Addresses {
     }
 }
 
-/// Addresses and ports in use.
+/// Addresses and ports that are in use.
 #[derive(Debug, Default)]
 struct Taken {
-    /// The service's uid, if the set belongs to one service.
+    /// The uid of the service that uses them; empty for a set of several services.
     uid: String,
     addresses: std::collections::HashSet<String>,
     ports: std::collections::HashSet<u16>,

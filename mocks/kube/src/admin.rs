@@ -1,7 +1,7 @@
 //! The server's own endpoints: `/metrics`, and `/longhaul/…` for faults, history and statistics.
 //!
-//! Owns the HTTP access to faults and to the server's state, for users without the Rust API. Only members of
-//! `system:masters` may use `/longhaul`. It must not do anything that the API of [`super::Server`] cannot.
+//! Owns HTTP access to faults and to the server's state, for users without the Rust API. Only members of
+//! `system:masters` may use `/longhaul`. The endpoints must not do more than the methods of [`super::Server`].
 //! `docs/mock-kube.md` describes every endpoint.
 
 mod metrics;
@@ -22,30 +22,30 @@ use super::path;
 use super::rbac;
 use super::users::Who;
 
-/// Rows of an answer if the query names no limit.
+/// Number of entries in an answer if the query names no limit.
 const LIMIT: usize = 100;
-/// Most rows of one answer.
+/// Most entries in one answer.
 const LIMIT_MAX: usize = 10_000;
 
-/// `POST /longhaul/faults`.
+/// The body of `POST /longhaul/faults`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Begin {
     id: u32,
-    /// Users whose watches are touched; if absent, the earlier ones stay.
+    /// The users whose requests and watches faults may hit; if absent, the previous users stay.
     #[serde(default)]
     users: Option<Vec<String>>,
     fault: Fault,
 }
 
-/// `POST /longhaul/compact`; everything without a revision.
+/// The body of `POST /longhaul/compact`; without a revision, the whole history is compacted.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Compact {
     revision: Option<u64>,
 }
 
-/// `POST /longhaul/rewind`.
+/// The body of `POST /longhaul/rewind`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Back {
@@ -56,7 +56,7 @@ struct Back {
     watches: Option<Watches>,
 }
 
-/// The conditions of a query that narrow an answer down.
+/// The conditions of a query that select entries of an answer.
 struct Filter(Vec<(String, String)>);
 
 pub(super) fn is_admin(path: &str) -> bool {
@@ -133,7 +133,7 @@ pub(super) fn answer(
     }
 }
 
-/// The minimal roles for all users seen so far, as YAML.
+/// The minimal roles for all users that the server has seen, as YAML.
 pub(super) fn least_roles(cluster: &Cluster) -> String {
     roles::yaml(cluster, None, None).unwrap_or_default()
 }
@@ -147,7 +147,8 @@ fn faults(cluster: &Cluster) -> Value {
 }
 
 impl Filter {
-    /// Reads a query. A key that the endpoint does not know is refused, because ignoring it would return too much.
+    /// Parses a query. A key that the endpoint does not know is an error: if it were ignored, the answer would contain
+    /// too much.
     fn parse(raw: &str, known: &[&str]) -> Result<Self, Failure> {
         let pairs = path::pairs(raw);
         if let Some((key, _)) = pairs.iter().find(|(key, _)| !known.contains(&key.as_str())) {
@@ -167,7 +168,7 @@ impl Filter {
         self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
     }
 
-    /// At most `LIMIT_MAX` rows; `LIMIT` if the query names no limit.
+    /// The most entries that the query wants: at most [`LIMIT_MAX`], and [`LIMIT`] if the query names no limit.
     fn limit(&self) -> usize {
         self.text("limit").and_then(|limit| limit.parse().ok()).unwrap_or(LIMIT).min(LIMIT_MAX)
     }

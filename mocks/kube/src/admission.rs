@@ -1,7 +1,8 @@
-//! Admission webhooks, called as kube-apiserver calls them (Kubernetes documentation, "Dynamic Admission Control").
+//! Admission webhooks, called in the same way as by kube-apiserver (Kubernetes documentation, "Dynamic Admission
+//! Control").
 //!
-//! Owns the choice of hooks for a request, their order, failure policies, reinvocation and the checks of their answers.
-//! Configurations and connections are in `webhooks`. It must not write objects.
+//! Owns the choice and order of webhooks for a request, failure policies, reinvocation and the checks of answers.
+//! Configurations and connections are in `webhooks`. This module must not write objects.
 
 mod form;
 mod matching;
@@ -25,7 +26,7 @@ use super::reach::Nowhere;
 use super::webhooks::{FailurePolicy, Hook, Hooks, Opinion, client, judge};
 use form::{Form, Seen};
 
-/// Bytes of an invalid answer that an error message quotes.
+/// Most bytes of an invalid answer that an error message quotes.
 const SHOWN_BYTES: usize = 256;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub(crate) enum Operation {
     Delete,
 }
 
-/// One request as the hooks see it.
+/// One request with the data that webhooks need.
 pub(crate) struct Attempt<'a> {
     pub call: &'a Call,
     pub operation: Operation,
@@ -53,16 +54,16 @@ impl Operation {
     }
 }
 
-/// The result of the webhooks.
+/// The result of calling webhooks.
 #[derive(Debug, Default)]
 pub(crate) struct Admitted {
-    /// Shown to the client.
+    /// Warnings that the client gets.
     pub warnings: Vec<String>,
-    /// Whether a webhook changed the object; then it has to be checked again.
+    /// Whether a webhook changed the object, which then must be checked again.
     pub changed: bool,
 }
 
-/// The hooks for one request, as configured when the request came.
+/// The webhooks that were configured when the request came; `None` if no webhook may see the request.
 #[derive(Debug)]
 pub(crate) struct Chain(Option<Arc<Hooks>>);
 
@@ -76,17 +77,17 @@ impl Chain {
         self.0.is_none()
     }
 
-    /// Whether a webhook may change `object`.
+    /// Whether a mutating webhook matches the request for `object`.
     pub fn changes(&self, attempt: &Attempt<'_>, object: &Value) -> bool {
         self.0.as_ref().is_some_and(|hooks| hooks.mutating.iter().any(|hook| hook.form(attempt, object).is_some()))
     }
 
-    /// Whether a validating hook sees requests like this one.
+    /// Whether a validating webhook matches requests like this one.
     pub fn validates(&self) -> bool {
         self.0.as_ref().is_some_and(|hooks| !hooks.validating.is_empty())
     }
 
-    /// Lets the plugins and then the mutating hooks change `object`.
+    /// Lets first the admission plugins and then the mutating webhooks change `object`.
     pub async fn mutate(&self, attempt: &Attempt<'_>, object: &mut Value) -> Result<Admitted, Failure> {
         plugins::mutate(attempt, object)?;
         match &self.0 {
@@ -96,7 +97,7 @@ impl Chain {
         }
     }
 
-    /// Lets the validating hooks refuse `object`; returns their warnings.
+    /// Lets the validating webhooks refuse `object`; returns their warnings.
     pub async fn validate(&self, attempt: &Attempt<'_>, object: &Value) -> Result<Vec<String>, Failure> {
         match &self.0 {
             Some(hooks) if !hooks.validating.is_empty() => {
@@ -107,12 +108,12 @@ impl Chain {
     }
 }
 
-/// Lets the plugins change `object` of a request that no webhook may see.
+/// Lets admission plugins change `object`, for a request that no webhook may see.
 pub(crate) fn complete(attempt: &Attempt<'_>, object: &mut Value) -> Result<(), Failure> {
     plugins::mutate(attempt, object).map(drop)
 }
 
-/// Lets the plugins refuse `object`, before validating webhooks see it.
+/// Lets admission plugins refuse `object` before validating webhooks see it.
 pub(crate) fn check(attempt: &Attempt<'_>, object: &Value) -> Result<(), Failure> {
     plugins::validate(attempt, object)
 }
@@ -173,7 +174,7 @@ async fn ask_mutating(attempt: &Attempt<'_>, hooks: &[Hook], object: &mut Value)
     Ok(admitted)
 }
 
-/// Gives the object that a webhook returned its type and defaults, so that the next webhook sees a complete object.
+/// Adds type and defaults to an object that a webhook changed, so that the next webhook sees a complete object.
 fn settle(attempt: &Attempt<'_>, object: &mut Value) -> Result<(), Failure> {
     let (call, now) = (attempt.call, Timestamp::now());
     let whole = call.target.subresource.is_none();
@@ -195,7 +196,7 @@ fn settle(attempt: &Attempt<'_>, object: &mut Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The hooks that match a request, each with the object it is shown.
+/// The webhooks that match a request, each with the object that it will see.
 async fn matching<'a>(
     attempt: &Attempt<'a>,
     hooks: &'a [Hook],
@@ -210,8 +211,8 @@ async fn matching<'a>(
     Ok(found)
 }
 
-/// The object that a hook is shown, if the hook is to be called. Dry runs are no exception: a hook with side effects
-/// cannot be configured.
+/// The object that a webhook will see; `None` if the webhook is not called. Webhooks are also called for dry runs,
+/// because the server refuses configurations of webhooks with side effects.
 async fn seen_by<'a>(attempt: &Attempt<'a>, hook: &Hook, object: &'a Value) -> Result<Option<Seen<'a>>, Failure> {
     let Some(form) = hook.form(attempt, object) else { return Ok(None) };
     let seen = Seen::new(attempt, object, form).await?;
@@ -221,7 +222,7 @@ async fn seen_by<'a>(attempt: &Attempt<'a>, hook: &Hook, object: &'a Value) -> R
     Ok(Some(seen))
 }
 
-/// Whether a hook's match conditions accept the request.
+/// Whether the match conditions of a webhook accept the request.
 async fn meets_conditions(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Result<bool, Failure> {
     if hook.conditions.is_empty() {
         return Ok(true);
@@ -238,7 +239,7 @@ async fn meets_conditions(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -
     }
 }
 
-/// Why a webhook gave no verdict, in the real server's wording.
+/// Why a webhook gave no verdict, with the real server's messages.
 #[derive(Debug, thiserror::Error)]
 enum Unanswered {
     #[error("failed to call webhook: {0}")]
@@ -257,7 +258,7 @@ enum Unanswered {
     Deadline { url: String },
 }
 
-/// Calls one hook. `None` means that the call failed and the failure policy ignores it.
+/// Calls one webhook. `None` means that the call failed and the failure policy ignores the failure.
 async fn call_hook(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen<'_>) -> Result<Option<Verdict>, Failure> {
     let webhooks = &attempt.call.cluster().webhooks;
     let uid = attempt.call.cluster().fresh().uid;
@@ -313,7 +314,8 @@ fn unanswered(refusal: Refusal, reply: &client::Reply) -> Unanswered {
     }
 }
 
-/// A refusal: a status below 400 becomes 400, and the webhook's name is prefixed.
+/// The error for a request that a webhook refused. The message begins with the webhook's name, and a status below 400
+/// becomes 400.
 fn denied(hook: &Hook, verdict: &Verdict) -> Failure {
     let why = if verdict.message.is_empty() {
         format!("admission webhook \"{}\" denied the request without explanation", hook.name)
@@ -335,7 +337,7 @@ fn denied(hook: &Hook, verdict: &Verdict) -> Failure {
     Failure::new(code, reason, why)
 }
 
-/// The hooks as configured now; parsed again only after a configuration has changed.
+/// The webhooks as configured now. Configurations are parsed again only after they changed.
 fn hooks(call: &Call) -> Arc<Hooks> {
     let cluster = call.cluster();
     let catalogue = cluster.catalogue();
@@ -352,7 +354,7 @@ fn hooks(call: &Call) -> Arc<Hooks> {
     hooks
 }
 
-/// The object for rules and selectors: the old one if there is no new one.
+/// The object that rules and selectors check: the new object, or the old one of a deletion.
 pub(crate) fn subject_of<'a>(attempt: &Attempt<'a>, object: &'a Value) -> &'a Value {
     if object.is_null() { attempt.old.unwrap_or(object) } else { object }
 }
@@ -361,7 +363,7 @@ pub(crate) fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object["metadata"]["labels"].get(key).and_then(Value::as_str)
 }
 
-/// The namespace that a namespace selector matches against.
+/// The namespace whose labels a namespace selector checks.
 pub(crate) fn namespace_of<'a>(attempt: &'a Attempt<'_>, object: &'a Value) -> Option<&'a str> {
     if attempt.call.resource.rules.meaning == Meaning::Namespace {
         return Some(object::meta(subject_of(attempt, object), "name"));

@@ -1,6 +1,7 @@
 //! Aggregated cluster roles: `aggregationRule` ("Using RBAC Authorization", aggregated `ClusterRoles`).
 //!
-//! Owns writing the rules of such a role, as the controller of a real cluster does. It runs in the janitor's task.
+//! Owns writing the rules of an aggregated role, as a controller of a real cluster does. The janitor's task runs this
+//! code.
 
 use mock_objects::catalogue::Resource;
 use mock_store::{Expect, Version};
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use super::cluster::Cluster;
 
-/// Rewrites the rules of every aggregated role whose rules are out of date.
+/// Rewrites the rules of every aggregated role that are out of date.
 pub(crate) fn refresh(cluster: &Cluster, resource: &Resource) {
     let page = cluster.read(|store| store.list(resource.id, None, store.revision(), None, usize::MAX, |_| true));
     let Ok(page) = page else { return };
@@ -34,7 +35,7 @@ pub(crate) fn refresh(cluster: &Cluster, resource: &Resource) {
     }
 }
 
-/// A label selector in its object form.
+/// Whether a `LabelSelector` selects an object.
 fn selects(selector: &Value, version: &Version) -> bool {
     let labels = selector["matchLabels"].as_object().into_iter().flatten();
     let fits = |expression: &Value| {

@@ -1,4 +1,4 @@
-//! An answer, before it is an HTTP response.
+//! The answer to a request, before it becomes an HTTP response.
 
 use std::sync::Arc;
 
@@ -12,22 +12,21 @@ use serde_json::Value;
 use super::audit::{About, Said};
 use super::body::Body;
 
-/// An answer; `warnings` become `Warning` headers.
+/// An answer to a request; its `warnings` become `Warning` headers.
 pub(crate) struct Answer {
     pub status: StatusCode,
     pub content_type: &'static str,
     pub body: Body,
     pub warnings: Vec<String>,
     pub retry_after_s: Option<u64>,
-    /// Replaces `content_type`.
     pub other_content_type: Option<String>,
-    /// The head waits for the first bytes of the body.
+    /// Whether the head of the response waits for the first bytes of the body.
     pub holds_head: bool,
-    /// The answer accepts a watch, however short the watch is. A client that asked for a WebSocket gets one.
+    /// Whether the answer accepts a watch, even a very short one. A client that asked for a WebSocket then gets one.
     pub streams: bool,
-    /// The facts of the answer for the audit.
+    /// The facts about the answer that the audit records.
     pub about: About,
-    /// The texts of the answer for the audit.
+    /// The texts of the answer that the audit records.
     pub said: Option<Arc<Said>>,
 }
 
@@ -47,7 +46,7 @@ impl Answer {
         }
     }
 
-    /// The same answer, marked for the audit as this version of an object.
+    /// The same answer; the audit records that it contains this revision of an object.
     pub fn of(self, revision: u64) -> Self {
         Self { about: About { revision: Some(revision), ..self.about }, ..self }
     }
@@ -56,7 +55,7 @@ impl Answer {
         Self::json(status, Bytes::from(Ordered(value).to_bytes()))
     }
 
-    /// Status 200 and a stream that ends at once.
+    /// An answer with the status 200 and a stream that ends at once.
     pub fn nothing() -> Self {
         Self { body: Body::Nothing, ..Self::json(StatusCode::OK, Bytes::new()) }
     }

@@ -1,7 +1,7 @@
-//! The audit: every user's requests, and the bytes put on the wire for each user.
+//! The audit: the requests of every user, and the bytes that the server sent to each user.
 //!
-//! Owns one audit per user: counters, the request ring, how far each watch was delivered, the gaps that a relist
-//! closed, and the newest stream lines. All of it is bounded. It must not decide anything about requests.
+//! Owns one audit per user: counters, the newest requests, the delivery progress of each watch, the gaps that a relist
+//! closed, and the newest stream lines. All of them are bounded. The audit must not decide anything about requests.
 
 mod asked;
 mod delivered;
@@ -36,88 +36,90 @@ const SCOPES_MAX: usize = 4096;
 const LISTS_MAX: usize = 16;
 const USERS_MAX: usize = 1024;
 
-/// A user's requests, as counters since the start.
+/// Counters of a user's requests since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Traffic {
     pub requests: u64,
-    /// List requests; every page counts.
+    /// Number of list requests; every page counts.
     pub lists: u64,
     pub watches_opened: u64,
     pub watches_open: u64,
-    /// Requests open now, watches included.
+    /// Number of requests that are open now, including watches.
     pub requests_open: u64,
-    /// How long no request has been open, in microseconds; `None` while one is, or when none was ever sent.
+    /// Microseconds since the last request ended; `None` if a request is open or if the user never sent one.
     pub idle_us: Option<u64>,
-    /// 410s answered as HTTP status.
+    /// Number of answers with the HTTP status 410.
     pub gone_http: u64,
-    /// 410s answered as an `ERROR` event.
+    /// Number of `ERROR` events with the code 410.
     pub gone_stream: u64,
-    /// 410s for a revision that the server had already answered with 410: the client ignores the answer.
+    /// Number of 410s for a revision for which the client had already got a 410: the client ignores the answer.
     pub gone_repeated: u64,
-    /// Connections on which the user sent a request first.
+    /// Number of connections on which the user sent the first request.
     pub connections: u64,
-    /// The open ones among [`Self::connections`].
+    /// How many of the connections in [`Self::connections`] are open now.
     pub connections_open: u64,
 }
 
-/// A gap in a user's stream that a relist closed: versions in `(after, through]` need not be sent.
+/// A gap in a user's stream that a relist closed: the server need not send versions in `(after, through]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
-    /// Full resource name.
+    /// The full name of the resource.
     pub resource: Arc<str>,
-    /// The last revision that was delivered; 0 before the first watch.
+    /// The last delivered revision; 0 before the first watch.
     pub after: u64,
     /// The revision of the list that closed the gap.
     pub through: u64,
 }
 
-/// How one version was delivered to one user.
+/// How the server delivered one version of an object to one user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// Written to a watch.
+    /// The server sent the version on a watch.
     Sent {
         watch: u64,
-        /// When, in microseconds since the epoch.
+        /// The time of sending, in microseconds since the epoch.
         at_us: u64,
     },
-    /// A fault withheld it.
+    /// A fault withheld the version.
     Withheld { fault: FaultId },
-    /// Never sent on a watch, or longer ago than the audit remembers (131,072 versions per user).
+    /// The server never sent the version on a watch, or so long ago that the audit forgot it (after 131,072 versions
+    /// per user).
     NotSent,
 }
 
-/// One delivery, or one suppression by a fault, of one version to one user.
+/// One version that the server sent to one user, or that a fault withheld.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sending {
     pub revision: u64,
     pub watch: u64,
-    /// When, in microseconds since the epoch.
+    /// The time, in microseconds since the epoch.
     pub at_us: u64,
-    /// The fault that withheld it; `None` if it was sent.
+    /// The fault that withheld the version; `None` if the server sent it.
     pub withheld_by: Option<FaultId>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
     pub revision: u64,
-    /// The object's name; the line is cut around it.
+    /// The name of the object; long lines are cut around the name.
     pub name: Option<&'a str>,
-    /// Microseconds since the epoch. If several watches sent the version, the one nearest to this moment counts.
+    /// A time in microseconds since the epoch. If several watches sent the version, the one nearest to this time
+    /// counts.
     pub at_us: u64,
 }
 
-/// A line of a watch, cut around the object.
+/// A line of a watch; a long line is cut around the object's name and revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WireLine {
     pub watch: u64,
-    /// When it was sent, in microseconds since the epoch.
+    /// The time of sending, in microseconds since the epoch.
     pub at_us: u64,
     pub revision: u64,
-    /// The line or its excerpt.
+    /// The whole line, or an excerpt.
     pub text: String,
 }
 
-/// The part of the API that one informer follows.
+/// The objects that one informer follows.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Scope {
     pub resource: ResourceId,
@@ -151,7 +153,7 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct ScopeBook {
-    /// Revisions of the newest lists.
+    /// The revisions of the newest lists.
     lists: VecDeque<u64>,
     watch: Option<Arc<Delivered>>,
     through: u64,
@@ -166,7 +168,7 @@ impl AuditLog {
         }
     }
 
-    /// The audit of a user. Users beyond the first 1024 get an audit that is thrown away.
+    /// The audit of a user. Users beyond the first 1024 get an audit that is not kept.
     pub fn of(&self, user: &Arc<str>) -> Arc<UserAudit> {
         let mut users = self.users.lock();
         if let Some(audit) = users.get(user) {
@@ -179,12 +181,11 @@ impl AuditLog {
         audit
     }
 
-    /// Every audit, by user.
     pub fn all(&self) -> Vec<(Arc<str>, Arc<UserAudit>)> {
         self.users.lock().iter().map(|(user, audit)| (user.clone(), audit.clone())).collect()
     }
 
-    /// The store was restored to revision `to`: versions sent after it belong to another timeline.
+    /// Notes that the store was restored to revision `to`: versions that were sent after it belong to another timeline.
     pub fn rewound(&self, to: u64) {
         for (_, audit) in self.all() {
             audit.rewound(to);
@@ -228,7 +229,7 @@ impl UserAudit {
         inner.traffic.connections_open = inner.traffic.connections_open.saturating_sub(1);
     }
 
-    /// Notes that a list was answered at `revision`.
+    /// Notes that the server answered a list at `revision`.
     pub fn listed(&self, scope: Scope, revision: u64) {
         let mut inner = self.inner.lock();
         inner.traffic.lists += 1;
@@ -242,7 +243,7 @@ impl UserAudit {
         audit.lists.push_back(revision);
     }
 
-    /// Notes that a watch opens at `start`. `initial` means that the stream begins with a snapshot of that revision.
+    /// Notes that a watch opens at `start`. `initial` means that the stream begins with a snapshot at that revision.
     pub fn watch_opened(
         &self,
         scope: &Scope,
@@ -268,8 +269,8 @@ impl UserAudit {
         delivered
     }
 
-    /// The initial events of a watch end at `through`. A client that waits for this mark need not report versions that
-    /// came and went earlier.
+    /// Notes that the initial events of a watch end at `through`. A client that waits for this mark need not report
+    /// earlier versions that existed only for a short time.
     pub fn snapshot_closed(&self, resource: &Arc<str>, delivered: &Delivered, through: u64) {
         self.inner.lock().relisted(Gap { resource: resource.clone(), after: delivered.start(), through });
     }
@@ -291,7 +292,7 @@ impl UserAudit {
         inner.traffic.watches_open = inner.traffic.watches_open.saturating_sub(1);
     }
 
-    /// A watch from `requested` was answered with 410.
+    /// Notes that the server answered a watch from `requested` with 410.
     pub fn gone(&self, resource: ResourceId, requested: u64, http: bool) {
         let mut inner = self.inner.lock();
         if http {
@@ -309,7 +310,7 @@ impl UserAudit {
         inner.last_gone.push_back((resource, requested));
     }
 
-    /// One write to a watch: the versions in it and their lines.
+    /// Notes one write to a watch: the versions in it and their lines.
     pub fn sent<'a>(
         &self,
         watch: u64,
@@ -323,7 +324,7 @@ impl UserAudit {
         }
     }
 
-    /// One write to a watch, shared with other watches.
+    /// Notes one write to a watch of a batch that other watches also get.
     pub fn sent_batch(&self, watch: u64, resource: ResourceId, at_us: u64, batch: &Arc<Batch>) {
         self.inner.lock().wire.sent_batch(watch, resource, at_us, batch);
     }
@@ -336,17 +337,17 @@ impl UserAudit {
         self.inner.lock().gaps.drain(..).collect()
     }
 
-    /// The last delivery of a version; being sent beats being withheld.
+    /// The last delivery of a version; if it was sent once and withheld once, it counts as sent.
     pub fn delivery(&self, resource: ResourceId, revision: u64) -> Delivery {
         self.inner.lock().wire.delivery(resource, revision)
     }
 
-    /// All sendings of these versions (ascending) from `since_us` on, oldest first.
+    /// The sendings of these versions (ascending) since `since_us`, oldest first.
     pub fn sendings(&self, resource: ResourceId, revisions: &[u64], since_us: u64) -> Vec<Sending> {
         self.inner.lock().wire.sendings(resource, revisions, since_us)
     }
 
-    /// The stream lines around a version, `around` before and after, of the watch whose lines came nearest to it.
+    /// The stream lines of the watch whose lines came nearest to a version: `around` lines before and after.
     pub fn wire(&self, wanted: &Wanted<'_>, around: usize) -> Vec<WireLine> {
         self.inner.lock().wire.lines_round(wanted, around)
     }

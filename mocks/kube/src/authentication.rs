@@ -1,7 +1,8 @@
-//! The authentication of bearer tokens, for requests and for token reviews.
+//! Authentication by bearer tokens, for requests and for token reviews.
 //!
-//! Owns the order of the token sources (configured tokens, then those of service accounts), audiences, and the rule
-//! that a token ends with its account and its bound object (Kubernetes documentation, "Managing Service Accounts").
+//! Owns the order of token sources (configured tokens, then those of service accounts) and audiences. The module also
+//! owns the rule that a token ends with its account and its bound object (Kubernetes documentation, "Managing Service
+//! Accounts").
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,12 +20,12 @@ use super::rbac;
 use super::tokens::{self, Claims, Subject};
 use super::users::{Users, Who};
 
-/// The group of all service accounts.
+/// The group that contains all service accounts.
 const ACCOUNTS: &str = "system:serviceaccounts";
 const CONFIGURATION: &str = "/.well-known/openid-configuration";
 const KEYS: &str = "/openid/v1/jwks";
 
-/// The user of a token, and the wanted audiences that the token is for.
+/// The user of a token, and the wanted audiences for which the token is valid.
 #[derive(Debug)]
 pub(crate) struct Bearer {
     pub who: Arc<Who>,
@@ -46,7 +47,7 @@ pub(crate) enum Error {
     Bound { kind: String, name: String },
 }
 
-/// The user of a request's token, `None` without one.
+/// The user of a request's token; `None` if the request has no token.
 pub(crate) fn bearer(users: &Users, cluster: &Cluster, headers: &HeaderMap) -> Result<Option<Arc<Who>>, Error> {
     let Some(header) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
     let (scheme, token) = header.to_str().ok().and_then(|text| text.split_once(' ')).ok_or(Error::Unknown)?;
@@ -61,7 +62,7 @@ pub(crate) fn bearer(users: &Users, cluster: &Cluster, headers: &HeaderMap) -> R
     }
 }
 
-/// The user of a token for one of these audiences; for this server if the list is empty.
+/// The user of a token that is valid for one of these audiences; for this server if the list is empty.
 pub(crate) fn by_token(users: &Users, cluster: &Cluster, token: &str, wanted: &[String]) -> Result<Bearer, Error> {
     let own = [users.tokens.issuer.to_string()];
     let wanted = if wanted.is_empty() { &own } else { wanted };
@@ -83,7 +84,7 @@ pub(crate) fn by_token(users: &Users, cluster: &Cluster, token: &str, wanted: &[
     Ok(Bearer { who: Arc::new(who(&claims)), audiences })
 }
 
-/// Refuses a token if its account or its bound object was deleted or replaced.
+/// Refuses a token whose account or bound object was deleted or replaced.
 fn check_alive(cluster: &Cluster, claims: &Claims) -> Result<(), Error> {
     let is = |found: Option<Arc<Version>>, subject: &Subject| found.is_some_and(|v| *v.identity.uid == *subject.uid);
     let catalogue = cluster.catalogue();
@@ -105,8 +106,8 @@ fn check_alive(cluster: &Cluster, claims: &Claims) -> Result<(), Error> {
     Err(Error::Bound { kind: kind.to_lowercase(), name: bound.name.clone() })
 }
 
-/// The documents by which others check tokens (`OpenID` Connect Discovery 1.0), `None` for any other path. The role
-/// system:service-account-issuer-discovery lets every service account read them.
+/// The documents with which other programs check tokens (`OpenID` Connect Discovery 1.0); `None` for other paths. The
+/// role system:service-account-issuer-discovery lets every service account read them.
 pub(crate) fn issuer(
     users: &Users,
     cluster: &Cluster,

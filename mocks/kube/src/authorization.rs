@@ -1,42 +1,42 @@
-//! The record of used permissions, from which the minimal Role of a subject is written.
+//! The record of used permissions, from which the server makes a subject's minimal Role.
 //!
-//! Owns permissions and their record. `rbac` decides them.
+//! Owns permissions and their record. `rbac` decides whether a user has a permission.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::Mutex;
 
-/// Different permissions that are remembered for one program of one user.
+/// Most permissions that are remembered for one program of one user.
 const USED_MAX: usize = 4096;
-/// Up to this many, a linear search costs less than building the keys of a look-up. Most programs use fewer.
+/// Number of permissions up to which a linear search is cheaper than a lookup by key. Most programs use fewer
+/// permissions.
 const LOOKED_THROUGH_MAX: usize = 32;
 const USERS_MAX: usize = 1024;
-/// Different programs of one user that are remembered.
+/// Most programs that are remembered for one user.
 const PROGRAMS_MAX: usize = 64;
-/// The authorization mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Authorization {
-    /// Every known user may do everything, and the permissions are recorded.
+    /// Every known user may do everything; the server records the permissions.
     #[default]
     AllowAndRecord,
-    /// Roles and bindings decide. The record contains every request, allowed or not.
+    /// Roles and bindings decide. The server records every request, whether it is allowed or not.
     Rbac,
 }
 
-/// One kind of access.
+/// A verb on a resource in a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Permission {
-    /// Empty for cluster-scoped resources and for requests over all namespaces.
+    /// The namespace; empty for cluster-scoped resources and for requests over all namespaces.
     pub namespace: String,
-    /// Empty for the core group.
+    /// The API group; empty for the core group.
     pub group: String,
-    /// For example `pods` or `pods/status`.
+    /// The resource with its subresource: `pods` or `pods/status`.
     pub resource: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub verb: String,
 }
 
-/// An access to be checked against the rules.
+/// A permission that a request needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access<'a> {
     pub namespace: &'a str,
@@ -47,16 +47,17 @@ pub(crate) struct Access<'a> {
     pub verb: &'a str,
 }
 
-/// Used permissions by user and by program.
+/// The permissions that were used, by user and by program.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     used: Mutex<BTreeMap<String, BTreeMap<String, BTreeSet<Permission>>>>,
-    /// Refused permissions by user, with their counts.
+    /// The permissions that were refused, by user, with their counts.
     refused: Mutex<BTreeMap<String, BTreeMap<Permission, u64>>>,
 }
 
 impl Record {
-    /// Notes an access. `user_agent` is cut to the program's name: `kubectl/v1.33.0 (linux/amd64)` is `kubectl`.
+    /// Notes a used permission. Of `user_agent`, only the program's name is kept: `kubectl` of `kubectl/v1.33.0
+    /// (linux/amd64)`.
     pub fn add(&self, user: &str, user_agent: &str, access: &Access<'_>) {
         let program = program(user_agent);
         let mut users = self.used.lock();
@@ -80,7 +81,7 @@ impl Record {
         used.insert(access.permission());
     }
 
-    /// Notes a refused access.
+    /// Notes a refused permission.
     pub fn refuse(&self, user: &str, access: &Access<'_>) {
         let mut users = self.refused.lock();
         if users.len() >= USERS_MAX && !users.contains_key(user) {
@@ -93,12 +94,11 @@ impl Record {
         }
     }
 
-    /// The refused permissions of one user, with their counts.
     pub fn refused(&self, user: &str) -> BTreeMap<Permission, u64> {
         self.refused.lock().get(user).cloned().unwrap_or_default()
     }
 
-    /// The permissions that one user used, with any program.
+    /// The permissions that one user used with any program.
     pub fn of(&self, user: &str) -> Vec<Permission> {
         let users = self.used.lock();
         let used: BTreeSet<&Permission> = users.get(user).into_iter().flat_map(BTreeMap::values).flatten().collect();
@@ -119,7 +119,7 @@ impl Record {
     }
 }
 
-/// The name of a program, from its `User-Agent`; `unknown` for none.
+/// The program's name in a `User-Agent`; `unknown` if it is empty.
 pub(crate) fn program(user_agent: &str) -> &str {
     match user_agent.split(['/', ' ']).next() {
         Some(name) if !name.is_empty() => name,
@@ -146,7 +146,7 @@ impl Access<'_> {
         }
     }
 
-    /// For example `pods` or `pods/status`.
+    /// The resource with its subresource: `pods` or `pods/status`.
     pub fn full_resource(&self) -> String {
         if self.subresource.is_empty() {
             self.resource.to_owned()

@@ -1,4 +1,4 @@
-//! The bodies of answers: a block of bytes, a long list, or a watch.
+//! The body of an answer: a block of bytes, a long list, or a watch.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,17 +14,17 @@ use super::watch::WatchBody;
 
 pub(crate) enum Body {
     Full(Option<Bytes>),
-    /// Encoded while it is read.
+    /// A list that is encoded while the client reads it.
     List(Box<ListBody>),
     /// A stream of unknown length that ends at once.
     Nothing,
     Watch(Box<WatchBody>),
-    /// A watch in protobuf.
+    /// A watch that is sent in protobuf.
     Protobuf(Box<Framed>),
 }
 
 impl Body {
-    /// Indents JSON for people; watches and empty bodies stay unchanged.
+    /// Indents JSON for people; watches and empty bodies are not changed.
     pub fn indent(&mut self) {
         match self {
             Self::Full(Some(bytes)) => *bytes = Bytes::from(Indenter::default().push(bytes)),

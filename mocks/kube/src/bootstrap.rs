@@ -1,9 +1,8 @@
-//! The objects that every namespace of a real cluster holds from its first moment: the service account `default` and
-//! the config map `kube-root-ca.crt` with the authority's certificate. The namespace `default` also holds the service
-//! `kubernetes`.
+//! The objects that a real cluster puts into every new namespace: the service account `default`, and the config map
+//! `kube-root-ca.crt` with the authority's certificate. The namespace `default` also has the service `kubernetes`.
 //!
-//! Owns making them, and making them again after a deletion, as two of kube-controller-manager's loops do. It runs in
-//! the janitor's task, and only when the configuration asks for it.
+//! Owns making the objects of a namespace, and making them again after a deletion, as two controllers of
+//! kube-controller-manager do. The janitor's task runs this code, and only with `Config::furnished_namespaces`.
 
 use facts::Change;
 use mock_objects::catalogue::Resource;
@@ -16,7 +15,7 @@ use super::cluster::Cluster;
 const ACCOUNT: &str = "default";
 const ROOT_CA: &str = "kube-root-ca.crt";
 
-/// Handles one commit.
+/// Makes the missing objects after a commit that created a namespace or deleted one of them.
 pub(crate) fn follow(cluster: &Cluster, resource: &Resource, commit: &RawCommit) {
     if cluster.root_ca.is_none() {
         return;
@@ -58,7 +57,7 @@ pub(crate) fn namespace(cluster: &Cluster, name: &str) {
     }
 }
 
-/// The service by which pods reach the API server.
+/// The service through which pods reach the API server.
 fn own_service() -> Value {
     let labels = json!({"component": "apiserver", "provider": "kubernetes"});
     json!({

@@ -18,7 +18,7 @@ pub(crate) struct App {
     pub cluster: Arc<Cluster>,
     pub users: Arc<Users>,
     pub limits: Limits,
-    /// The server is shutting down: watches end.
+    /// Cancelled when the server shuts down, so that watches end.
     pub ending: CancellationToken,
     /// The state of the store that this endpoint shows.
     pub view: Arc<View>,
@@ -31,7 +31,7 @@ impl App {
     }
 }
 
-/// A request for a resource.
+/// A parsed request for a resource.
 pub(crate) struct Call {
     pub app: Arc<App>,
     pub connection: Arc<Connection>,
@@ -43,17 +43,15 @@ pub(crate) struct Call {
     pub accept: String,
     pub content_type: String,
     pub user_agent: Arc<str>,
-    /// Whether the answer will be protobuf.
+    /// Whether the answer is sent in protobuf.
     pub in_protobuf: bool,
     pub resource: Arc<Resource>,
-    /// The query as it was sent.
     pub raw_query: Arc<str>,
-    /// Effects of faults on the request.
+    /// The effects of faults on the request.
     pub injection: Injection,
 }
 
-/// Keeps the user's count of open requests right, however the request ends, and reports the result to followers of the
-/// user.
+/// Counts the request as open for its user until it is dropped, and reports the result if the user is followed.
 pub(crate) struct OpenRequest {
     pub audit: Arc<UserAudit>,
     pub cluster: Arc<Cluster>,
@@ -61,35 +59,36 @@ pub(crate) struct OpenRequest {
 }
 
 impl OpenRequest {
-    /// Notes the answer; `streams` means that it goes on as a watch.
+    /// Notes the answer; `streams` means that the answer continues as a watch.
     pub fn answered(&mut self, status: u16, about: About, said: Option<Arc<Said>>, streams: bool) {
         if let Some(following) = &mut self.following {
             following.answered(status, about, said, streams);
         }
     }
 
-    /// Notes object versions written to the watch; `revision` is that of the last one.
+    /// Notes object versions that were written to the watch; `revision` is that of the last one.
     pub fn sent(&mut self, objects: usize, revision: u64, now_us: u64) {
         if let Some(following) = &mut self.following {
             following.sent(objects as u64, revision, now_us);
         }
     }
 
-    /// Notes a bookmark written to the watch.
+    /// Notes a bookmark that was written to the watch.
     pub fn bookmarked(&mut self, revision: u64) {
         if let Some(following) = &mut self.following {
             following.bookmarked(revision);
         }
     }
 
-    /// Notes an `ERROR` event on the stream.
+    /// Notes an `ERROR` event that was written to the watch.
     pub fn failed(&mut self, code: u16) {
         if let Some(following) = &mut self.following {
             following.failed(code);
         }
     }
 
-    /// Notes that the server ends the stream, cleanly or not. Without this call the client has left.
+    /// Notes that the server ends the stream, cleanly or not. If this method is not called, the client counts as having
+    /// left.
     pub fn ends(&mut self, by: EndedBy) {
         if let Some(following) = &mut self.following {
             following.ends(by);
@@ -108,17 +107,17 @@ impl Drop for OpenRequest {
 }
 
 impl Call {
-    /// The requested version.
+    /// The requested version of the resource.
     pub fn served(&self) -> &Served {
         self.resource.version(&self.target.version).unwrap_or_else(|| self.resource.storage_version())
     }
 
-    /// The namespace of the path; empty for cluster-scoped objects.
+    /// The namespace in the path; empty for cluster-scoped objects.
     pub fn namespace(&self) -> &str {
         self.target.namespace.as_deref().unwrap_or_default()
     }
 
-    /// The revision that this endpoint shows when the store is at `current`.
+    /// The revision that this endpoint shows if the store is at `current`.
     pub fn sees(&self, current: u64) -> u64 {
         let seen = self.app.view.revision(current);
         self.injection.stale.as_ref().map_or(seen, |stale| stale.view.revision(seen))
@@ -128,7 +127,7 @@ impl Call {
         &self.app.cluster
     }
 
-    /// The request as faults see it.
+    /// The facts about the request by which faults choose requests.
     pub fn asked(&self) -> Asked<'_> {
         let named = self.target.name.is_some();
         let on = match self.method {
@@ -153,7 +152,7 @@ impl Call {
         }
     }
 
-    /// For example `watch of packages.longhaul.dev by subject on connection 3`.
+    /// A description such as `watch of packages.longhaul.dev by subject on connection 3`.
     pub fn describe(&self) -> String {
         self.asked().describe()
     }

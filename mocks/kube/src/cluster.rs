@@ -1,7 +1,7 @@
-//! The cluster behind the sockets: the store, the catalogue and the other state that requests share.
+//! The cluster behind the sockets: the store, the catalogue, and other state that requests share.
 //!
-//! Owns the locks. None of them is held across an await, and each method here is one step that leaves a consistent
-//! state. It must not know HTTP.
+//! Owns the locks of the shared state. Code holds no lock across an await, and each method here is one step that leaves
+//! a consistent state. This module must not know HTTP.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,12 +30,11 @@ use super::serving::Serving;
 use super::users::Users;
 use super::webhooks::Webhooks;
 
-/// Kubernetes' alphabet for generated names: no vowels and nothing that looks alike.
+/// Kubernetes' alphabet for generated names: it has no vowels and no characters that look alike.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-/// The namespaces that every cluster has.
 const NAMESPACES: &[&str] = &["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// Restores that are remembered.
+/// Most restores that are remembered.
 const REWINDS_MAX: usize = 256;
 
 #[derive(Debug)]
@@ -55,27 +54,27 @@ pub(crate) struct Cluster {
     pub webhooks: Webhooks,
     pub addresses: Addresses,
     pub serving: Serving,
-    /// Wakes the janitor after a deletion that has consequences.
+    /// Wakes the janitor after a deletion that needs further work.
     pub cleaning: Notify,
-    /// Factor by which lifetimes are shortened.
+    /// The factor by which lifetimes are shortened.
     pub compress: u32,
     pub bookmarks_every: Duration,
     pub looks: facts::Looks,
     pub authorization: Authorization,
-    /// The certificate of the authority for every new namespace; `None` leaves new namespaces empty.
+    /// The certificate of the authority, which every new namespace gets; `None` leaves new namespaces empty.
     pub root_ca: Option<String>,
-    /// No controller manager runs: see [`super::Config::alone`].
+    /// Whether no controller manager runs: see [`super::Config::alone`].
     pub alone: bool,
     pub permissions: Record,
     rewinds: Mutex<Rewinds>,
 }
 
-/// The restores so far, and how the last one treats clients that know more.
+/// The restores so far, and how the last one treats clients that know newer revisions.
 #[derive(Debug, Default)]
 struct Rewinds {
     made: VecDeque<Rewound>,
     newer: Option<Newer>,
-    /// The highest revision ever handed out.
+    /// The highest revision that was ever used.
     highest: u64,
 }
 
@@ -95,7 +94,7 @@ pub(crate) struct Setup {
 }
 
 impl Cluster {
-    /// A cluster that holds the usual namespaces and the objects that `bootstrap` puts into each.
+    /// A new cluster with the usual namespaces; `bootstrap` adds objects to each of them.
     pub fn new(setup: Setup, bootstrap: impl Fn(&Self, &str)) -> Arc<Self> {
         let cluster = Arc::new(Self {
             epoch: setup.epoch,
@@ -140,12 +139,12 @@ impl Cluster {
         self.catalogue.read().clone()
     }
 
-    /// Reads the store. The closure must be short, because writers wait.
+    /// Reads the store. `look` must be short, because writers wait for it.
     pub fn read<T>(&self, look: impl FnOnce(&Store) -> T) -> T {
         look(&self.store.read())
     }
 
-    /// The next events for a watch at `cursor`, up to revision `through`; moves the cursor behind them.
+    /// The next events for a watch at `cursor`, up to revision `through`; moves the cursor behind these events.
     pub fn next_batch(
         &self,
         resource: ResourceId,
@@ -171,8 +170,8 @@ impl Cluster {
         self.store.write().compact(revision);
     }
 
-    /// Advances the revision without a commit, as writes elsewhere in a real cluster do, and compacts up to it: every
-    /// revision handed out so far is too old now.
+    /// Advances the revision without a commit, as writes to other resources do in a real cluster, and compacts up to
+    /// it. All earlier revisions are too old then.
     pub fn compact_to_now(&self) {
         let mut store = self.store.write();
         store.skip();
@@ -182,7 +181,7 @@ impl Cluster {
         self.wakers.reach(now);
     }
 
-    /// Restores the state of an older revision: see [`super::Server::rewind`].
+    /// Restores the state at an older revision: see [`super::Server::rewind`].
     pub fn rewind(&self, to: u64, newer: Newer, watches: Watches) -> Result<Rewound, RewindError> {
         let rewound = {
             // The order of these locks is the same everywhere, so that the restored state and its record agree.
@@ -214,17 +213,16 @@ impl Cluster {
         self.rewinds.lock().made.iter().copied().collect()
     }
 
-    /// How the server treats a watch that resumes from `revision`, which the store has not reached; `None` if no
-    /// restore explains that revision. The number is the newest revision that the client and the restored store have in
-    /// common.
+    /// How the server treats a watch from `revision`, if the store had this revision before a restore; `None` if it
+    /// never had. The number is the newest revision that the client and the restored store have in common.
     pub fn known_before(&self, revision: u64) -> Option<(Newer, u64)> {
         let rewinds = self.rewinds.lock();
         let common = rewinds.made.iter().map(|rewound| rewound.to).min()?;
         rewinds.newer.filter(|_| revision <= rewinds.highest).map(|newer| (newer, common))
     }
 
-    /// Makes the catalogue agree with the existing definitions. The janitor removes resources without a definition,
-    /// with their objects.
+    /// Updates the catalogue to the definitions in the store. The janitor removes resources without a definition, and
+    /// their objects.
     fn redefine(&self) {
         let catalogue = self.catalogue();
         let Some(definitions) = catalogue.by_full_name("customresourcedefinitions.apiextensions.k8s.io") else {
@@ -242,18 +240,18 @@ impl Cluster {
         self.store.write().expire(now_us);
     }
 
-    /// The revision of the newest commit, as a channel that reports changes.
+    /// A channel with the revision of the newest commit, which reports each change.
     pub fn committed(&self) -> watch::Receiver<u64> {
         self.committed.subscribe()
     }
 
-    /// The number of a new connection, unique over all endpoints.
+    /// A number for a new connection, which is unique over all endpoints.
     pub fn next_connection(&self) -> u64 {
         self.next_connection.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Gives a user a new token and keeps the old one valid for `stays`. Returns the new token, and whether its file
-    /// could be written.
+    /// Gives a user a new token and accepts the old one for `stays`. Returns the new token, and whether its file could
+    /// be written.
     pub fn rotate_token(&self, user: &str, stays: Duration) -> Option<(String, std::io::Result<()>)> {
         let token = self.fresh().uid;
         let written = self.users.rotate(user, &token, stays)?;
@@ -264,7 +262,7 @@ impl Cluster {
         self.next_watch.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A uid and a name suffix, from the seed.
+    /// A uid and a name suffix, drawn from the seed.
     pub fn fresh(&self) -> Fresh {
         let mut random = self.random.lock();
         let bits: u128 = random.random();
@@ -278,7 +276,7 @@ impl Cluster {
         Fresh { uid, suffix }
     }
 
-    /// Commits a new object or a new version.
+    /// Commits a new object or a new version of an object.
     pub fn put(&self, resource: &Resource, expect: Expect, mut value: Value) -> Result<Arc<Event>, Refused> {
         let original = self.original(resource);
         let resource = original.as_deref().unwrap_or(resource);
@@ -312,7 +310,7 @@ impl Cluster {
         Ok(event)
     }
 
-    /// Commits a deletion; `value` is the last state.
+    /// Commits a deletion; `value` is the last state of the object.
     pub fn remove(&self, current: &Version, resource: &Resource, mut value: Value) -> Result<Arc<Event>, Refused> {
         let original = self.original(resource);
         let mut facts = object::facts(&value, original.as_deref().unwrap_or(resource));
@@ -327,7 +325,8 @@ impl Cluster {
         Ok(event)
     }
 
-    /// The resource whose objects a mirror shows; it decides their selectable fields.
+    /// The resource that stores the objects, if `resource` only shows them in another form; it decides which fields are
+    /// selectable.
     fn original(&self, resource: &Resource) -> Option<Arc<Resource>> {
         if resource.mirrors { self.catalogue().by_id(resource.id).cloned() } else { None }
     }
@@ -337,7 +336,7 @@ impl Cluster {
         self.committed.send_replace(event.version.revision);
     }
 
-    /// Adds the resources of a definition, or refuses it.
+    /// Adds the resource of a definition, or refuses the definition.
     pub fn define(&self, crd: &Value) -> Result<(), Failure> {
         let mut resource = definition(crd).map_err(|causes| {
             let about = mock_objects::status::About {
@@ -361,7 +360,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Notes that the commit with this revision changed a custom resource's definition.
+    /// Notes that the commit with this revision changed the definition of a custom resource.
     pub fn redefined(&self, full_name: &str, revision: u64) {
         if let Some(resource) = self.catalogue().by_full_name(full_name) {
             self.serving.changed(resource.id, revision);
@@ -382,7 +381,7 @@ impl Cluster {
         }
     }
 
-    /// Creates an object without a request, at the start.
+    /// Creates an object at the start, without a request.
     pub fn seed(&self, mut value: Value) -> Result<(), Failure> {
         let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
         let catalogue = self.catalogue();
@@ -403,7 +402,7 @@ impl Cluster {
     }
 }
 
-/// The faults' view of the cluster. Weak, because the cluster owns the faults.
+/// Gives faults access to the cluster. The reference is weak, because the cluster owns the faults.
 #[derive(Debug)]
 struct FaultHost(std::sync::Weak<Cluster>);
 

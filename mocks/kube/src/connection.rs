@@ -1,4 +1,4 @@
-//! The state of one connection for its requests and streams. It must not know sockets.
+//! The state of one connection that its requests and streams share. This module must not know sockets.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -20,26 +20,26 @@ pub(crate) struct Connection {
     pub id: u64,
     pub http_version: u8,
     pub peer: Option<Arc<Who>>,
-    /// Cancelled to close the connection at once, without an answer.
+    /// Cancelled to close the connection at once without an answer.
     pub severed: CancellationToken,
-    /// The connection's user, known from the first request on.
+    /// The user of the connection, which the first request sets.
     pub owner: OnceLock<OwnConnection>,
-    /// Completed flushes to the socket.
+    /// Number of completed flushes to the socket.
     pub flushes: Arc<AtomicU64>,
-    /// Whether the socket is to be closed with a reset.
+    /// Whether the socket is closed with a reset.
     pub reset: Arc<AtomicBool>,
-    /// The access of faults to the connection.
+    /// Gives faults access to the connection.
     pub handle: Arc<Handle>,
-    /// Whether the connection belongs to a part of the server itself, which needs no role.
+    /// Whether the connection belongs to a simulated program in this server, which needs no role.
     pub inside: bool,
     /// The WebSocket that takes over the connection after the current answer.
     pub websocket: Mutex<Option<Opened>>,
 }
 
-/// A WebSocket whose connection still belongs to the HTTP library.
+/// A WebSocket whose connection the HTTP library still holds.
 pub(crate) struct Opened {
     pub upgrade: OnUpgrade,
-    /// The frames' source; `None` if the handshake failed and the connection is only to be closed.
+    /// The stream that becomes WebSocket frames; `None` if the handshake failed and the connection is only closed.
     pub body: Option<UnsyncBoxBody<Bytes, Broken>>,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Debug for Opened {
 }
 
 impl Connection {
-    /// Closes the connection at once with FIN; TLS `close_notify` and buffered data are not sent.
+    /// Closes the connection at once with FIN, without TLS `close_notify` and without the buffered data.
     pub fn sever(&self) {
         self.severed.cancel();
     }

@@ -1,9 +1,9 @@
 //! Custom resources whose versions a webhook converts (Kubernetes documentation, "Versions in
 //! `CustomResourceDefinitions`").
 //!
-//! Owns the conversion between the store and a request in another version. Objects are converted right after reading,
-//! and before writing only after all checks. In between, a request is handled as if its version were the stored one
-//! (`Resource::in_version`). `review` owns the calls to a webhook and the checks of its answers.
+//! Owns the conversion between stored objects and the version of a request. Objects are converted immediately after
+//! reading, and before writing only after all checks. Between the two conversions, a request's version is treated as
+//! the stored one (`Resource::in_version`). `review` calls the webhook and checks its answers.
 
 mod review;
 
@@ -23,18 +23,18 @@ use tokio::time::Instant;
 use super::call::Call;
 use super::cluster::Cluster;
 
-/// Objects in one review. A real server sends one; the protocol allows any number.
+/// Most objects in one review. A real server sends one; the protocol allows any number.
 const REVIEWED_MAX: usize = 100;
-/// Bytes in one review, unless one object alone has more: the answer has to fit as well.
+/// Most bytes in one review, unless a single object has more; the answer must fit into its limit too.
 const REVIEWED_MAX_BYTES: usize = 1 << 20;
 /// How long a watch waits before it calls a failed webhook again.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// The conversion for a watch: its result is the converted events, or `None` if its time ran out.
+/// A running conversion for a watch. The result is the converted events, or `None` if the time ran out.
 pub(crate) type Converting = JoinSet<Option<VecDeque<Arc<Event>>>>;
 
 impl Call {
-    /// The object that the request names, in the requested version.
+    /// The object that the request names, in the requested version; `None` if it does not exist.
     pub async fn find(&self, name: &str) -> Result<Option<Arc<Version>>, Failure> {
         match self.cluster().get(&self.resource, self.namespace(), name) {
             Some(version) => self.shown(version).await.map(Some),
@@ -61,7 +61,7 @@ impl Call {
             .await
     }
 
-    /// The answer for an object of a dry run: converted to the stored version and back.
+    /// The answer to a dry run: the object, converted to the stored version and back.
     pub async fn rehearsed(&self, value: Value) -> Result<Value, Failure> {
         if !self.resource.converts() {
             return Ok(value);
@@ -72,7 +72,7 @@ impl Call {
         back.into_iter().next().ok_or_else(|| Failure::internal("a conversion lost its object"))
     }
 
-    /// Commits a new object or a new version; the answer is in the requested version.
+    /// Commits a new object or a new version of an object; the result is in the requested version.
     pub async fn put(&self, expect: Expect, value: Value) -> Result<Result<Arc<Version>, Refused>, Failure> {
         let stored = self.stored(value).await?;
         match self.cluster().put(&self.resource, expect, stored) {
@@ -81,7 +81,7 @@ impl Call {
         }
     }
 
-    /// The last state of a deleted object in its stored form; `seen` is the state in the request's version.
+    /// The last state of a deleted object in its stored version; `seen` is the state in the requested version.
     pub fn last(&self, current: &Version, seen: Value) -> Value {
         if !self.resource.converts() {
             return seen;
@@ -91,7 +91,7 @@ impl Call {
         stored.map_or(seen, |stored| stored.value())
     }
 
-    /// Whether writing an object again changes its stored version, which counts as a change in a real server.
+    /// Whether writing an unchanged object again changes its stored version, which a real server counts as a change.
     pub fn migrates(&self, current: &Version) -> bool {
         let Some(conversion) = self.resource.conversion.as_ref().filter(|_| self.resource.moved) else { return false };
         let identity = &current.identity;
@@ -123,8 +123,8 @@ pub(crate) async fn one(
     converted.into_iter().next().ok_or_else(|| Failure::internal("a conversion lost its object"))
 }
 
-/// Begins to convert events for a watch; a conversion that takes until `ends` returns nothing. As in a real server, a
-/// failed webhook is called again, and the watch is silent meanwhile.
+/// Begins to convert events for a watch. A conversion that is not finished at `ends` returns nothing. As in a real
+/// server, a failed webhook is called again, and the watch is silent until then.
 pub(crate) fn begin(
     cluster: &Arc<Cluster>,
     resource: &Arc<Resource>,
@@ -157,7 +157,7 @@ pub(crate) fn begin(
     converting
 }
 
-/// Events with both of their states converted.
+/// Converts events: the new and the old state of each object.
 async fn converted(
     cluster: &Cluster,
     resource: &Resource,

@@ -22,10 +22,10 @@ const AGGREGATED: &[(&str, &str)] = &[
     ("v2beta1", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"),
 ];
 
-/// Groups with their versions, most preferred first, in alphabetical order.
+/// API groups in alphabetical order, each with its versions, the most preferred first.
 type Groups = BTreeMap<Arc<str>, Vec<Arc<str>>>;
 
-/// Answers a discovery path, `None` for any other.
+/// The answer for a discovery path; `None` for other paths.
 pub(super) fn answer(path: &str, accept: &str, catalogue: &Catalogue) -> Option<Answer> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let value = match parts.as_slice() {
@@ -45,7 +45,7 @@ pub(super) fn answer(path: &str, accept: &str, catalogue: &Catalogue) -> Option<
     Some(Answer::value(StatusCode::OK, &value))
 }
 
-/// The paths that a real server lists at its root. Some clients request this list to see whether the server is up.
+/// The paths that a real server lists at its root. Some clients request the list to check that the server is up.
 fn paths(catalogue: &Catalogue) -> Value {
     let mut paths: Vec<String> =
         ["/.well-known/openid-configuration", "/api", "/api/v1", "/apis", "/apis/"].map(str::to_owned).into();
@@ -214,7 +214,7 @@ fn aggregated_resource(resource: &Resource, served: &Served) -> Value {
     entry
 }
 
-/// `(name, kind, (group, version) of the kind if another, verbs)`.
+/// `(name, kind, (group, version) of the kind if they differ from the resource's, verbs)`.
 type Subresource = (&'static str, String, (&'static str, &'static str), &'static [&'static str]);
 
 fn subresources(resource: &Resource, served: &Served) -> Vec<Subresource> {
@@ -242,7 +242,7 @@ fn of_version<'a>(
     })
 }
 
-/// A hash that changes with the stored version (`k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go`).
+/// A hash that depends on the stored version (`k8s.io/apiserver/pkg/endpoints/discovery/storageversionhash.go`).
 fn storage_version_hash(resource: &Resource) -> String {
     let (group, version) = resource.stored_api_version().split_once('/').unwrap_or(("", resource.stored_api_version()));
     let digest = Sha256::digest(format!("{group}/{version}/{}", resource.kind));

@@ -1,4 +1,4 @@
-//! A watch in protobuf, encoded from the watch's JSON lines.
+//! A watch in protobuf, encoded from the JSON lines of the watch.
 
 use std::task::{Context, Poll};
 
@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::broken::Broken;
 use super::watch::WatchBody;
 
-/// Longest line of a watch: the largest object in its event.
+/// Longest line of a watch: an event with the largest object.
 const LINE_MAX_BYTES: usize = 8 << 20;
 
-/// A watch whose lines are sent as frames.
+/// A watch whose JSON lines are sent as protobuf frames.
 pub(crate) struct Framed {
     watch: WatchBody,
-    /// The beginning of an incomplete line.
+    /// The beginning of a line that is not complete yet.
     rest: BytesMut,
 }
 
@@ -24,7 +24,7 @@ impl Framed {
         Self { watch, rest: BytesMut::new() }
     }
 
-    /// The next bytes, `None` at a clean end.
+    /// The next bytes; `None` at a clean end.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         loop {
             let bytes = match self.watch.poll_next(cx) {

@@ -1,6 +1,6 @@
-//! One request from its headers to its answer.
+//! The handling of one request, from its headers to its answer.
 //!
-//! Owns authentication, routing and the audit entry of each request. The verbs live in `verbs`.
+//! Owns authentication, routing and the audit entry of each request. The verbs are in `verbs`.
 
 use std::sync::Arc;
 
@@ -115,9 +115,9 @@ pub(crate) async fn handle(
     })
 }
 
-/// Removes the body from answers that have none (RFC 9110, "Content Semantics"). An answer to HEAD states the length of
-/// the body; a status without a body states none. On HTTP/1.1 the HTTP library drops such a body. On HTTP/2 it sends
-/// one, which clients take for a broken connection.
+/// Removes the body from answers that must not have one (RFC 9110, "Content Semantics"). An answer to HEAD contains the
+/// length of the body; a status without a body contains none. On HTTP/1.1, the HTTP library drops such a body. On
+/// HTTP/2, it sends the body, and clients treat the connection as broken.
 fn without_body(is_head: bool, mut response: Response<Body>) -> Response<Body> {
     let status = response.status();
     let never = status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
@@ -152,7 +152,7 @@ fn respond(answer: Answer) -> Response<Body> {
     response
 }
 
-/// The answer to a request, unless a fault suppresses it.
+/// The answer to a request; an error if a fault suppresses the answer.
 async fn route(
     app: &Arc<App>,
     connection: Arc<Connection>,
@@ -231,7 +231,7 @@ async fn route(
     })
 }
 
-/// Adds the deprecation warning of a version to the answer, whether the request succeeds or not.
+/// Adds the deprecation warning of a version to the answer, even if the request fails.
 fn warned(answer: Result<Answer, Failure>, warning: &str) -> Answer {
     let mut answer = answer.unwrap_or_else(Answer::from);
     answer.warnings.insert(0, warning.to_owned());
@@ -247,7 +247,7 @@ async fn administer(app: &Arc<App>, who: &Who, request: Request<Incoming>) -> Re
     admin::answer(&app.cluster, who, &method, (&path, &query), &bytes)
 }
 
-/// The resource that a path and a query name.
+/// The resource that a path names, with the parsed path and query.
 fn resolve(path: &str, query: &str, catalogue: &Catalogue) -> Result<(Target, Query, Arc<Resource>), Failure> {
     let mut target = Target::parse(path).ok_or_else(|| no_such(path, catalogue))?;
     let query = Query::parse(query)?;
@@ -267,7 +267,7 @@ fn resolve(path: &str, query: &str, catalogue: &Catalogue) -> Result<(Target, Qu
     Ok((target, query, resource))
 }
 
-/// The refusal of a path that names no resource: a `Status` for built-in groups, plain text otherwise.
+/// The error for a path that is not a resource: a `Status` for built-in groups, plain text for others.
 fn no_such(path: &str, catalogue: &Catalogue) -> Failure {
     let mut parts = path.trim_matches('/').split('/');
     let group = match parts.next() {
@@ -281,7 +281,7 @@ fn no_such(path: &str, catalogue: &Catalogue) -> Failure {
     if catalogue.iter().any(serves) { Failure::no_such_path() } else { Failure::no_such_group() }
 }
 
-/// The paths that every client may read.
+/// The answer for paths that every client may read, such as health checks.
 fn operations(path: &str) -> Option<Answer> {
     let probe = ["/healthz", "/livez", "/readyz"];
     if probe.iter().any(|root| path == *root || path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))) {
@@ -324,7 +324,7 @@ mod tests {
         size_of::<F>()
     }
 
-    /// Each request is made on the stack, copied to the heap and kept there until it is answered.
+    /// The future of a request must be small, because it is made on the stack and kept on the heap until the answer.
     #[test]
     fn a_request_in_progress_is_small() {
         let bytes = future_bytes(handle);

@@ -1,7 +1,8 @@
 //! Impersonation: the headers `Impersonate-User`, `-Group`, `-Uid` and `-Extra-…` (Kubernetes documentation,
 //! "Authenticating", user impersonation).
 //!
-//! Owns reading them, and the rule that their sender needs the verb `impersonate` for each.
+//! Owns reading the impersonation headers, and the rule that their sender needs the verb `impersonate` for each of
+//! them.
 
 use std::sync::Arc;
 
@@ -78,14 +79,14 @@ pub(crate) fn acting(cluster: &Cluster, who: Arc<Who>, headers: &HeaderMap) -> R
     Ok(Arc::new(acted))
 }
 
-/// Go takes UTF-8 in headers. Other bytes must not count as an absent header, because the request would then be the
-/// sender's own.
+/// The text of a header. Go accepts UTF-8 in headers. Other bytes are an error: if the header counted as absent, the
+/// request would have the sender's own rights.
 fn text(value: &HeaderValue) -> Result<&str, Failure> {
     std::str::from_utf8(value.as_bytes())
         .map_err(|_| Failure::bad_request("an `Impersonate-…` header is not UTF-8".to_owned()))
 }
 
-/// Refuses a sender without the verb: `(group, resource, subresource, namespace, name)`.
+/// Refuses a sender without the verb `impersonate` on `(group, resource, subresource, namespace, name)`.
 fn allowed(
     cluster: &Cluster,
     who: &Who,

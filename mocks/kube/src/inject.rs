@@ -1,6 +1,6 @@
-//! The effects of faults on a request: waiting, other answers, an old state.
+//! The effects of faults on a request: delays, other answers, an old state.
 //!
-//! Owns the way from an `Injection` to HTTP. It must not decide which requests are affected.
+//! Owns turning an `Injection` into HTTP. This module must not decide which requests a fault hits.
 
 use std::time::Duration;
 
@@ -15,17 +15,17 @@ use super::audit::Said;
 use super::call::Call;
 use super::verbs;
 
-/// How long a read waits for a revision that an API server has not seen (kube-apiserver's watch cache: 3 s).
+/// How long a read waits for a revision that the API server has not seen yet (kube-apiserver's watch cache: 3 s).
 const CATCH_UP: Duration = Duration::from_secs(3);
-/// Interval of the checks while waiting.
+/// Interval of the checks while a read waits.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// The connection is closed without an answer.
+/// Closes the connection without an answer.
 #[derive(Debug, thiserror::Error)]
 #[error("a fault leaves the request without an answer")]
 pub(crate) struct Unanswered;
 
-/// Answers a request as its injection says.
+/// Answers a request with the effects that its injection describes.
 pub(super) async fn answer(mut call: Box<Call>, body: Incoming) -> Result<Result<Answer, Failure>, Unanswered> {
     if let Some(instead) = call.injection.instead.take() {
         // The body is read to its end: otherwise a client that is still writing would see a closed connection instead
@@ -56,7 +56,7 @@ pub(super) async fn answer(mut call: Box<Call>, body: Incoming) -> Result<Result
     Ok(Ok(answer))
 }
 
-/// Waits, as long as a real server does, until the old state reaches the revision that a list or a read needs.
+/// Waits until the old state reaches the revision that a list or a read needs, at most as long as a real server does.
 async fn catch_up(call: &Call) {
     let reads = call.method == Method::GET && !call.query.watch;
     let wanted = call.query.resource_version.as_deref().and_then(|text| text.parse::<u64>().ok());

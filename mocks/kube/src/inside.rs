@@ -1,7 +1,7 @@
-//! Connections without a socket, for control plane programs that the server simulates.
+//! Connections without a socket, for the control plane programs that this server simulates.
 //!
-//! Owns one connection for each program, in memory and with HTTP/2. Their requests take the normal path: admission,
-//! webhooks, field managers and the audit see them under their own names. RBAC is not checked.
+//! Owns one HTTP/2 connection in memory for each program. The programs' requests are handled like others: admission,
+//! webhooks, field managers and the audit see them with the programs' names. RBAC does not check them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -25,14 +25,14 @@ use super::connection::Connection;
 use super::handler;
 use super::users::Who;
 
-/// Bytes buffered between client and server.
+/// Most bytes that are buffered between client and server.
 const PIPE_BYTES: usize = 64 * 1024;
-/// A webhook may take thirty seconds.
+/// Deadline for an answer; a webhook may take thirty seconds.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(40);
-/// Connections that are kept. Each node name in `spec.nodeName` of a Pod has one, and a client may write any number of
-/// names.
+/// Most connections that are kept. Each node name in `spec.nodeName` of a Pod has one, and clients may write any number
+/// of names.
 const DOORS_MAX: usize = 1024;
-/// No endpoint has this number, so no connection fault matches these connections.
+/// A number that no endpoint has, so that no fault of connections hits the simulated programs.
 const NO_ENDPOINT: u32 = u32::MAX;
 
 pub(crate) struct Inside {
@@ -50,7 +50,7 @@ impl Inside {
         Self { app, doors: BTreeMap::new(), tasks: JoinSet::new() }
     }
 
-    /// The connection of a user; `None` if it ended at once.
+    /// The connection of a user; `None` if the connection ended at once.
     pub async fn door(&mut self, user: &str, groups: &[String]) -> Option<Door> {
         if let Some(door) = self.doors.get(user).filter(|door| !door.0.is_closed()) {
             return Some(door.clone());
@@ -104,7 +104,7 @@ impl Inside {
 }
 
 impl Door {
-    /// The status and the body of the answer; `None` without an answer.
+    /// Sends a request; returns the status and body of the answer, or `None` without an answer.
     pub async fn ask(mut self, request: Request<Full<Bytes>>) -> Option<(u16, Bytes)> {
         let answered = async {
             self.0.ready().await.ok()?;

@@ -1,7 +1,7 @@
 //! The background work of a control plane: garbage collection, emptying namespaces, and removing definitions.
 //!
-//! Owns one task. It reads commits like other readers and writes through the store, so its work shows in the log. The
-//! rules are those of the Kubernetes documentation, "Garbage Collection" and "Finalizers".
+//! Owns one task. The task reads commits like other readers and writes through the store, so its work appears in the
+//! log. The rules are those of the Kubernetes documentation, "Garbage Collection" and "Finalizers".
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use super::cluster::Cluster;
 use super::followed;
 use super::verbs::{Manner, Propagation, delete_place, finish};
 
-/// Commits processed in one step.
+/// Most commits that are processed in one step.
 const BATCH: usize = 1024;
-/// Objects of a namespace deleted in one step.
+/// Most objects of a namespace that are deleted in one step.
 const SWEEP: usize = 1024;
 /// Interval of checks of namespaces and finalizers when there are no commits.
 const AGAIN: Duration = Duration::from_millis(500);
-/// How dependents are deleted whose owner waits for them.
+/// How dependents are deleted if their owner waits for them.
 const FOREGROUND: Manner = Manner { propagation: Propagation::Foreground, grace_s: None };
 
-/// Runs until it is dropped.
+/// Runs the background work until the future is dropped.
 pub(crate) async fn run(app: Arc<App>) {
     let cluster = &app.cluster;
     let mut next = cluster.read(|store| store.commits().next());
@@ -62,7 +62,7 @@ pub(crate) async fn run(app: Arc<App>) {
     }
 }
 
-/// Handles one commit: deletes dependents of deleted objects, and new objects whose owners are gone.
+/// Handles one commit: deletes the dependents of a deleted object, and a new object whose owners do not exist.
 fn collect(cluster: &Cluster, commit: &RawCommit, held: &mut BTreeSet<Place>) {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_id(commit.identity.resource) else { return };
@@ -93,7 +93,7 @@ fn collect(cluster: &Cluster, commit: &RawCommit, held: &mut BTreeSet<Place>) {
     }
 }
 
-/// Deletes an object whose owners are all gone; otherwise removes references to missing owners.
+/// Deletes an object if none of its owners exists; otherwise removes its references to missing owners.
 fn drop_owner(cluster: &Cluster, place: &Place) {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_id(place.resource) else { return };
@@ -123,7 +123,7 @@ fn owner_exists(cluster: &Cluster, owner: &Value, namespace: &str) -> bool {
     cluster.get(resource, namespace, text("name")).is_some_and(|found| &*found.identity.uid == text("uid"))
 }
 
-/// Checks again an owner that still had dependents.
+/// Processes an owner again that waited for its dependents; returns whether it still waits.
 fn is_held(cluster: &Cluster, place: &Place) -> bool {
     let catalogue = cluster.catalogue();
     let Some(resource) = catalogue.by_id(place.resource) else { return false };
@@ -131,8 +131,8 @@ fn is_held(cluster: &Cluster, place: &Place) -> bool {
     version.is_some_and(|version| version.facts().finalizing && propagate(cluster, resource, &version))
 }
 
-/// Foreground and orphan deletion: the dependents first, then the finalizer, then the object. True when dependents are
-/// still in the way.
+/// Does the next step of a foreground or orphan deletion: first the dependents, then the finalizer, then the object.
+/// Returns whether dependents still block the deletion.
 fn propagate(cluster: &Cluster, resource: &Resource, version: &Version) -> bool {
     let mut value = version.value();
     let has = |name: &str| object::finalizers(&value).contains(&name);
@@ -172,7 +172,8 @@ fn propagate(cluster: &Cluster, resource: &Resource, version: &Version) -> bool 
     !done
 }
 
-/// Whether an object that this one owns is already in foreground deletion: the two would wait for each other.
+/// Whether an object that depends on this one is already in foreground deletion. Then each of the two would wait for
+/// the other.
 fn closes_a_circle(cluster: &Cluster, version: &Version) -> bool {
     let catalogue = cluster.catalogue();
     cluster.read(|store| store.dependents(&version.identity.uid)).iter().any(|place| {
@@ -184,7 +185,8 @@ fn closes_a_circle(cluster: &Cluster, version: &Version) -> bool {
     })
 }
 
-/// Clears `blockOwnerDeletion` of the object, as the real collector does for owner cycles; `false` after a lost race.
+/// Sets `blockOwnerDeletion` of the object to false, as the real collector does for owner cycles; `false` if another
+/// write came first.
 fn unblock(cluster: &Cluster, resource: &Resource, version: &Version) -> bool {
     let mut value = version.value();
     let owners = object::metadata(&mut value).get_mut("ownerReferences").and_then(Value::as_array_mut);
@@ -194,7 +196,7 @@ fn unblock(cluster: &Cluster, resource: &Resource, version: &Version) -> bool {
     cluster.put(resource, Expect::Revision(version.revision), value).is_ok()
 }
 
-/// Whether a dependent blocks the foreground deletion of its owner with `blockOwnerDeletion`.
+/// Whether a dependent blocks the foreground deletion of its owner through `blockOwnerDeletion`.
 fn is_blocking(cluster: &Cluster, place: &Place, uid: &str) -> bool {
     let catalogue = cluster.catalogue();
     let resource = catalogue.by_id(place.resource);
@@ -204,7 +206,7 @@ fn is_blocking(cluster: &Cluster, place: &Place, uid: &str) -> bool {
     owners.any(|owner| owner["uid"].as_str() == Some(uid) && owner["blockOwnerDeletion"] == Value::Bool(true))
 }
 
-/// Whether an owner besides `uid` keeps the object alive.
+/// Whether the object has an existing owner other than `uid`.
 fn has_other_owner(cluster: &Cluster, version: &Version, uid: &str) -> bool {
     let value = version.value();
     let mut owners = value["metadata"]["ownerReferences"].as_array().into_iter().flatten();
@@ -223,7 +225,7 @@ fn disown(cluster: &Cluster, resource: &Resource, version: &Version, uid: &str) 
     let _ = cluster.put(resource, Expect::Revision(version.revision), value);
 }
 
-/// Empties the namespaces in deletion, and removes the empty ones.
+/// Empties the namespaces that are being deleted, and removes the empty ones.
 fn finish_namespaces(cluster: &Cluster) {
     let catalogue = cluster.catalogue();
     let Some(namespaces) = catalogue.by_full_name("namespaces") else { return };
@@ -250,8 +252,8 @@ fn finish_namespaces(cluster: &Cluster) {
     }
 }
 
-/// Whether an object's grace period is over. Without this check a namespace would wait for ever for pods that no
-/// kubelet ends.
+/// Whether the grace period of an object is over. Without this check, a namespace would wait for ever for pods, because
+/// no kubelet ends them.
 fn overdue(cluster: &Cluster, resource: &Resource, place: &Place) -> bool {
     let Some(version) = cluster.get(resource, &place.namespace, &place.name) else { return false };
     if !version.facts().finalizing {
@@ -262,7 +264,7 @@ fn overdue(cluster: &Cluster, resource: &Resource, place: &Place) -> bool {
     ends.is_ok_and(|ends| ends <= Timestamp::now())
 }
 
-/// Removes the resources of deleted definitions, with their objects.
+/// Removes the resources of deleted definitions, and their objects.
 fn finish_definitions(cluster: &Cluster) {
     let catalogue = cluster.catalogue();
     let Some(definitions) = catalogue.by_full_name("customresourcedefinitions.apiextensions.k8s.io") else { return };

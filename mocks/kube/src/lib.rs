@@ -1,13 +1,12 @@
 //! The mock Kubernetes API server: real TLS, HTTP/1.1 and HTTP/2, and answers that unmodified clients accept.
 //!
-//! Owns [`Server`], its [`Config`], and the inside view that a harness needs: every commit ([`Tail`]), the deliveries
-//! to each user ([`Delivery`], [`Gap`]), and the requests of each user ([`Traffic`], [`RequestRecord`]). Parts without
-//! I/O (store, catalogue, selectors, patches) are in crates of their own; sockets are in `listen`. It must not know
-//! runs or verdicts.
+//! Owns [`Server`], its [`Config`], and the data that a harness needs about the server. These are every commit
+//! ([`Tail`]), the deliveries to each user ([`Delivery`], [`Gap`]), and the requests of each user ([`Traffic`],
+//! [`RequestRecord`]). The store, the catalogue, selectors and patches need no I/O and are in other crates; sockets are
+//! in `listen`. This crate must not know runs or verdicts.
 //!
-//! With the kubeconfig of [`Server::kubeconfig`], `kubectl` works as with a cluster that has no nodes and no
-//! controllers besides the garbage collector and namespace deletion. With [`Config::workloads`] workloads become ready
-//! as well.
+//! With the kubeconfig of [`Server::kubeconfig`], `kubectl` works as with a cluster without nodes. The only controllers
+//! are the garbage collector and the deletion of namespaces. With [`Config::workloads`], workloads also become ready.
 
 mod addresses;
 mod admin;
@@ -80,7 +79,7 @@ pub use mock_objects::VERSION;
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address is in use, or may not be used.
+    /// The address is in use, or the process may not use it.
     #[error("failed to listen on {address}")]
     Listen {
         address: SocketAddr,
@@ -90,11 +89,11 @@ pub enum Error {
     /// The server's certificate could not be made or used.
     #[error("failed to prepare the API server's certificate")]
     Certificate(#[from] mock_pki::Error),
-    /// A definition in [`Config::crds`] is not valid.
+    /// A definition in [`Config::crds`] is invalid.
     #[error("failed to define `{name}`: {why}")]
     Definition {
         name: String,
-        /// The message that a client would get.
+        /// The message that a client would get for the definition.
         why: String,
     },
     /// Two users share a token, a user has no name or no token, or a token file cannot be written.
@@ -102,7 +101,7 @@ pub enum Error {
     Users(#[source] users::Error),
 }
 
-/// A running API server. Dropping it stops it at once; [`Server::shutdown`] lets open requests finish.
+/// A running API server. Dropping it stops the server at once; [`Server::shutdown`] lets open requests finish.
 #[derive(Debug)]
 pub struct Server {
     cluster: Arc<Cluster>,
@@ -116,12 +115,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Number of served kinds, including custom resources.
+    /// Number of kinds that the server serves, including custom resources.
     pub fn kinds(&self) -> usize {
         self.cluster.catalogue().originals().count()
     }
 
-    /// Listens, with a certificate from `authority`, whose client certificates are accepted too.
+    /// Starts a server with a certificate from `authority`, whose client certificates the server also accepts.
     pub async fn start(config: Config, authority: &mock_pki::Authority) -> Result<Self, Error> {
         let limits = config.limits.compressed(config.compress);
         let users =
@@ -186,20 +185,20 @@ impl Server {
         })
     }
 
-    /// For example `https://127.0.0.1:6443`.
+    /// The URL of the server: `https://127.0.0.1:6443`.
     pub fn url(&self) -> String {
         url(self.address())
     }
 
-    /// Starts one more endpoint of the same cluster, which can lag: another API server of the same control plane.
+    /// Starts another endpoint of the same cluster, which can lag, like another API server of the same control plane.
     pub async fn replica(&self, address: SocketAddr) -> Result<Replica, Error> {
         self.endpoint(address, &["h2", "http/1.1"]).await
     }
 
-    /// Starts one more endpoint that offers these protocols by ALPN (RFC 7301), most preferred first.
+    /// Starts another endpoint that offers these protocols through ALPN (RFC 7301), the most preferred first.
     ///
-    /// If the subject has an endpoint of its own, name its [`Replica::number`] in [`Faults::target_endpoints`]: faults
-    /// of connections then touch the subject from its first byte on, and no other client.
+    /// If the subject has its own endpoint, put its [`Replica::number`] into [`Faults::target_endpoints`]. Faults of
+    /// connections then hit the subject from its first byte on, and no other client.
     pub async fn endpoint(&self, address: SocketAddr, alpn: &[&str]) -> Result<Replica, Error> {
         let app = App::new(&self.cluster, &self.users, self.limits, View::live());
         let view = app.view.clone();
@@ -210,7 +209,7 @@ impl Server {
         Ok(Replica { cluster, users, view, listening, ca_pem, number })
     }
 
-    /// Starts one more endpoint of the same cluster with the certificate and the client authorities of `identity`, like
+    /// Starts another endpoint of the same cluster with the certificate and the client authorities of `identity`, like
     /// a kube-apiserver that gets them as files.
     pub async fn endpoint_as(&self, address: SocketAddr, identity: &Identity) -> Result<Replica, Error> {
         let app = App::new(&self.cluster, &self.users, self.limits, View::live());
@@ -222,47 +221,47 @@ impl Server {
         Ok(Replica { cluster, users, view, listening, ca_pem: identity.serving.certificate_pem.clone(), number })
     }
 
-    /// The listening address, with the real port if the configured one was 0.
+    /// The address at which the server listens, with the real port if the configuration has port 0.
     pub fn address(&self) -> SocketAddr {
         self.listening.address()
     }
 
-    /// A kubeconfig file (YAML) for one of the configured users, with the authority and the token inside.
+    /// A kubeconfig file (YAML) for one configured user, which contains the authority's certificate and the user's
+    /// token.
     pub fn kubeconfig(&self, user: &str) -> Option<String> {
         self.users.kubeconfig(user, &self.url(), &self.ca_pem)
     }
 
-    /// A cursor over all commits from now on, of every resource.
+    /// A cursor over all commits of every resource from now on.
     pub fn tail(&self) -> Tail {
         Tail::new(self.cluster.clone())
     }
 
-    /// The faults of this server.
     pub fn faults(&self) -> &Faults {
         &self.cluster.faults
     }
 
-    /// The counters of a user; all zeros for a user that was never seen.
+    /// The counters of a user; all are zero for a user that the server has never seen.
     pub fn traffic(&self, user: &str) -> Traffic {
         self.cluster.audit.find(user).map(|audit| audit.traffic(self.cluster.now_us())).unwrap_or_default()
     }
 
-    /// Every kind of access that a user requested, in order: the minimal Role of a subject. At most 4096.
+    /// The permissions that a user's requests needed, in order, at most 4096: the rules of the minimal Role.
     pub fn permissions(&self, user: &str) -> Vec<Permission> {
         self.cluster.permissions.of(user)
     }
 
-    /// The kinds of access that [`Authorization::Rbac`] refused to a user, with their counts. At most 4096.
+    /// The permissions that [`Authorization::Rbac`] refused to a user, with their counts; at most 4096.
     pub fn refused(&self, user: &str) -> BTreeMap<Permission, u64> {
         self.cluster.permissions.refused(user)
     }
 
-    /// All users seen, in order; at most 1024.
+    /// All users that the server has seen, in order; at most 1024.
     pub fn users(&self) -> Vec<String> {
         self.cluster.permissions.users()
     }
 
-    /// The minimal roles and bindings of all users seen, in YAML.
+    /// The minimal roles and bindings of all users that the server has seen, as YAML.
     pub fn least_roles(&self) -> String {
         admin::least_roles(&self.cluster)
     }
@@ -272,45 +271,45 @@ impl Server {
         self.cluster.audit.requests.snapshot()
     }
 
-    /// Requests that were answered after the first `seen`. Returns the total number so far, the number of new ones that
-    /// were dropped, and the rest in the order of their answers.
+    /// Requests that were answered after the first `seen`. Returns the total number so far, the number of new requests
+    /// that were dropped, and the other new requests in the order of their answers.
     pub fn requests_since(&self, seen: u64) -> (u64, u64, Vec<RequestRecord>) {
         self.cluster.audit.requests.since(seen)
     }
 
-    /// Begins to note the views of caches, for [`Server::take_shown`].
+    /// Begins to record the state that caches are shown, for [`Server::take_shown`].
     pub fn follow_shown(&self) {
         self.cluster.audit.shown.follow();
     }
 
-    /// The changes of the views of caches since the last call, oldest first, and the number of lost ones: the newest
-    /// 65,536 are kept. A cache is a watch that asks for bookmarks and for all objects of a kind.
+    /// The changes of the state that caches are shown since the last call, oldest first, and the number of lost ones.
+    /// The newest 65,536 are kept. A cache is a watch that asks for bookmarks and for all objects of a kind.
     pub fn take_shown(&self) -> (Vec<Shown>, u64) {
         self.cluster.audit.shown.take()
     }
 
-    /// Keeps every request of a user from now on for [`Self::take_requests`].
+    /// Keeps every request of a user from now on, for [`Self::take_requests`].
     pub fn follow_requests(&self, user: &str) {
         self.cluster.audit.of(&Arc::from(user)).log.follow();
     }
 
-    /// Whether a followed user has requested a resource (`packages.longhaul.dev`), answered or not.
+    /// Whether a followed user has requested a resource (`packages.longhaul.dev`), with or without an answer.
     pub fn asked_for(&self, user: &str, resource: &str) -> bool {
         self.cluster.audit.find(user).is_some_and(|audit| audit.log.asked_for(resource))
     }
 
-    /// The requests of a followed user since the last call, in the order of the answers, and the number of lost ones:
-    /// up to 16,384 wait. A watch appears when it is answered and again when it ends.
+    /// The requests of a followed user since the last call, in the order of the answers, and the number of lost ones.
+    /// At most 16,384 requests are kept. A watch appears when it is answered and again when it ends.
     pub fn take_requests(&self, user: &str) -> (Vec<RequestFact>, u64) {
         self.cluster.audit.find(user).map(|audit| audit.log.take()).unwrap_or_default()
     }
 
-    /// The gaps in a user's streams that a relist closed since the last call.
+    /// The gaps in a user's streams that relists closed since the last call.
     pub fn gaps(&self, user: &str) -> Vec<Gap> {
         self.cluster.audit.find(user).map(|audit| audit.take_gaps()).unwrap_or_default()
     }
 
-    /// How one version was delivered to one user.
+    /// How the server delivered one version of an object to one user.
     pub fn delivery(&self, user: &str, resource: &str, revision: u64) -> Delivery {
         let catalogue = self.cluster.catalogue();
         match (self.cluster.audit.find(user), catalogue.by_full_name(resource)) {
@@ -319,8 +318,8 @@ impl Server {
         }
     }
 
-    /// All deliveries of these versions of one resource (ascending) to one user, from `since_us` on (microseconds since
-    /// the epoch), oldest first, as far as the audit remembers; of each version the first 8 sendings.
+    /// The deliveries of these versions of one resource (ascending) to one user, since `since_us` (microseconds since
+    /// the epoch), oldest first. The audit remembers a limited number, and returns at most 8 sendings per version.
     pub fn sendings(&self, user: &str, resource: &str, revisions: &[u64], since_us: u64) -> Vec<Sending> {
         let catalogue = self.cluster.catalogue();
         match (self.cluster.audit.find(user), catalogue.by_full_name(resource)) {
@@ -329,37 +328,38 @@ impl Server {
         }
     }
 
-    /// The stream lines around one version, `around` before and after it, each cut around the object's name and
-    /// revision.
+    /// The stream lines around one version: `around` lines before and after it. Each line is cut around the object's
+    /// name and revision.
     pub fn wire(&self, user: &str, wanted: &Wanted<'_>, around: usize) -> Vec<WireLine> {
         self.cluster.audit.find(user).map(|audit| audit.wire(wanted, around)).unwrap_or_default()
     }
 
-    /// Gives a user a new token, writes it to its file in [`Config::token_files`], and refuses the old one from now on.
-    /// Returns the new one, or `None` if there is no such user.
+    /// Gives a user a new token, writes the token to the user's file in [`Config::token_files`], and refuses the old
+    /// token from now on. Returns the new token, or `None` if the user does not exist.
     pub fn rotate_token(&self, user: &str) -> Option<String> {
         self.cluster.rotate_token(user, Duration::ZERO).map(|(token, _)| token)
     }
 
-    /// Drops the history up to and including `revision`: a watch that resumes from before it gets 410.
+    /// Drops the history up to and including `revision`: a watch that resumes from an older revision gets 410.
     pub fn compact(&self, revision: u64) {
         self.cluster.compact(revision);
     }
 
-    /// Restores the state of revision `to`, as from an older backup, and sets the revision counter back to it.
+    /// Restores the state at revision `to`, like an older backup, and sets the revision counter to `to`.
     ///
-    /// `newer` and `watches` decide how clients that know more are treated. Lists with a `resourceVersion` beyond the
-    /// restored state are refused with 504. All clients are concerned, also the harness's own.
+    /// `newer` and `watches` decide how the server treats clients that know newer revisions. A list with a
+    /// `resourceVersion` beyond the restored state is refused with 504. The restore affects all clients, including the
+    /// harness.
     pub fn rewind(&self, to: u64, newer: Newer, watches: Watches) -> Result<Rewound, RewindError> {
         self.cluster.rewind(to, newer, watches)
     }
 
-    /// The newest restores, oldest first, at most 256. Commits after the n-th one carry its timeline.
+    /// The newest restores, oldest first, at most 256. Commits after the n-th restore have the timeline n.
     pub fn rewinds(&self) -> Vec<Rewound> {
         self.cluster.rewinds()
     }
 
-    /// The newest revision.
+    /// The newest revision of the store.
     pub fn revision(&self) -> u64 {
         self.cluster.revision()
     }
@@ -368,7 +368,8 @@ impl Server {
         self.cluster.read(mock_store::Store::object_count)
     }
 
-    /// Stops: no new connections, open requests get two seconds, watches end cleanly, then everything is closed.
+    /// Stops the server: it accepts no new connections, open requests get two seconds, watches end cleanly, then all
+    /// connections are closed.
     pub async fn shutdown(self) {
         self.listening.shutdown().await;
     }

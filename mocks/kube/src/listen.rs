@@ -1,7 +1,7 @@
-//! The sockets of the server: accepting, TLS, HTTP/1.1 and HTTP/2, and the shutdown.
+//! The sockets of the server: accepting connections, TLS, HTTP/1.1 and HTTP/2, and the shutdown.
 //!
-//! Owns every task of the server, through one tracker. Every accept, handshake, header, body and write has a bound. It
-//! must not know the API.
+//! Owns every task of the server through one tracker. Every accept, handshake, header, body and write has a time limit.
+//! This module must not know the API.
 
 mod certificates;
 mod frames;
@@ -40,23 +40,24 @@ pub(crate) use certificates::Certificates;
 use frames::Frames;
 use socket::{Grave, Metered, Socket};
 
-/// Time for open requests at the shutdown.
+/// Time for open requests to finish at the shutdown.
 const DRAIN: Duration = Duration::from_secs(2);
-/// Time for a client that was refused with FIN to close its side too.
+/// Time for a client to close its side after the server refused it with FIN.
 const LINGER: Duration = Duration::from_secs(1);
-/// The pause after a failed accept, for example when the process is out of descriptors. Clients wait in the kernel.
+/// The pause after a failed accept, such as when the process has no free descriptors. New connections wait in the
+/// kernel meanwhile.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 const EXPIRE_EVERY: Duration = Duration::from_secs(1);
-/// Bytes read at a time from a connection that is not served.
+/// Bytes that are read at a time from a refused connection.
 const DISCARD_BYTES: usize = 4096;
 
-/// A listening server; dropping it stops everything at once.
+/// A listening endpoint; dropping it stops all its tasks at once.
 #[derive(Debug)]
 pub(crate) struct Listening {
     address: SocketAddr,
-    /// Accept no new connections, finish the open ones.
+    /// Cancelled to accept no new connections and to finish open requests.
     drain: CancellationToken,
-    /// Stop at once.
+    /// Cancelled to stop the endpoint at once.
     stop: CancellationToken,
     tasks: TaskTracker,
     helpers: usize,
@@ -65,7 +66,7 @@ pub(crate) struct Listening {
 pub(crate) struct Door {
     pub address: SocketAddr,
     pub certificates: Arc<Certificates>,
-    /// The number of the endpoint: 0 is the first one.
+    /// The number of the endpoint; 0 is the first one.
     pub number: u32,
 }
 
@@ -94,8 +95,8 @@ where
 }
 
 impl Listening {
-    /// Starts to listen. The first endpoint of a cluster also runs the tasks that exist once: waking watches, ageing
-    /// the history, and the janitor.
+    /// Starts to listen for connections. The first endpoint of a cluster also runs the tasks of which a cluster has
+    /// one: waking watches, dropping old history, and the janitor.
     pub async fn start(door: Door, app: App) -> io::Result<Self> {
         let Door { address, certificates, number } = door;
         let first = number == 0;
@@ -127,7 +128,7 @@ impl Listening {
         self.address
     }
 
-    /// Runs one more task until the server ends.
+    /// Runs an additional task until the server ends.
     pub fn help(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(bounded(task, self.stop.clone().cancelled_owned()));
         self.helpers += 1;
@@ -149,7 +150,7 @@ impl Listening {
     }
 }
 
-/// The tasks that run until the server ends: wake, expire, janitor.
+/// Number of tasks that run until the server ends: waking watches, dropping old history, and the janitor.
 const HELPERS: usize = 3;
 
 impl Drop for Listening {
@@ -268,7 +269,7 @@ async fn served(shared: &Shared, tcp: TcpStream, handle: Arc<Handle>, welcome: W
     }
 }
 
-/// Refuses a connection that is accepted already, because user space has no earlier moment.
+/// Refuses a connection that the kernel has already accepted, because a program cannot refuse it earlier.
 async fn refuse(mut tcp: TcpStream, how: How) {
     match how {
         How::Reset => {
@@ -285,7 +286,7 @@ async fn refuse(mut tcp: TcpStream, how: How) {
     }
 }
 
-/// Reads and discards until the client closes.
+/// Reads and discards bytes until the client closes the connection.
 async fn discard(tcp: &TcpStream) {
     let mut buffer = [0; DISCARD_BYTES];
     loop {
@@ -301,7 +302,7 @@ async fn discard(tcp: &TcpStream) {
     }
 }
 
-/// Ends a connection gracefully when the server shuts down, unless the connection stands still.
+/// Ends a connection gracefully when the server shuts down, unless a fault freezes the connection.
 async fn ended<E>(serving: impl Future<Output = Result<(), E>>, handle: &Handle) -> Result<(), E> {
     if handle.is_frozen() { Ok(()) } else { serving.await }
 }

@@ -1,7 +1,7 @@
 //! The target and the options of a request, parsed from its path and query.
 //!
-//! Owns the URL grammar of the Kubernetes API ("Kubernetes API concepts", resource URIs). It must not know which
-//! resources exist. It never panics on outside data.
+//! Owns the URL grammar of the Kubernetes API ("Kubernetes API concepts", resource URIs). This module must not know
+//! which resources exist, and never panics on outside data.
 
 mod duration;
 
@@ -11,7 +11,7 @@ use percent_encoding::percent_decode_str;
 
 use mock_objects::status::Failure;
 
-/// A path below `/api/v1` or `/apis/GROUP/VERSION`.
+/// A parsed path below `/api/v1` or `/apis/GROUP/VERSION`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Target {
     pub group: String,
@@ -22,7 +22,7 @@ pub(crate) struct Target {
     pub subresource: Option<String>,
 }
 
-/// The query, decoded. An absent option is `None`.
+/// The options of a query, decoded; an absent option is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the API's own independent switches")]
 pub(crate) struct Query {
@@ -37,20 +37,20 @@ pub(crate) struct Query {
     pub label_selector: Option<String>,
     pub field_selector: Option<String>,
     pub dry_run: bool,
-    /// A value of `dryRun` that is not `All`.
+    /// The value of `dryRun` if it is not `All`.
     pub dry_run_unknown: Option<String>,
     pub field_manager: Option<String>,
     pub field_validation: Option<String>,
     pub force: bool,
     pub propagation_policy: Option<String>,
     pub grace_period_s: Option<u64>,
-    /// A precondition of a deletion.
+    /// The uid that an object must have to be deleted.
     pub uid: Option<String>,
     pub include_object: Option<String>,
 }
 
 impl Target {
-    /// Parses a path; `None` if it is no resource's path.
+    /// Parses a path; `None` if the path is not that of a resource.
     pub fn parse(path: &str) -> Option<Self> {
         let mut parts = path.trim_matches('/').split('/').map(decode);
         let root = parts.next()?;
@@ -100,7 +100,7 @@ impl Target {
 }
 
 impl Query {
-    /// Parses a query string. Unknown keys are ignored, as in the real server; unusable values are refused.
+    /// Parses a query string. Unknown keys are ignored, as in a real server; invalid values are refused.
     pub fn parse(raw: &str) -> Result<Self, Failure> {
         let mut query = Self::default();
         let mut timeout = None;
@@ -145,7 +145,7 @@ impl Query {
     }
 }
 
-/// The verb of a request for a resource, as authorization names it; `None` for a method that the API does not have.
+/// The verb of a request as authorization names it; `None` for a method that the API does not have.
 pub(crate) fn verb_of(method: &str, watch: bool, named: bool) -> Option<&'static str> {
     Some(match (method, named) {
         ("GET", false) if watch => "watch",
@@ -247,7 +247,7 @@ mod tests {
     }
 
     proptest! {
-        /// Parsing any input ends with a value or an error.
+        /// Parsing any path and query ends with a value or an error.
         #[test]
         fn parsing_never_panics(path in "\\PC{0,80}", query in "\\PC{0,80}") {
             let _ = Target::parse(&path);

@@ -1,17 +1,19 @@
-//! The roles and bindings that a kube-apiserver with RBAC makes for itself ("Using RBAC Authorization", default roles
-//! and bindings).
+//! The default roles and bindings that a kube-apiserver with RBAC makes itself ("Using RBAC Authorization", default
+//! roles and bindings).
 //!
-//! Owns reading them from the list file. They are made once, before the first request.
+//! Owns reading them from the file `policy/default.txt`. The roles and bindings are made once, before the first
+//! request.
 
 use serde_json::{Map, Value, json};
 
 use super::cluster::Cluster;
 
-/// Each line is a role, a binding, or one of their rules or subjects; the file's head explains the format.
+/// Each line is a role, a binding, or one of their rules or subjects; comments at the file's beginning explain the
+/// format.
 const LIST: &str = include_str!("policy/default.txt");
 const API: &str = "rbac.authorization.k8s.io";
 
-/// Makes all of them.
+/// Creates all default roles and bindings.
 pub(crate) fn seed(cluster: &Cluster) {
     for object in objects() {
         // Existing names stay unchanged.
@@ -37,7 +39,7 @@ fn objects() -> Vec<Value> {
     objects
 }
 
-/// An object from `NAME` or, for the namespaced kind, `NAMESPACE/NAME`.
+/// An object with the name `NAME`, or with `NAMESPACE/NAME` for a namespaced kind.
 fn object(kind: &str, place: &str) -> Map<String, Value> {
     let (namespace, name) = place.split_once('/').map_or((None, place), |(namespace, name)| (Some(namespace), name));
     let kind = if namespace.is_some() { kind.to_owned() } else { format!("Cluster{kind}") };
@@ -109,7 +111,8 @@ fn below(object: &mut Value, words: &[&str]) {
 mod tests {
     use super::*;
 
-    /// The counts of each kind are those of kube-apiserver 1.34.1; one object of each form of line is compared.
+    /// The number of objects of each kind is that of kube-apiserver 1.34.1; one object for each form of line is
+    /// compared.
     #[test]
     fn the_list_has_what_a_real_server_makes() {
         let objects = objects();

@@ -1,14 +1,15 @@
-//! Indented JSON for people.
+//! Indents JSON for people.
 //!
-//! Owns the decision to indent and the format (kube-apiserver's `isPrettyPrint`, Go's `json.MarshalIndent`). It works
-//! on a stream of bytes, so a long list need not be in memory, and keys keep their order. Watches are never indented.
+//! Owns when JSON is indented, and the format (kube-apiserver's `isPrettyPrint`, Go's `json.MarshalIndent`). The code
+//! works on a stream of bytes, so that a long list need not be in memory, and keys keep their order. Watches are never
+//! indented.
 
 use super::path::pairs;
 
-/// Programs whose output people read, by the beginning of their user agent.
+/// Programs whose output people read, by the beginning of their user agents.
 const FOR_PEOPLE: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
 
-/// Whether a request asks for indented JSON.
+/// Whether a request wants indented JSON.
 pub(crate) fn is_wanted(query: &str, user_agent: &str) -> bool {
     // The parameter is rare, so the query is parsed only if it contains the name.
     if query.contains("pretty")
@@ -19,13 +20,13 @@ pub(crate) fn is_wanted(query: &str, user_agent: &str) -> bool {
     FOR_PEOPLE.iter().any(|program| user_agent.starts_with(program))
 }
 
-/// Indents JSON, piece by piece.
+/// Indents JSON piece by piece.
 #[derive(Debug, Default)]
 pub(crate) struct Indenter {
     depth: usize,
     in_text: bool,
     escaped: bool,
-    /// A bracket was opened and its content has not begun.
+    /// Whether a bracket was opened and its content has not begun.
     opened: bool,
 }
 
@@ -91,7 +92,7 @@ mod tests {
     }
 
     proptest! {
-        /// The output equals the library's own indented form, however the input is cut.
+        /// The output equals that of `serde_json`, in whatever pieces the input comes.
         #[test]
         fn it_is_what_the_library_makes(text in "\\PC{0,9}[\\\\\"{}:,]{0,6}", list in prop::collection::vec(any::<i8>(), 0..3), cut in 0_usize..40) {
             let value = json!({"a": text, "b": list, "c": {"d": {}, "e": [null, true, {"f": 1.5}]}, "t": [text]});

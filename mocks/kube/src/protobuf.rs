@@ -1,7 +1,8 @@
-//! Answers for clients that accept protobuf and no other supported type.
+//! Answers for clients that accept only protobuf.
 //!
-//! Owns turning the JSON of an answer into protobuf as the last step, so that all earlier code handles JSON alone.
-//! Clients that accept both get JSON. For custom resources only metadata has a protobuf form, as on a real server.
+//! Owns converting a JSON answer into protobuf as the last step, so that all other code handles only JSON. Clients that
+//! accept JSON and protobuf get JSON. Custom resources have a protobuf form only of their metadata, as on a real
+//! server.
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderValue, Request, header};
@@ -12,7 +13,7 @@ use super::answer::Answer;
 use super::body::Body;
 use super::framed::Framed;
 
-/// Lets a request that accepts only protobuf accept JSON instead; returns whether it did.
+/// Changes the `Accept` of a request that accepts only protobuf to JSON; returns whether it did.
 pub(crate) fn take_wish<B>(request: &mut Request<B>) -> bool {
     let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let media = |part: &str| part.split(';').next().unwrap_or_default().trim().to_owned();
@@ -26,7 +27,7 @@ pub(crate) fn take_wish<B>(request: &mut Request<B>) -> bool {
     true
 }
 
-/// The same answer in protobuf; unchanged if there is no protobuf form.
+/// The same answer in protobuf; unchanged if the content has no protobuf form.
 pub(crate) fn answer(mut answer: Answer) -> Answer {
     if !answer.content_type.starts_with("application/json") || answer.other_content_type.is_some() {
         return answer;

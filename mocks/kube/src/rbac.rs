@@ -1,7 +1,7 @@
-//! The authorization check of RBAC.
+//! Authorization by RBAC.
 //!
-//! Owns evaluating roles and cluster roles with their bindings (Kubernetes documentation, "Using RBAC Authorization").
-//! Rules are read from the store on each check: bindings are few, and no cached rule can be out of date.
+//! Owns evaluating roles, cluster roles and their bindings (Kubernetes documentation, "Using RBAC Authorization"). Each
+//! check reads the rules from the store: bindings are few, and no cached rule can be out of date.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::authorization::{Access, Authorization};
 use super::cluster::Cluster;
 use super::users::Who;
 
-/// The group that may do everything, whatever the rules are.
+/// The group whose members may do everything, whatever the roles are.
 const MASTERS: &str = "system:masters";
 
-/// Paths that every known user may read: the rules of the role system:discovery.
+/// Paths that every known user may read, as in the role system:discovery.
 const DISCOVERY: &[&str] = &[
     "/api",
     "/api/*",
@@ -29,7 +29,7 @@ const DISCOVERY: &[&str] = &[
     "/version/",
 ];
 
-/// No rule allows the access; worded like the real server's message.
+/// No rule allows the access; the message is like the real server's.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Denied {
     #[error("User \"{user}\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {}", place(namespace))]
@@ -42,7 +42,7 @@ fn place(namespace: &str) -> String {
     if namespace.is_empty() { "at the cluster scope".to_owned() } else { format!("in the namespace \"{namespace}\"") }
 }
 
-/// Whether the rules allow the access; the text names the binding.
+/// Whether a rule allows the access; the returned text names the binding.
 pub(crate) fn allows(cluster: &Cluster, who: &Who, access: &Access<'_>) -> Result<String, Denied> {
     if who.groups.iter().any(|group| group == MASTERS) {
         return Ok(format!("{MASTERS} may do everything"));
@@ -66,7 +66,7 @@ pub(crate) fn allows(cluster: &Cluster, who: &Who, access: &Access<'_>) -> Resul
     })
 }
 
-/// Whether a user may use a path that is no resource, such as `/metrics`.
+/// Whether a user may use a path that is not a resource, such as `/metrics`.
 pub(crate) fn allows_path(cluster: &Cluster, who: &Who, path: &str, verb: &str) -> Result<String, Denied> {
     if who.groups.iter().any(|group| group == MASTERS) {
         return Ok(format!("{MASTERS} may do everything"));
@@ -87,7 +87,7 @@ pub(crate) fn allows_path(cluster: &Cluster, who: &Who, path: &str, verb: &str) 
     allowed.ok_or_else(|| Denied::Path { user: who.name.clone(), verb: verb.to_owned(), path: path.to_owned() })
 }
 
-/// Every rule for a user in a namespace: `(resource rules, rules about other paths)`, as a review shows them.
+/// All rules for a user in a namespace, as a review shows them: `(rules of resources, rules of other paths)`.
 pub(crate) fn rules_of(cluster: &Cluster, who: &Who, namespace: &str) -> (Vec<Value>, Vec<Value>) {
     let everything = cluster.authorization == Authorization::AllowAndRecord;
     if everything || who.groups.iter().any(|group| group == MASTERS) {
@@ -106,7 +106,7 @@ pub(crate) fn rules_of(cluster: &Cluster, who: &Who, namespace: &str) -> (Vec<Va
     (resources, paths)
 }
 
-/// Shows `visit` every rule for a user, with its binding, until `visit` returns false.
+/// Calls `visit` with each rule for a user and its binding, until `visit` returns false.
 fn each_rule(cluster: &Cluster, who: &Who, namespace: &str, visit: &mut dyn FnMut(&str, &Value) -> bool) {
     let scopes: [(&str, Option<&str>); 2] = [
         ("clusterrolebindings.rbac.authorization.k8s.io", None),
@@ -163,7 +163,7 @@ fn role_rules(cluster: &Cluster, binding: &Value, namespace: Option<&str>) -> Ve
     if let Some(Value::Array(rules)) = rules { rules } else { Vec::new() }
 }
 
-/// `/healthz/*` is everything below `/healthz/`; `*` is everything.
+/// Whether a path matches: `/healthz/*` matches all paths below `/healthz/`, and `*` matches all paths.
 fn path_matches(pattern: &str, path: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == path, |start| path.starts_with(start))
 }

@@ -1,4 +1,4 @@
-//! The current address of a webhook: a URL, or one behind a Service.
+//! The current address of a webhook, which is configured as a URL or as a Service.
 
 use mock_objects::object;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::cluster::Cluster;
 use crate::webhooks::{Place, Target, Unusable};
 
-/// Why there is no address to connect to.
+/// Why the server cannot connect to a webhook.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Nowhere {
     #[error(transparent)]
@@ -16,7 +16,7 @@ pub(crate) enum Nowhere {
 }
 
 impl Place {
-    /// The address to connect to now.
+    /// The address to which the server connects now.
     pub(crate) fn target(&self, cluster: &Cluster, ca_pem: String) -> Result<Target, Nowhere> {
         match self {
             Self::Url { host, port, .. } => {
@@ -32,8 +32,8 @@ impl Place {
     }
 }
 
-/// Resolves a Service without a cluster network: an `ExternalName`, then the first ready address of the Endpoints, then
-/// the cluster IP.
+/// Resolves a Service without a cluster network. The address is an `ExternalName`, else the first ready address of the
+/// Endpoints, else the cluster IP.
 fn resolve(cluster: &Cluster, namespace: &str, name: &str, port: u16) -> Option<(String, u16)> {
     let catalogue = cluster.catalogue();
     let service = cluster.get(catalogue.by_full_name("services")?, namespace, name)?.value();

@@ -1,4 +1,4 @@
-//! A second endpoint of the same cluster, which can lag.
+//! An additional endpoint of the same cluster, which can lag.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::cluster::Cluster;
 use super::listen::Listening;
 use super::users::Users;
 
-/// One more API server in front of the same store, as in a control plane with several. Dropping it stops it at once.
+/// Another API server in front of the same store, as in a control plane with several. Dropping it stops it at once.
 #[derive(Debug)]
 pub struct Replica {
     pub(super) cluster: Arc<Cluster>,
@@ -21,12 +21,12 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// For example `https://127.0.0.1:6444`.
+    /// The URL of the endpoint: `https://127.0.0.1:6444`.
     pub fn url(&self) -> String {
         super::url(self.address())
     }
 
-    /// The number of the endpoint in the cluster, as faults name it in `endpoint`: the server itself is 0.
+    /// The number of the endpoint in the cluster, which faults name in `endpoint`; the server itself has 0.
     pub fn number(&self) -> u32 {
         self.number
     }
@@ -40,18 +40,18 @@ impl Replica {
         self.users.kubeconfig(user, &self.url(), &self.ca_pem)
     }
 
-    /// Stops showing newer revisions: watches go quiet, `resourceVersion=0` returns the past, and newer revisions are
-    /// refused as too large. Writes and consistent reads go on.
+    /// Stops showing newer revisions. Watches send nothing, `resourceVersion=0` returns an old state, and newer
+    /// revisions are refused as too large. Writes and consistent reads still work.
     pub fn freeze(&self) {
         self.freeze_at(self.cluster.revision());
     }
 
-    /// Shows the state of an older revision, until [`Replica::catch_up`].
+    /// Shows the state at an older revision until [`Replica::catch_up`].
     pub fn freeze_at(&self, revision: u64) {
         self.view.freeze(revision);
     }
 
-    /// Shows the current state again; held-back events are sent.
+    /// Shows the current state again, and sends the events that were held back.
     pub fn catch_up(&self) {
         self.view.thaw();
         self.cluster.wakers.mark_all();

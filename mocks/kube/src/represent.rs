@@ -1,7 +1,7 @@
-//! The representations of objects and lists: unchanged, as a table, or as metadata only.
+//! The forms of objects and lists in answers: unchanged, as a table, or only metadata.
 //!
-//! Owns content negotiation (Kubernetes API concepts, "Alternate representations of resources"). The plain form is the
-//! bytes of the store; all other forms are parsed and encoded again.
+//! Owns content negotiation (Kubernetes API concepts, "Alternate representations of resources"). The unchanged form is
+//! the bytes of the store; for other forms, objects are parsed and encoded again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +33,7 @@ pub(crate) struct ListMeta {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Object,
-    /// With the `apiVersion` of its version of `meta.k8s.io`.
+    /// A table with the `apiVersion` of its version of `meta.k8s.io`.
     Table(&'static str),
     Metadata(&'static str),
 }
@@ -46,9 +46,9 @@ pub(crate) struct Renderer {
     api_version: Arc<str>,
     /// Whether the requested version differs from the stored one.
     converts: bool,
-    /// `includeObject` of tables.
+    /// The value of `includeObject` for tables.
     include: Include,
-    /// On a stream only the first table has columns: set when they were sent.
+    /// On a stream, only the first table has columns; set once they were sent.
     headed: Option<Arc<AtomicBool>>,
 }
 
@@ -60,7 +60,7 @@ enum Include {
 }
 
 impl Renderer {
-    /// Takes the first supported form of `Accept`.
+    /// The renderer for the first supported form in `Accept`.
     pub fn negotiate(call: &Call) -> Result<Self, Failure> {
         let shape = shape(&call.accept).map_err(|failure| {
             // Custom resources are refused without details.
@@ -82,7 +82,7 @@ impl Renderer {
         Ok(Self { shape, include, ..Self::plain(call) })
     }
 
-    /// Objects unchanged.
+    /// A renderer that does not change objects.
     pub fn plain(call: &Call) -> Self {
         Self {
             shape: Shape::Object,
@@ -96,17 +96,17 @@ impl Renderer {
         }
     }
 
-    /// The renderer for the events of one stream.
+    /// This renderer for the events of one stream.
     pub fn streaming(self) -> Self {
         Self { headed: Some(Arc::default()), ..self }
     }
 
-    /// Whether objects are shown as the exact bytes of the store.
+    /// Whether answers contain the exact bytes of the store.
     pub fn is_plain(&self) -> bool {
         self.shape == Shape::Object && !self.converts
     }
 
-    /// `apiVersion` and `kind` of one item of a watch.
+    /// The `apiVersion` and `kind` of one item of a watch.
     pub fn type_of_one(&self) -> (&str, &str) {
         match self.shape {
             Shape::Object => (&self.api_version, &self.resource.kind),
@@ -133,7 +133,7 @@ impl Renderer {
         Bytes::from(Ordered(&shown).to_bytes())
     }
 
-    /// The bookmark of a stream: an object of the stream's type without content.
+    /// A bookmark for a stream: an object of the stream's type without content.
     pub fn bookmark(&self, metadata: &mut Value) -> Value {
         if let Shape::Table(_) = self.shape {
             // A table has no annotations, so the bookmark's annotations are in a row.
@@ -179,8 +179,8 @@ impl Renderer {
     }
 }
 
-/// Cuts `apiVersion` and `kind` out of the items of a list, without parsing them. Built-in types do not repeat them in
-/// items, custom ones do, and clients that rely on them fail on a real server.
+/// Cuts `apiVersion` and `kind` out of the items of a list without parsing them. In a real server, items of built-in
+/// types lack these fields, and clients that rely on them fail. Items of custom resources have them.
 struct TypeOfItem(Option<String>);
 
 impl TypeOfItem {
@@ -204,7 +204,7 @@ impl TypeOfItem {
     }
 }
 
-/// An item whose type cannot be cut out of the bytes, because its keys come in another order.
+/// An item with reordered keys, if its type cannot be cut out of the bytes.
 fn reordered(object: &[u8]) -> Vec<u8> {
     let Ok(mut value) = serde_json::from_slice::<Map<String, Value>>(object) else { return object.to_vec() };
     value.remove("apiVersion");

@@ -1,8 +1,8 @@
 //! The revision since which each custom resource is served in its current form.
 //!
-//! Owns the fate of watches on a custom resource whose definition changes. A real server makes a new cache for it.
-//! Watches on the old cache end, and a watch that resumes from before the new one gets 410. Its client then lists again
-//! and sees every object in the current form ("Versions in `CustomResourceDefinitions`"; `crdHandler` of
+//! Owns the effect of a changed definition on the watches of its custom resource. A real server then makes a new cache.
+//! Watches on the old cache end, and a watch that resumes from an older revision gets 410. So clients list again and
+//! see every object in the current form ("Versions in `CustomResourceDefinitions`"; `crdHandler` of
 //! apiextensions-apiserver).
 
 use std::collections::HashMap;
@@ -16,19 +16,19 @@ pub(crate) struct Serving(Mutex<HashMap<ResourceId, Since>>);
 
 #[derive(Debug, Default)]
 struct Since {
-    /// The revision of the definition's last change.
+    /// The revision at which the definition last changed.
     revision: u64,
-    /// Cancelled by the next change.
+    /// Cancelled when the definition changes the next time.
     ends: CancellationToken,
 }
 
 impl Serving {
-    /// The token that ends a watch opened now.
+    /// The token that ends a watch that is opened now.
     pub fn ends(&self, resource: ResourceId) -> CancellationToken {
         self.0.lock().entry(resource).or_default().ends.clone()
     }
 
-    /// The first revision from which a watch can resume.
+    /// The oldest revision from which a watch can resume.
     pub fn since(&self, resource: ResourceId) -> u64 {
         self.0.lock().get(&resource).map_or(0, |since| since.revision)
     }
@@ -41,14 +41,14 @@ impl Serving {
         }
     }
 
-    /// Notes that the definition is gone, which ends all watches of its objects.
+    /// Notes that the definition was deleted, which ends all watches on its objects.
     pub fn gone(&self, resource: ResourceId) {
         if let Some(before) = self.0.lock().remove(&resource) {
             before.ends.cancel();
         }
     }
 
-    /// Notes that the store has no revision after `to` any more.
+    /// Notes that the store was restored to revision `to`.
     pub fn rewound(&self, to: u64) {
         for since in self.0.lock().values_mut() {
             since.revision = since.revision.min(to);

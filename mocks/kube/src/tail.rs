@@ -1,6 +1,6 @@
-//! The commits of a server for the harness's ledger.
+//! The commits of a server, for the harness's ledger.
 //!
-//! Owns a reader's position. The ring behind it is bounded, so a reader that is too slow gets the number of lost
+//! Owns the position of a reader in a bounded ring of commits. A reader that is too slow gets the number of lost
 //! commits.
 
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use tokio::sync::watch;
 
 use super::cluster::Cluster;
 
-/// One written object version, with facts that only the mock knows. Its order is its place among all commits of the
-/// server, from 0: unlike the revision it never goes back, also not after a restore.
+/// One written version of an object, with facts that only the mock knows. `order` is its index among all commits of the
+/// server, from 0. Unlike the revision, it never goes back, even after a restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// In microseconds since the epoch.
+    /// The time of the commit in microseconds since the epoch.
     pub at_us: u64,
     pub commit: Commit,
-    /// The store's revision.
+    /// The revision of the commit in the store.
     pub revision: u64,
-    /// How often the store had been restored before this commit. A revision identifies a version only together with its
-    /// timeline: see [`super::Server::rewinds`].
+    /// How often the store had been restored before this commit. Only revision and timeline together identify a
+    /// version: see [`super::Server::rewinds`].
     pub timeline: u32,
-    /// The progress of the object's controller: see [`super::Config::looks`].
+    /// How far the object's controller is: see [`super::Config::looks`].
     pub progress: Progress,
 }
 
-/// The reader was too slow: commits were dropped before it read them. Reading goes on after them.
+/// Error: the reader was too slow, and commits were dropped before it read them. The next read continues after them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("failed to keep up with the commits: {lost} were dropped unread")]
 pub struct Overrun {
@@ -50,7 +50,7 @@ impl Tail {
         Self { cluster, next, committed }
     }
 
-    /// Waits for commits and returns up to `max` of them, oldest first; never an empty batch (unless `max` is 0).
+    /// Waits for commits and returns up to `max` of them, oldest first. The result is never empty (unless `max` is 0).
     /// Cancel-safe.
     pub async fn next_batch(&mut self, max: usize) -> Result<Vec<Entry>, Overrun> {
         loop {
@@ -64,13 +64,13 @@ impl Tail {
         }
     }
 
-    /// The newest restores, oldest first: see [`super::Server::rewinds`]. Commits from before a listed restore can
-    /// already be read.
+    /// The newest restores, oldest first: see [`super::Server::rewinds`]. All commits before a listed restore can be
+    /// read.
     pub fn rewinds(&self) -> Vec<super::Rewound> {
         self.cluster.rewinds()
     }
 
-    /// The commits that are available now, up to `max`, oldest first.
+    /// The commits that are available now, at most `max`, oldest first.
     pub fn try_batch(&mut self, max: usize) -> Result<Vec<Entry>, Overrun> {
         let mut raw = Vec::new();
         let read = self.cluster.read(|store| {

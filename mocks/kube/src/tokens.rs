@@ -1,8 +1,8 @@
 //! Tokens of service accounts: JSON web tokens (RFC 7519) signed with ES256 or RS256 (RFC 7518, 3.3 and 3.4).
 //!
-//! Owns the signing key, which is given or made at the start and never leaves memory, the claims that the Kubernetes
-//! documentation names ("Managing Service Accounts", bound tokens), and the public key set for other checkers. It must
-//! not know the store: `authentication` checks whether an account still exists. Time is an argument.
+//! Owns the signing key, which is configured or made at the start and never leaves memory. The module also owns the
+//! claims in a token (Kubernetes documentation, "Managing Service Accounts", bound tokens) and the public key set. This
+//! module must not know the store: `authentication` checks whether an account exists. Callers pass the time.
 
 mod key;
 
@@ -19,40 +19,39 @@ use sha2::{Digest as _, Sha256};
 use key::Key;
 pub(crate) use key::Unusable;
 
-/// Default issuer and default audience of tokens: kubeadm's value.
+/// The default issuer and audience of tokens, which are those of kubeadm.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
-/// Tokens with a verified signature that are remembered; a verification costs more than all other work of a small read.
+/// Most verified tokens that are remembered: verifying a signature costs more than all other work of a small read.
 const VERIFIED_MAX: usize = 10_000;
-/// A real token is about 1 KiB.
+/// Largest token; a real one has about 1 KiB.
 const TOKEN_MAX_BYTES: usize = 16 * 1024;
 /// The signing key and the verified tokens.
 pub(crate) struct Tokens {
     key: Key,
     key_id: String,
-    /// The issuer, which is also the default audience.
+    /// The issuer of tokens, which is also the default audience.
     pub issuer: Arc<str>,
     verified: Mutex<HashMap<String, Arc<Claims>>>,
 }
 
-/// An object that a token names.
+/// An object that a token is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Subject {
     pub name: String,
     pub uid: String,
 }
 
-/// The content of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claims {
     pub id: String,
     pub namespace: String,
     pub account: Subject,
-    /// `(kind, object)`: `Pod`, `Secret` or `Node`. The token ends with the object.
+    /// `(kind, object)` of the bound object: a `Pod`, `Secret` or `Node`. The token ends when the object is deleted.
     pub bound: Option<(String, Subject)>,
     pub audiences: Vec<String>,
-    /// Seconds since 1970.
+    /// The time of signing in seconds since 1970.
     pub issued_s: i64,
-    /// The first second at which the token is not valid any more.
+    /// The first second, counted from 1970, in which the token is no longer valid.
     pub ends_s: i64,
 }
 
@@ -70,14 +69,13 @@ pub(crate) enum Error {
 }
 
 impl Tokens {
-    /// Signs with a key in PEM, or with a new one.
+    /// Signs tokens with a PEM key, or with a new key if there is none.
     pub fn new(issuer: Option<&str>, key_pem: Option<&str>) -> Result<Self, Unusable> {
         let key = key_pem.map_or_else(Key::generate, Key::read)?;
         let key_id = BASE64URL.encode(Sha256::digest(key.spki()));
         Ok(Self { key, key_id, issuer: issuer.unwrap_or(ISSUER).into(), verified: Mutex::default() })
     }
 
-    /// A signed token.
     pub fn sign(&self, claims: &Claims) -> Result<String, Unusable> {
         let header = json!({"alg": self.key.algorithm(), "kid": self.key_id});
         let encode = |value: &Value| BASE64URL.encode(value.to_string());
@@ -86,7 +84,7 @@ impl Tokens {
         Ok(format!("{message}.{}", BASE64URL.encode(signature)))
     }
 
-    /// The content of a token, if this server signed it and it is valid now.
+    /// The claims of a token, if this server signed it and it is valid now.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Arc<Claims>, Error> {
         let known = self.verified.lock().get(token).cloned();
         let claims = if let Some(claims) = known {
@@ -144,14 +142,14 @@ impl Tokens {
 }
 
 impl std::fmt::Debug for Tokens {
-    /// Prints no key, because a `Debug` line of a configuration ends up in logs.
+    /// Prints no key, because `Debug` output ends up in logs.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tokens").field("key_id", &self.key_id).finish_non_exhaustive()
     }
 }
 
 impl Claims {
-    /// The user name of the account.
+    /// The user name of the service account.
     pub fn user(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.account.name)
     }

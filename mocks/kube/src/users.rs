@@ -1,7 +1,7 @@
 //! The configured users, their tokens and client certificates.
 //!
 //! Owns the users (Kubernetes documentation, "Authenticating") and the kubeconfig files. `authentication` decides to
-//! which user a token belongs. Permissions are not decided here.
+//! which user a token belongs. This module does not decide about permissions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::config::{ServiceAccounts, User};
 use super::tokens::{self, Tokens};
 
-/// Old tokens that are remembered with their users.
+/// Most old tokens that are remembered with their users.
 const RETIRED_MAX: usize = 1024;
 
 /// An authenticated or anonymous user.
@@ -26,14 +26,13 @@ pub(crate) struct Who {
     pub name: Arc<str>,
     pub groups: Vec<String>,
     pub uid: String,
-    /// Extra attributes of the user, as reviews show them.
+    /// Additional attributes of the user, as reviews show them.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Users {
     known: RwLock<Known>,
-    /// Token files by user.
     token_files: BTreeMap<String, PathBuf>,
     pub tokens: Tokens,
 }
@@ -44,22 +43,19 @@ pub enum Error {
     /// A user has no name or no token.
     #[error("`{user}` needs a name and a token")]
     Incomplete { user: String },
-    /// Two users share a token.
     #[error("the token of `{user}` is somebody else's too")]
     SharedToken {
-        /// The second of them.
+        /// The second of the two users.
         user: String,
     },
-    /// Two users share a name.
     #[error("`{user}` is there twice")]
     Twice { user: String },
-    /// There is a token file for a user that has no token.
+    /// A token file is configured for a user without a token.
     #[error("`{user}` has a token file and no token")]
     NoToken { user: String },
-    /// A token file cannot be written.
     #[error("{}", path.display())]
     TokenFile { path: PathBuf, source: std::io::Error },
-    /// There is no key for the tokens of service accounts.
+    /// The configured key for service account tokens cannot be used.
     #[error("the key for the tokens of service accounts cannot be used")]
     Key(#[source] tokens::Unusable),
 }
@@ -68,14 +64,14 @@ pub enum Error {
 struct Known {
     by_token: HashMap<String, Arc<Who>>,
     tokens: BTreeMap<String, String>,
-    /// Former tokens with their users.
+    /// Old tokens, each with its user.
     retired: BTreeMap<String, Arc<str>>,
-    /// Former tokens that are still accepted until a time, one for each user.
+    /// Old tokens that are still accepted until a time, at most one for each user.
     staying: BTreeMap<Arc<str>, (String, Instant)>,
 }
 
 impl Users {
-    /// The users of a server; tokens are written to the files of `token_files`.
+    /// The users of a server; writes the tokens to the files in `token_files`.
     pub fn new(
         users: &[User],
         token_files: &BTreeMap<String, PathBuf>,
@@ -103,8 +99,8 @@ impl Users {
         Ok(Self { known: RwLock::new(known), token_files, tokens })
     }
 
-    /// Gives a user a new token, and writes it to the user's token file; `None` if there is no such user. The old token
-    /// is refused after `stays`, or at the next rotation.
+    /// Gives a user a new token, and writes it to the user's token file; `None` if the user does not exist. The old
+    /// token is refused after `stays`, or at the next rotation.
     pub fn rotate(&self, user: &str, token: &str, stays: Duration) -> Option<std::io::Result<()>> {
         {
             let mut known = self.known.write();
@@ -130,13 +126,12 @@ impl Users {
         Some(self.token_files.get(user).map_or(Ok(()), |path| write_token(path, token)))
     }
 
-    /// The user whose former token this request carries.
+    /// The user to which an old token in this request belonged.
     pub fn former_bearer(&self, headers: &HeaderMap) -> Option<Arc<str>> {
         let (_, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
         self.known.read().retired.get(token.trim()).cloned()
     }
 
-    /// The user with this configured token.
     pub fn by_token(&self, token: &str) -> Option<Arc<Who>> {
         let known = self.known.read();
         let who = known.by_token.get(token)?;
@@ -166,7 +161,7 @@ impl Users {
     }
 }
 
-/// Replaces the file as a whole, so that no reader sees half a token.
+/// Replaces the file atomically, so that no reader sees only a part of the token.
 fn write_token(path: &Path, token: &str) -> std::io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -194,7 +189,7 @@ impl Who {
         info
     }
 
-    /// Whether the user has shown a token or a certificate.
+    /// Whether the user has authenticated with a token or a certificate.
     pub fn is_known(&self) -> bool {
         self.groups.iter().any(|group| group == "system:authenticated")
     }
@@ -204,7 +199,7 @@ impl Who {
         Self { name: "system:anonymous".into(), groups, uid: String::new(), extra: BTreeMap::new() }
     }
 
-    /// The holder of a client certificate that TLS has verified already.
+    /// The user of a client certificate that TLS has already verified.
     pub fn from_certificate(certificate: &rustls_pki_types::CertificateDer<'_>) -> Option<Self> {
         let identity = mock_pki::identity(certificate).ok()?;
         (!identity.common_name.is_empty()).then(|| Self::new(&identity.common_name, &identity.organisations))

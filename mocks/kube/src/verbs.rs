@@ -1,6 +1,6 @@
 //! The verbs of the API.
 //!
-//! Owns the mapping from method and path to a verb, and reading bodies. Each verb is one file below.
+//! Owns the mapping from method and path to a verb, and reading bodies. Each verb has a file of its own.
 
 mod apply;
 mod binding;
@@ -95,7 +95,7 @@ pub(crate) async fn dispatch(call: Box<Call>, body: Incoming) -> Result<Answer, 
     }
 }
 
-/// Refuses invalid write options; reads ignore them.
+/// Refuses invalid options of a write; reads ignore these options.
 fn check_options(call: &Call) -> Result<(), Failure> {
     let kind = match call.method {
         Method::POST => "CreateOptions",
@@ -124,7 +124,7 @@ fn check_options(call: &Call) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Records the access and, with RBAC, refuses it if no rule allows it.
+/// Records the permission that the request needs and, with RBAC, refuses the request if no rule allows it.
 fn authorize(call: &Call) -> Result<(), Failure> {
     if call.connection.inside {
         return Ok(());
@@ -169,7 +169,7 @@ pub(crate) async fn read_body(limits: &Limits, body: Incoming) -> Result<Bytes, 
     }
 }
 
-/// A body as JSON; YAML if its content type says so.
+/// Decodes a body as JSON, or as YAML if its content type says so.
 fn decode(content_type: &str, bytes: &Bytes) -> Result<Value, Failure> {
     let media = content_type.split(';').next().unwrap_or_default().trim();
     match media {
@@ -190,7 +190,7 @@ fn decode(content_type: &str, bytes: &Bytes) -> Result<Value, Failure> {
     }
 }
 
-/// Decodes a body; also returns the duplicate fields.
+/// Decodes a body; also returns its duplicate fields.
 fn decode_noting(content_type: &str, bytes: &Bytes) -> Result<(Value, Twice), Failure> {
     let media = content_type.split(';').next().unwrap_or_default().trim();
     match media {

@@ -1,8 +1,8 @@
-//! One watch: a cursor into the log that is polled as a response body.
+//! One watch: a cursor into the log that is polled as the body of an answer.
 //!
-//! Owns the order on one stream: initial events, their closing bookmark, events, bookmarks, the end. All pending events
-//! become one write, and an unfiltered one is sent as the bytes of the store, without a copy. A watch holds an event
-//! only while it writes it. The effects of faults are an exception and have a path of their own.
+//! Owns the order on one stream: initial events, their closing bookmark, events, bookmarks, the end. All waiting events
+//! become one write, and without a filter the bytes of the store are sent without a copy. A watch holds an event only
+//! while it writes it. Streams with effects of faults use other code (`piped`).
 
 mod piped;
 
@@ -33,11 +33,11 @@ use super::connection::Connection;
 use super::conversion::{self, Converting};
 use super::represent::Renderer;
 
-/// Events taken from the log at a time.
+/// Most events that are taken from the log at a time.
 const PULL_MAX: usize = 256;
-/// Bytes of one write; large enough that the cost of a write is spread over many events.
+/// Most bytes of one write: enough that the cost of the write is spread over many events.
 const WRITE_MAX_BYTES: usize = 256 * 1024;
-/// How long before its end a stream gets its last bookmark.
+/// Time between the last bookmark of a stream and its end.
 const BEFORE_THE_END: Duration = Duration::from_secs(2);
 
 /// The settings of a new watch.
@@ -63,11 +63,11 @@ pub(crate) struct Opening {
     pub stale: Option<Stale>,
 }
 
-/// A snapshot that the stream begins with.
+/// A snapshot with which the stream begins.
 pub(crate) struct Initial {
     pub versions: VecDeque<Arc<Version>>,
     pub revision: u64,
-    /// Whether to close it with the annotated bookmark.
+    /// Whether an annotated bookmark closes the snapshot.
     pub announce_end: bool,
 }
 
@@ -75,29 +75,29 @@ pub(crate) struct WatchBody {
     o: Opening,
     request: Option<OpenRequest>,
     queue: VecDeque<Arc<Event>>,
-    /// Events that a webhook is converting.
+    /// Events that a webhook is converting now.
     converting: Option<Box<Converting>>,
-    /// Reads on while the stream is silent, to find the withheld events.
+    /// The cursor that reads on while a fault silences the stream, to find the events that are withheld.
     peek: Option<Cursor>,
     timer: Pin<Box<Sleep>>,
     next_bookmark: Instant,
     ends: Instant,
     ending: Pin<Box<dyn Future<Output = ()> + Send + Sync>>,
     done: bool,
-    /// The effects of faults; `None` without effects.
+    /// The effects of faults on this stream; `None` if there are none.
     pipe: Option<Box<Pipe>>,
-    /// How the stream is about to be broken off.
+    /// How a fault is about to break the stream off.
     parting: Option<Ending>,
     settles: Option<Pin<Box<Sleep>>>,
-    /// Whether the clean end comes next.
+    /// Whether the clean end of the stream comes next.
     last: bool,
     /// Bytes that were made before the head of the answer was sent.
     ready: Option<Result<Bytes, Broken>>,
-    /// Whether the hit of an old state that withholds an event was counted.
+    /// Whether the hit of a fault that withholds events by an old state was already counted.
     stale_noted: bool,
 }
 
-/// The due step on a stream without events.
+/// The next action on a stream without events.
 enum Resting {
     Bookmark,
     Over,
@@ -130,7 +130,7 @@ impl WatchBody {
         }
     }
 
-    /// Keeps the request open for the duration of the watch.
+    /// Keeps the request counted as open while the watch exists.
     pub fn hold(&mut self, request: OpenRequest) {
         self.request = Some(request);
     }
@@ -141,7 +141,7 @@ impl WatchBody {
         self.ready = std::future::poll_fn(|cx| self.poll_next(cx)).await;
     }
 
-    /// The next bytes, `None` at a clean end.
+    /// The next bytes; `None` at a clean end.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         if let Some(ready) = self.ready.take() {
             return Poll::Ready(Some(ready));
@@ -173,7 +173,7 @@ impl WatchBody {
         }
     }
 
-    /// The next bytes of a stream without effects.
+    /// The next bytes of a stream without effects of faults.
     fn poll_plain(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         if let Some(bytes) = self.initial() {
             return Poll::Ready(Some(Ok(bytes)));
@@ -217,21 +217,21 @@ impl WatchBody {
         }
     }
 
-    /// Notes the view of the cache behind this watch, if a cache is behind it.
+    /// Records the state that this watch has shown to a cache, if the watch fills a cache.
     fn note_shown(&self, by: ShownBy, through: u64, now_us: u64) {
         let namespace = self.o.namespace.as_deref();
         self.o.cluster.audit.shown.note(&self.o.stream, namespace, by, through, now_us);
     }
 
-    /// Notes written events; `last` is the revision of the last one.
+    /// Records events that were written; `last` is the revision of the last one.
     fn note_sent(&mut self, events: usize, last: u64, now_us: u64) {
         self.note_shown(ShownBy::Event, last, now_us);
         self.o.stream.add_sent(events);
         self.tell(|request| request.sent(events, last, now_us));
     }
 
-    /// Whether this stream can share the encoded bytes of other streams: no selector, no other form, no old state of a
-    /// fault.
+    /// Whether this stream can share encoded bytes with other streams: it has no selector, no other form, and no old
+    /// state of a fault.
     fn shares(&self) -> bool {
         self.queue.is_empty() && self.o.selector.is_empty() && self.is_plain() && self.o.stale.is_none()
     }
@@ -240,8 +240,8 @@ impl WatchBody {
         self.o.renderer.is_plain() && !self.o.resource.converts()
     }
 
-    /// The revision up to which events are sent now; `cx` is woken when it advances. Registered before the look, so
-    /// that a change in between wakes again.
+    /// The revision up to which events may be sent now; `cx` is woken when it advances. The waker is registered before
+    /// the revision is read, so that no change is missed.
     fn through(&mut self, cx: &Context<'_>) -> u64 {
         self.o.cluster.wakers.wait(self.o.resource.id, self.o.stream.id, cx.waker());
         let reached = self.o.view.revision(self.o.cluster.wakers.reached());
@@ -253,7 +253,7 @@ impl WatchBody {
         through
     }
 
-    /// Counts the first event that an old state withholds from this watch as a hit.
+    /// Counts a hit when an old state withholds an event from this watch for the first time.
     fn note_stale(&mut self, reached: u64) {
         let (mut cursor, mut events) = (self.o.cursor, Vec::new());
         let pull = |store: &Store| store.pull(self.o.resource.id, &mut cursor, PULL_MAX, reached, &mut events);
@@ -264,7 +264,7 @@ impl WatchBody {
         }
     }
 
-    /// Notes that a batch is sent on this stream.
+    /// Records that this stream sends a batch.
     fn hand_over(&mut self, batch: &Arc<Batch>) -> Bytes {
         let now_us = self.o.cluster.now_us();
         self.o.delivered.handed(batch.last(), now_us);
@@ -273,7 +273,7 @@ impl WatchBody {
         batch.bytes().clone()
     }
 
-    /// Takes events from the log into the queue; returns the revision up to which the log is drained.
+    /// Moves events from the log into the queue; returns the revision up to which no further event is in the log.
     fn pull(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u64>, Lost>> {
         if !self.queue.is_empty() {
             return Poll::Ready(Ok(None));
@@ -304,7 +304,7 @@ impl WatchBody {
         Poll::Ready(Ok(drained.then_some(revision)))
     }
 
-    /// Turns queued events into one write.
+    /// Encodes the queued events as one write.
     fn write(&mut self) -> Option<Bytes> {
         let mut pieces: Vec<(u64, Bytes)> = Vec::new();
         let mut size = 0;
@@ -331,7 +331,7 @@ impl WatchBody {
         Some(together.freeze())
     }
 
-    /// The line of an event on this stream, `None` if the selector excludes it.
+    /// The line of an event on this stream; `None` if the selector excludes the object.
     fn line(&self, event: &Event) -> Option<(Change, Bytes)> {
         let version = &event.version;
         if self.o.namespace.as_deref().is_some_and(|namespace| namespace != &*version.identity.namespace) {
@@ -399,7 +399,7 @@ impl WatchBody {
         Some(out.freeze()).filter(|out| !out.is_empty())
     }
 
-    /// Handles the timers when there is no event to send.
+    /// Sends a bookmark or ends the stream when there is no event to send.
     fn rest(&mut self, revision: u64, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         match self.resting(revision, cx) {
             Poll::Pending => Poll::Pending,
@@ -438,7 +438,7 @@ impl WatchBody {
         }
     }
 
-    /// Sends nothing, not even an end; suppressed events are noted.
+    /// Sends nothing, not even an end; records the events that the fault suppresses.
     fn stay_silent(&mut self, fault: FaultId, cx: &mut Context<'_>) {
         self.o.cluster.wakers.wait(self.o.resource.id, self.o.stream.id, cx.waker());
         let mut events: Vec<Arc<Event>> = Vec::new();
@@ -477,7 +477,8 @@ impl Drop for WatchBody {
     }
 }
 
-/// Done when the server ends or the resource's definition changes; only few watches wait for the latter.
+/// Ready when the server shuts down or the definition of the resource changes; only watches on custom resources wait
+/// for the definition.
 fn ending(
     ending: CancellationToken,
     replaced: Option<CancellationToken>,
@@ -503,8 +504,8 @@ fn bookmark(renderer: &Renderer, revision: u64, ends_initial: bool) -> Bytes {
     Bytes::from(line)
 }
 
-/// When the next bookmark is due: at fixed intervals, and once just before the stream ends, like kube-apiserver's watch
-/// cache, so that a returning client resumes from there.
+/// When the next bookmark is due: at fixed intervals, and once just before the stream ends, as in kube-apiserver's
+/// watch cache, so that a returning client can resume from there.
 fn bookmark_after(now: Instant, every: Duration, ends: Instant) -> Instant {
     let last = ends.checked_sub(BEFORE_THE_END).filter(|last| *last > now);
     last.map_or(now + every, |last| last.min(now + every))

@@ -1,6 +1,7 @@
-//! The configured admission webhooks, the connections to them and their counters.
+//! The configured admission webhooks, the connections to them, and their counters.
 //!
-//! Owns the state that outlives requests. `admission` chooses the webhooks for a request and handles their answers.
+//! Owns the state of webhooks that is kept between requests. `admission` chooses the webhooks for a request and handles
+//! their answers.
 
 pub(crate) mod client;
 mod conditions;
@@ -17,22 +18,20 @@ pub(crate) use hook::{
     Hook, Hooks, MatchPolicy, Place, Rule, Unusable, authority, check_configuration, is_configuration, place,
 };
 
-/// The state that outlives requests: parsed configurations and counters.
+/// Parsed configurations, connections and counters, which are kept between requests.
 #[derive(Debug, Default)]
 pub(crate) struct Webhooks {
-    /// Parsed hooks, and the revisions of the configurations they were parsed from.
+    /// Parsed webhooks, and the revisions of the configurations from which they were parsed.
     pub parsed: Mutex<Option<(Vec<u64>, Arc<Hooks>)>>,
     pub client: Client,
     pub counters: Mutex<Counters>,
 }
 
-/// Counters by webhook name.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Counters {
     pub by_hook: BTreeMap<String, HookCounters>,
 }
 
-/// Counters of one webhook since the start.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HookCounters {
     pub calls: u64,

@@ -1,7 +1,7 @@
-//! Watches over a WebSocket, for clients that try one first: fabric8's, and with it the Java Operator SDK.
+//! Watches over a WebSocket, for clients that try a WebSocket first, such as fabric8 and the Java Operator SDK.
 //!
-//! Owns the handshake and the frames, as kube-apiserver has them from `golang.org/x/net/websocket`. It must not know
-//! the content of a watch: each event of the usual stream becomes one text frame. HTTP/1.1 only.
+//! Owns the handshake and the frames, as kube-apiserver has them from `golang.org/x/net/websocket`. Each event of the
+//! watch becomes one text frame; this module must not know its content. HTTP/1.1 only.
 
 mod handshake;
 mod pump;
@@ -17,14 +17,14 @@ use super::connection::{Connection, Opened};
 use handshake::{Accepted, Refused, shake};
 pub(crate) use pump::serve;
 
-/// A request to become a WebSocket. It takes effect only if the answer is a stream of events.
+/// A request to switch to a WebSocket. The request has an effect only if the answer is a stream of events.
 pub(crate) struct Wish {
     upgrade: OnUpgrade,
     handshake: Result<Accepted, Refused>,
 }
 
 impl Wish {
-    /// Recognises a request for a WebSocket as kube-apiserver does; the handshake is checked later.
+    /// Recognises a request for a WebSocket like kube-apiserver; the handshake is checked later.
     pub fn of<B>(request: &mut Request<B>) -> Option<Box<Self>> {
         let headers = request.headers();
         let asks = request.method() == Method::GET
@@ -38,13 +38,13 @@ impl Wish {
         Some(Box::new(Self { upgrade: hyper::upgrade::on(request), handshake }))
     }
 
-    /// The status for a failed handshake.
+    /// The status of the answer if the handshake failed.
     pub fn refused(&self) -> Option<StatusCode> {
         self.handshake.as_ref().err().map(|refused| refused.status)
     }
 
-    /// Leaves the answer's stream and the connection to [`serve`], and responds with the switch of protocols or its
-    /// refusal.
+    /// The answer that switches protocols or refuses. The stream of the answer and the connection are left to
+    /// [`serve`].
     pub fn respond(self, answer: Answer, connection: &Connection) -> Response<Body> {
         let mut response = Response::new(Body::Full(None));
         let body = match self.handshake {

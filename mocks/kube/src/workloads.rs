@@ -1,7 +1,7 @@
-//! The simulated scheduler, kubelets and controllers: commits go to the machine of `mock-workloads`, and its writes go
-//! to the API.
+//! Connects the simulated scheduler, kubelets and controllers (`mock-workloads`) with the API: they get commits, and
+//! their writes are sent as requests.
 //!
-//! Owns one task. It reads commits as the janitor does, and writes through the API under the names that the programs
+//! Owns one task. The task reads commits like the janitor, and writes through the API with the names that the programs
 //! have in a real cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,28 +24,28 @@ use super::cluster::Cluster;
 use super::config::Workloads;
 use super::inside::{Door, Inside};
 
-/// Commits processed in one step.
+/// Most commits that are processed in one step.
 const COMMITS_MAX: usize = 4096;
-/// Objects that are written at a time: one slow webhook must not delay all of them.
+/// Number of objects that are written at the same time, because one slow webhook must not delay all of them.
 const AT_ONCE: usize = 16;
-/// Time for the writes to one object in one turn. Behind a slow webhook the rest waits for the next turn, so that
-/// others are not delayed for minutes.
+/// Time for the writes to one object in one step. If a webhook is slow, the other writes wait for the next step, so
+/// that other objects are not delayed for minutes.
 const TURN_MAX: Duration = Duration::from_secs(2);
-/// Interval of the checks whether a fault has begun or ended, after the first fault.
+/// Interval of checks whether a fault has begun or ended; the checks start with the first fault.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Longest wait while idle.
+/// Longest wait if there is nothing to do.
 const IDLE: Duration = Duration::from_secs(5);
-/// The revision in the programs' user agents, as in 1.34.1.
+/// The git revision in the programs' user agents, as in 1.34.1.
 const COMMIT: &str = "93248f9";
 
-/// The machine, with its settings.
+/// A machine with these settings.
 pub(crate) fn machine(wanted: Workloads, seed: u64) -> Machine {
     let ready_after = SignedDuration::try_from(wanted.ready_after).unwrap_or(SignedDuration::MAX);
     let ends_after = wanted.ends_after.map(|after| SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX));
     Machine::new(Config { ready_after, ends_after, nodes: wanted.nodes, seed })
 }
 
-/// Runs until it is dropped.
+/// Runs the simulated programs until the future is dropped.
 pub(crate) async fn run(app: Arc<App>, mut machine: Machine) {
     let cluster = app.cluster.clone();
     let mut inside = Inside::new(app);
@@ -79,11 +79,11 @@ pub(crate) async fn run(app: Arc<App>, mut machine: Machine) {
     }
 }
 
-/// The reader of commits for the machine.
+/// Reads commits for the machine.
 struct Reader {
     kinds: BTreeMap<ResourceId, Kind>,
     next: u64,
-    /// The timeline of the last restore; `None` before the first.
+    /// The timeline of the last restore; `None` before the first one.
     timeline: Option<u32>,
 }
 
@@ -95,7 +95,7 @@ impl Reader {
         Self { kinds: Kind::ALL.into_iter().filter_map(id).collect(), next, timeline: None }
     }
 
-    /// Reads all objects.
+    /// Passes all objects to the machine.
     fn all(&mut self, cluster: &Cluster, machine: &mut Machine) {
         self.next = cluster.read(|store| store.commits().next());
         self.timeline = timeline(cluster);
@@ -111,7 +111,7 @@ impl Reader {
         machine.forget_others(&there);
     }
 
-    /// Reads the changes since the last call.
+    /// Passes the changes since the last call to the machine.
     fn read(&mut self, cluster: &Cluster, machine: &mut Machine) {
         if timeline(cluster) != self.timeline {
             return self.all(cluster, machine);
@@ -142,7 +142,7 @@ impl Reader {
     }
 }
 
-/// The faults of workloads, with the time at which each was first seen.
+/// The active faults of workloads, each with the time at which it was first noticed.
 #[derive(Default)]
 struct Watched(BTreeMap<u64, (ActiveFault, Timestamp)>);
 
@@ -180,12 +180,12 @@ enum Outcome {
     Refused(String),
 }
 
-/// The list of restores is bounded, so a new restore is recognised by the number of the last one.
+/// The timeline of the last restore. The list of restores is bounded, so its length would not show a new restore.
 fn timeline(cluster: &Cluster) -> Option<u32> {
     cluster.rewinds().last().map(|rewound| rewound.timeline)
 }
 
-/// Sends the wanted writes, several objects at a time, and reports the results to the machine.
+/// Sends the writes of several objects at the same time, and reports the results to the machine.
 async fn send(inside: &mut Inside, machine: &mut Machine, batches: Vec<Batch>) {
     let mut doors: BTreeMap<Author, Door> = BTreeMap::new();
     for write in batches.iter().flat_map(|batch| &batch.writes) {
@@ -210,8 +210,8 @@ async fn send(inside: &mut Inside, machine: &mut Machine, batches: Vec<Batch>) {
     }
 }
 
-/// Sends the writes for one object, one after the other. After a refusal only a status is still written, because it may
-/// report it.
+/// Sends the writes for one object, one after the other. After a refusal, only a status is sent, because the status may
+/// report the refusal.
 async fn all(doors: &BTreeMap<Author, Door>, writes: &[Write]) -> Outcome {
     let began = Instant::now();
     let mut refused = None;

@@ -1,7 +1,8 @@
-//! The catalogue of resources: the built-in ones and those of custom resource definitions.
+//! The catalogue of resources: built-in ones and those of `CustomResourceDefinition`s.
 //!
-//! Owns names, scopes, versions, subresources and selectable fields. It must not hold objects. A catalogue is
-//! immutable; a new or removed definition makes a new catalogue, so that a request sees one state from start to end.
+//! Owns names, scopes, versions, subresources and selectable fields. A catalogue must not contain objects. A catalogue
+//! never changes: a new or removed definition makes a new catalogue, so that each request sees one consistent
+//! catalogue.
 
 mod builtin;
 mod conversion;
@@ -17,60 +18,58 @@ use crate::kinds::{self, Kind, Meaning};
 pub use conversion::{Conversion, Webhook};
 pub use custom::definition;
 
-/// One resource with all of its versions.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts of the API's own table")]
 pub struct Resource {
-    /// The resource's number, in the catalogue and in the store.
+    /// The number of the resource in the catalogue and in the store.
     pub id: ResourceId,
-    /// Empty for the core group.
+    /// The API group; empty for the core group.
     pub group: Arc<str>,
-    /// Most preferred first.
+    /// The versions, the most preferred first.
     pub versions: Vec<Served>,
-    /// The name in paths.
+    /// The plural name, which paths contain.
     pub plural: Arc<str>,
-    /// The name in the singular, which `kubectl` accepts too.
+    /// The singular name, which `kubectl` also accepts.
     pub singular: Arc<str>,
     pub kind: Arc<str>,
     pub list_kind: Arc<str>,
-    /// For example `po` or `svc`.
+    /// Short names for `kubectl`: `po` or `svc`.
     pub short_names: Vec<Arc<str>>,
-    /// For example `all`.
+    /// Groups of resources for `kubectl get`: `all`.
     pub categories: Vec<Arc<str>>,
-    /// Whether the objects live in namespaces.
+    /// Whether the objects are in namespaces.
     pub namespaced: bool,
-    /// Whether a `CustomResourceDefinition` made the resource.
+    /// Whether a `CustomResourceDefinition` defines the resource.
     pub custom: bool,
-    /// For example `packages.longhaul.dev` or `pods`.
+    /// The plural with the group: `packages.longhaul.dev` or `pods`.
     pub full_name: Arc<str>,
-    /// The fields that field selectors may name.
+    /// The fields that field selectors may name, in addition to `metadata.name` and `metadata.namespace`.
     pub fields: Vec<Field>,
-    /// Whether the objects are only answered and never stored, as reviews are.
+    /// Whether objects are answered immediately and never stored, as reviews are.
     pub virtual_only: bool,
-    /// Whether the objects are those of the built-in resource with the same number, shown in another form.
+    /// Whether the resource shows the objects of another built-in resource, with the same number, in another form.
     pub mirrors: bool,
     /// The version in which objects are stored.
     pub storage: Arc<str>,
-    /// Whether objects may have been stored before their definition got its present defaults.
+    /// Whether stored objects may lack present defaults of their definition, because they are older.
     pub late_defaults: bool,
-    /// The conversion between versions; without one only `apiVersion` differs.
+    /// The conversion between versions; without one, versions differ only in `apiVersion`.
     pub conversion: Option<Conversion>,
     /// Whether objects may be stored in another version than `storage`, because the storage version has changed.
     pub moved: bool,
     /// How often the definition was replaced.
     pub edition: u64,
-    /// The special rules of the kind.
     pub rules: &'static Kind,
 }
 
 /// One version of a resource.
 #[derive(Debug, Clone)]
 pub struct Served {
-    /// For example `v1` or `v1beta1`.
+    /// The name of the version: `v1` or `v1beta1`.
     pub name: Arc<str>,
-    /// For example `longhaul.dev/v1` or `v1`.
+    /// The group and version: `longhaul.dev/v1` or `v1`.
     pub api_version: Arc<str>,
-    /// Whether the version is served.
+    /// Whether clients can use the version.
     pub active: bool,
     /// Whether the version has the subresource `status`.
     pub status: bool,
@@ -78,22 +77,22 @@ pub struct Served {
     pub scale: Option<Scale>,
     /// The warning for users of the version, if it is deprecated.
     pub deprecation: Option<Arc<str>>,
-    /// `additionalPrinterColumns`.
+    /// The columns of `kubectl get`; a definition sets them in `additionalPrinterColumns`.
     pub columns: Vec<Column>,
-    /// `openAPIV3Schema` as it was written.
+    /// `openAPIV3Schema` as the definition has it.
     pub schema: Option<Arc<serde_json::Value>>,
     /// `openAPIV3Schema` in compiled form.
     pub structure: Option<Arc<super::schema::Schema>>,
 }
 
-/// The places of the scale subresource's numbers, as JSON pointers.
+/// JSON pointers to the fields that the subresource `scale` reads and writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scale {
-    /// The wanted number.
+    /// The field with the wanted number of replicas.
     pub spec_replicas: String,
-    /// The current number.
+    /// The field with the current number of replicas.
     pub status_replicas: String,
-    /// The label selector as a text.
+    /// The field with the label selector as text.
     pub selector: Option<String>,
 }
 
@@ -101,40 +100,40 @@ pub struct Scale {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
     pub name: String,
-    /// The type: `string`, `integer`, `date`.
+    /// The type of the cells: `string`, `integer` or `date`.
     pub kind: String,
-    /// Often empty.
+    /// The format of the cells, often empty.
     pub format: String,
     pub description: String,
-    /// Above 0 the column is shown with `-o wide` only.
+    /// If above 0, the column is shown only with `-o wide`.
     pub priority: i64,
-    /// A simple JSON path: `.spec.image`, `.status.conditions[?(@.type=="Ready")].status`.
+    /// A simple JSON path to the value: `.spec.image`, `.status.conditions[?(@.type=="Ready")].status`.
     pub path: String,
 }
 
 /// A field that a field selector may name, besides `metadata.name` and `metadata.namespace`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// The name in a selector.
+    /// The name of the field in a selector.
     pub label: Arc<str>,
-    /// JSON pointers to the value; the first that is set counts.
+    /// JSON pointers to the value; the first one that exists in the object counts.
     pub pointers: Vec<String>,
-    /// The value of an absent field.
+    /// The value if the field is absent.
     pub unset: &'static str,
 }
 
-/// Group and version; together with the plural they name a resource in a URL.
+/// An API group and version; together with the plural they identify a resource in a URL.
 type GroupVersion = (Arc<str>, Arc<str>);
 
-/// All resources, by name.
+/// All resources.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     resources: Vec<Option<Arc<Resource>>>,
-    /// Other APIs of existing resources.
+    /// Resources that show the objects of other resources in another form.
     mirrors: Vec<Arc<Resource>>,
-    /// By plural, which few resources share.
+    /// Resources by their plural, which few resources share.
     by_path: HashMap<Arc<str>, Vec<(GroupVersion, ResourceId)>>,
-    /// A number is never reused, even after its definition is gone.
+    /// The number of each resource by its full name; a number stays reserved after its definition is gone.
     numbers: BTreeMap<Arc<str>, ResourceId>,
 }
 
@@ -156,13 +155,14 @@ impl Resource {
         if self.mirrors { "v1" } else { &self.storage_version().api_version }
     }
 
-    /// Whether stored objects have to be converted before they are shown in this resource's `storage` version.
+    /// Whether stored objects must be converted before this resource shows them.
     pub fn converts(&self) -> bool {
         let other = |conversion: &Conversion| self.moved || *conversion.stored != *self.storage_version().api_version;
         self.conversion.as_ref().is_some_and(other)
     }
 
-    /// The resource for requests in `version`. A converted object is handled as if this version were the stored one.
+    /// The resource for requests in `version`. If objects are converted, this version takes the place of the storage
+    /// version.
     pub fn in_version(self: &Arc<Self>, version: &str) -> Arc<Self> {
         if self.conversion.is_none() || *self.storage == *version {
             return self.clone();
@@ -172,17 +172,17 @@ impl Resource {
         Arc::new(Self { storage, late_defaults: false, ..Self::clone(self) })
     }
 
-    /// Whether objects of this resource define resources.
+    /// Whether objects of this resource are `CustomResourceDefinition`s.
     pub fn is_definition(&self) -> bool {
         self.rules.meaning == Meaning::Definition
     }
 
-    /// The subject of an error: the plural name.
+    /// The subject of an error message, with the plural name of the resource.
     pub fn about<'a>(&'a self, name: &'a str) -> super::status::About<'a> {
         super::status::About { group: &self.group, kind: &self.plural, name }
     }
 
-    /// The subject of an `Invalid` error: the kind.
+    /// The subject of an `Invalid` error, with the kind instead of the plural name.
     pub fn about_kind<'a>(&'a self, name: &'a str) -> super::status::About<'a> {
         // The objects of a mirror belong to the core group.
         super::status::About { group: if self.mirrors { "" } else { &self.group }, kind: &self.kind, name }
@@ -202,13 +202,13 @@ impl Catalogue {
         catalogue
     }
 
-    /// Adds another API of the objects of `original`.
+    /// Adds a resource that shows the objects of `original` in another form.
     fn mirror(&mut self, resource: Resource, original: &str) {
         let id = *self.numbers.get(original).expect("the original stands before its mirror in the table");
         self.mirrors.push(Arc::new(Resource { id, ..resource }));
     }
 
-    /// Adds a resource, or replaces the one of the same name under its old number.
+    /// Adds a resource. An existing resource with the same name is replaced and keeps its number.
     pub fn insert(&mut self, mut resource: Resource) {
         self.forget(&resource.full_name.clone());
         let next = u32::try_from(self.resources.len()).expect("fewer than four billion resources");
@@ -239,7 +239,6 @@ impl Catalogue {
         self.resources.get(id.0 as usize)?.as_ref()
     }
 
-    /// The resource with this path.
     pub fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         let is = |mirror: &&Arc<Resource>| *mirror.plural == *plural && *mirror.group == *group;
         if let Some(mirror) = self.mirrors.iter().find(is) {
@@ -259,7 +258,7 @@ impl Catalogue {
         self.by_id(*self.numbers.get(full_name)?)
     }
 
-    /// The resource of an `apiVersion` and `kind`, as in an owner reference.
+    /// The resource with this `apiVersion` and `kind`, as an owner reference names them.
     pub fn by_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         let (group, _) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         self.iter().find(|resource| &*resource.group == group && &*resource.kind == kind)
@@ -270,13 +269,13 @@ impl Catalogue {
         self.resources.iter().flatten().chain(&self.mirrors)
     }
 
-    /// The resources that hold objects.
+    /// The resources that have objects of their own.
     pub fn originals(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.iter().flatten()
     }
 }
 
-/// Kubernetes' order of versions: stable before beta before alpha, higher numbers first.
+/// The priority of a version in Kubernetes: stable before beta before alpha, higher numbers first.
 pub fn version_priority(version: &str) -> (u8, u32, u32) {
     let Some(rest) = version.strip_prefix('v') else { return (0, 0, 0) };
     let number = |text: &str| text.parse().unwrap_or(0);

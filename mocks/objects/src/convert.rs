@@ -1,13 +1,14 @@
-//! The conversion of one object between the versions and APIs in which it is served.
+//! Converts objects between the versions and APIs in which they are served.
 //!
-//! Owns when an object is converted; the row of its kind says how. Custom resources whose versions have one schema only
-//! get another `apiVersion` here. All other custom resources are converted before this code sees them.
+//! Owns when an object is converted; its `Kind` says how. Custom resources without a conversion
+//! webhook get only another `apiVersion` here. Objects of other custom resources are converted by webhooks before this
+//! code gets them.
 
 use serde_json::Value;
 
 use super::catalogue::Resource;
 
-/// Turns an object sent through `resource` into the stored form.
+/// Converts an object that a client sent through `resource` into the stored form.
 pub fn to_stored(value: &mut Value, resource: &Resource) {
     if let Some(mirror) = &resource.rules.mirror {
         (mirror.to_stored)(value);
@@ -15,7 +16,7 @@ pub fn to_stored(value: &mut Value, resource: &Resource) {
     value["apiVersion"] = Value::from(resource.stored_api_version());
 }
 
-/// Turns a stored object into the form of `resource` in a version.
+/// Converts a stored object into the form that `resource` shows in the version `api_version`.
 pub fn from_stored(value: &mut Value, resource: &Resource, api_version: &str) {
     if let Some(mirror) = &resource.rules.mirror {
         (mirror.from_stored)(value);
@@ -26,8 +27,8 @@ pub fn from_stored(value: &mut Value, resource: &Resource, api_version: &str) {
     }
 }
 
-/// Fills in the defaults of a definition in a version, as a real server does on every read ("Defaulting"). If the
-/// defaults would make the object too large, it stays unchanged.
+/// Fills in the defaults of a version's schema, as a real server does on every read ("Defaulting"). If the defaults
+/// would make the object too large, the object stays unchanged.
 pub fn refill(value: &mut Value, resource: &Resource, api_version: &str) {
     let version = resource.versions.iter().find(|version| *version.api_version == *api_version);
     if let Some(schema) = version.and_then(|version| version.structure.as_ref()) {

@@ -1,6 +1,6 @@
-//! The defaults of the real server and its built-in admission, as far as clients and people rely on them.
+//! Defaults that the real server and its built-in admission plugins fill in, as far as clients and people rely on them.
 //!
-//! Owns when defaults are filled in; the row of the kind says which. It must not validate.
+//! Owns when defaults are filled in; the object's `Kind` says which ones. This module must not validate.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -9,24 +9,25 @@ use super::catalogue::Resource;
 use super::fields::{each, set};
 use super::object::fill_shown;
 
-/// Fills in the defaults of an object that is being created and has its name and uid.
+/// Fills in all defaults of a new object that already has its name and uid.
 pub fn apply(value: &mut Value, resource: &Resource, now: Timestamp) {
     decoded(value, resource, now);
     prepared(value, resource);
 }
 
-/// Fills in the defaults that need the name and the uid, after admission webhooks may have changed the object.
+/// Fills in the defaults of a new object that need its name and uid; admission webhooks may have changed the object
+/// before.
 pub fn prepared(value: &mut Value, resource: &Resource) {
     (resource.rules.named)(value);
 }
 
-/// Fills in the defaults of a new object as soon as it is read.
+/// Fills in the defaults of a new object as soon as its body is decoded.
 pub fn decoded(value: &mut Value, resource: &Resource, now: Timestamp) {
     on_update(value, resource, now);
     (resource.rules.new)(value);
 }
 
-/// Fills in the defaults of an update.
+/// Fills in the defaults of an object after an update.
 pub fn on_update(value: &mut Value, resource: &Resource, now: Timestamp) {
     (resource.rules.defaults)(value);
     (resource.rules.defaults_at)(value, now);

@@ -1,11 +1,11 @@
-//! Access to single fields of an object: its metadata, and absent fields.
+//! Reads and sets single fields of an object, such as those of its metadata.
 //!
-//! Owns reading and setting them. It must not know kinds.
+//! The functions work for all kinds; this module must not depend on a kind.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// `metadata` as a map, created if absent.
+/// `metadata` as a map, which is created if absent.
 #[inline]
 pub fn metadata(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
@@ -35,13 +35,13 @@ pub fn finalizers(value: &Value) -> Vec<&str> {
     value["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// A time as the API writes it: RFC 3339 in whole seconds.
+/// A time in the form of the API: RFC 3339 in whole seconds.
 pub fn seconds(now: Timestamp) -> String {
     // Truncated, not rounded.
     format!("{now:.0}")
 }
 
-/// Sets `path.key` if it is absent; does nothing if the path holds something other than an object.
+/// Sets `path.key` to `default` if it is absent; does nothing if the path leads to a value other than an object.
 pub fn set(value: &mut Value, path: &[&str], key: &str, default: Value) {
     let mut at = value;
     for part in path {
@@ -59,7 +59,7 @@ pub fn each(value: &mut Value, list: &str, mut change: impl FnMut(&mut Value)) {
     }
 }
 
-/// Adds a list as `null` if it is absent, for types of the real server that always show it.
+/// Sets an absent list to `null`, as the real server's types show it.
 pub fn shown_empty(value: &mut Value, path: &[&str], list: &str) {
     set(value, path, list, Value::Null);
     let at = path.iter().try_fold(&mut *value, |at, part| at.get_mut(*part));

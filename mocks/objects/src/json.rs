@@ -1,7 +1,7 @@
-//! The JSON reader for bodies, which notices duplicate fields.
+//! The JSON reader for request bodies; it also finds duplicate fields.
 //!
-//! Owns reading: of several fields of one name the last counts, as in the JSON libraries of a real server, and their
-//! paths are returned. A body without such fields is read once.
+//! Owns the rule for duplicates: of fields with the same name, the last one counts, as in a real server's JSON
+//! libraries. The reader returns the paths of duplicate fields. A body without duplicates is parsed only once.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -10,10 +10,10 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Most paths that are collected, as in the real decoder.
+/// Most paths of duplicate fields that are collected, as in the real decoder.
 const PATHS_MAX: usize = 100;
 
-/// Reads a body; returns the paths of duplicate fields.
+/// Parses a body; returns the value and the paths of duplicate fields.
 pub fn read(bytes: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     let twice = Cell::new(false);
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
@@ -27,7 +27,7 @@ pub fn read(bytes: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     Ok((value, paths))
 }
 
-/// Builds a value, and notes a duplicate field.
+/// Builds the value of a body, and notes whether a field is duplicate.
 #[derive(Clone, Copy)]
 struct Reader<'a> {
     twice: &'a Cell<bool>,
@@ -102,7 +102,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 }
 
-/// Methods of a visitor that looks for fields and ignores all other values.
+/// Methods of a serde visitor that ignore all values without fields.
 macro_rules! passes_by {
     () => {
         passes_by!(visit_bool bool, visit_i64 i64, visit_u64 u64, visit_f64 f64, visit_str &str);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     proptest! {
-        /// The reader accepts the same bodies as the library and returns the same values.
+        /// The reader accepts the same bodies as `serde_json` and returns the same values.
         #[test]
         fn reads_as_the_library_does(value in crate::patch::tests::json(), raw in "[\\[\\]{}:,\" a0-9.e-]{0,24}") {
             let (read, paths) = read(value.to_string().as_bytes()).unwrap();

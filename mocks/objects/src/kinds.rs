@@ -1,8 +1,8 @@
-//! The built-in kinds, one row each.
+//! The built-in kinds: each is one static of the type `Kind`.
 //!
-//! Owns the list of kinds. Each kind has a file with its own parts: names, versions, types, defaults, rules, columns.
-//! All other code reads the row and compares no names. Names, short names and scopes are those of `kubectl
-//! api-resources` against Kubernetes 1.3x. A kind does no I/O and knows neither the catalogue nor its callers.
+//! Owns the list of kinds. Each kind has a file with its names, versions, types, defaults, rules and columns. All other
+//! code reads a `Kind` and compares no names. Names, short names and scopes are those of `kubectl api-resources`
+//! against Kubernetes 1.3x. A kind does no I/O and knows neither the catalogue nor its callers.
 
 mod at;
 mod causes;
@@ -53,7 +53,7 @@ mod workload;
 pub use kind::{Bare, Ending, Kind, Meaning, Part, Review, Subresource};
 pub(crate) use kind::{CUSTOM, Causes, Generation, Message, Mirror, Names};
 
-/// Every kind, in the order of discovery.
+/// Every built-in kind, in the order of discovery.
 pub(crate) static ALL: &[Kind] = &[
     namespace::NAMESPACE,
     node::NODE,

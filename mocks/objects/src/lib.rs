@@ -1,8 +1,8 @@
-//! The objects of the Kubernetes API, independent of their storage and serving.
+//! The objects of the Kubernetes API, independent of how they are stored and served.
 //!
 //! Owns the catalogue of resources, their schemas, defaults, conversions and rules, patches, selectors, protobuf,
-//! tables, the OpenAPI documents, and the texts of refusals. It does no I/O and reads no clock: time and randomness are
-//! arguments. It must not know users, requests or faults.
+//! tables, the OpenAPI documents, and the texts of errors. The crate does no I/O and reads no clock: callers pass the
+//! time and random values. The crate must not know users, requests or faults.
 
 pub mod catalogue;
 pub mod convert;
@@ -20,8 +20,8 @@ pub mod status;
 pub mod table;
 pub mod yaml;
 
-/// The Kubernetes release of these objects.
+/// The Kubernetes release whose objects this crate implements.
 pub const VERSION: &str = "v1.34.1";
 
-/// etcd's default limit of one request, which is the largest object in a real cluster.
+/// Largest object in bytes: etcd's default limit of one request.
 pub const OBJECT_MAX_BYTES: usize = 1_572_864;

@@ -1,6 +1,7 @@
-//! The rules of objects: names, metadata that the server owns, generations, immutable fields.
+//! The rules of objects: names, metadata that only the server sets, generations, immutable fields.
 //!
-//! Owns the processing of a body between decoding and the store. It must not do I/O; time and randomness are passed in.
+//! Owns the processing of a request's object between decoding and storing. This module must not do I/O; callers pass
+//! the time and random values.
 
 mod conform;
 mod content;
@@ -25,17 +26,17 @@ pub use content::{check as check_content, check_update};
 pub use names::{check_finalizers_of_deleted, check_label_key, check_name, check_texts};
 pub use unknown::drop_unknown;
 
-/// Largest data of a `ConfigMap` or `Secret` (Kubernetes documentation, "`ConfigMaps`": 1 MiB).
+/// Most bytes of data in a `ConfigMap` or `Secret` (Kubernetes documentation, "`ConfigMaps`": 1 MiB).
 const DATA_MAX_BYTES: usize = 1_048_576;
 
-/// The random parts of a new object.
+/// Random values for a new object.
 pub struct Fresh {
     pub uid: String,
-    /// The suffix for `metadata.generateName`.
+    /// The suffix that is appended to `metadata.generateName`.
     pub suffix: String,
 }
 
-/// Checks `apiVersion` and `kind` of a body against the path, and fills them in if absent.
+/// Checks that `apiVersion` and `kind` of a body match the path; fills them in if they are absent.
 pub fn check_type(value: &mut Value, resource: &Resource, served: &Served) -> Result<(), Failure> {
     let Some(object) = value.as_object_mut() else {
         return Err(Failure::bad_request("the body of the request is not an object"));
@@ -80,7 +81,7 @@ pub fn check_type(value: &mut Value, resource: &Resource, served: &Served) -> Re
     Ok(())
 }
 
-/// Removes the fields of a new object that only the server may set, before a webhook sees the object.
+/// Removes fields that only the server may set from a new object, before a webhook sees the object.
 pub fn begin_create(value: &mut Value, resource: &Resource, served: &Served, namespace: &str) -> Result<(), Failure> {
     let meta = metadata(value);
     check_namespace(resource, text(meta, "namespace"), namespace)?;
@@ -121,7 +122,7 @@ pub fn finish_create(value: &mut Value, resource: &Resource, fresh: &Fresh, now:
     Ok(name)
 }
 
-/// Refuses a new object with a revision; the store makes this check, after all others.
+/// Refuses a new object with a `resourceVersion`. The real server's store makes this check after all others.
 pub fn check_new(value: &Value) -> Result<(), Failure> {
     match meta(value, "resourceVersion") {
         "" => Ok(()),
@@ -129,7 +130,7 @@ pub fn check_new(value: &Value) -> Result<(), Failure> {
     }
 }
 
-/// Carries over the fields that an update may not change.
+/// Copies the fields that an update must not change from the old object.
 pub fn carry_over(value: &mut Value, old: &Value, resource: &Resource, served: &Served, status_only: bool) {
     if status_only {
         let status = value.get("status").cloned();
@@ -169,7 +170,7 @@ pub fn carry_over(value: &mut Value, old: &Value, resource: &Resource, served: &
     }
 }
 
-/// Increments the generation if more than the status changed. Repeating this gives the same result.
+/// Increments the generation if more than the status changed. A second call does not increment it again.
 pub fn count_generation(value: &mut Value, old: &Value, resource: &Resource, served: &Served, status_only: bool) {
     if resource.rules.generation == Generation::None || status_only {
         return;
@@ -189,7 +190,7 @@ pub fn count_generation(value: &mut Value, old: &Value, resource: &Resource, ser
     (resource.rules.count)(value, old);
 }
 
-/// The facts of an object for selectors, the garbage collector and deletions.
+/// The facts about an object that selectors, the garbage collector and deletions need.
 pub fn facts(value: &Value, resource: &Resource) -> Facts {
     let mut labels: Vec<(Box<str>, Box<str>)> = value["metadata"]["labels"]
         .as_object()
@@ -215,7 +216,7 @@ pub fn facts(value: &Value, resource: &Resource) -> Facts {
     }
 }
 
-/// The value of a selectable field: the first pointer that is set.
+/// The value of a selectable field: the value at the first pointer that exists.
 fn selectable(of: &Field, value_at: &impl Fn(&str) -> Box<str>) -> Box<str> {
     of.pointers
         .iter()
@@ -224,7 +225,7 @@ fn selectable(of: &Field, value_at: &impl Fn(&str) -> Box<str>) -> Box<str> {
         .unwrap_or_else(|| of.unset.into())
 }
 
-/// The parts that all versions of an object share.
+/// The identity of an object, which all its versions share.
 pub fn identity(value: &Value, resource: &Resource) -> Identity {
     let text = |key: &str| -> Arc<str> { meta(value, key).into() };
     Identity {
@@ -236,7 +237,7 @@ pub fn identity(value: &Value, resource: &Resource) -> Identity {
     }
 }
 
-/// Checks the size limits of content, not of the request.
+/// Checks the size limits of the object, not those of the request.
 pub fn check_size(value: &Value, resource: &Resource) -> Result<(), Failure> {
     // Nearly every object is so small that its exact size does not matter.
     let bytes = if bytes_at_most(value) > OBJECT_MAX_BYTES { serialised_bytes(value) } else { 0 };
@@ -262,7 +263,7 @@ pub fn check_size(value: &Value, resource: &Resource) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An upper bound of the serialised size, at the cost of a walk.
+/// An upper bound of the serialised size in bytes, without serialising.
 fn bytes_at_most(value: &Value) -> usize {
     // A control character becomes `\u0000`; quotes, a colon and a comma are added.
     let text = |text: &str| text.len() * 6 + 4;
@@ -275,7 +276,7 @@ fn bytes_at_most(value: &Value) -> usize {
     }
 }
 
-/// Counting is cheaper than serialising into memory.
+/// The serialised size in bytes, counted without storing the text.
 fn serialised_bytes(value: &Value) -> usize {
     struct Counter(usize);
     impl std::io::Write for Counter {
@@ -292,7 +293,7 @@ fn serialised_bytes(value: &Value) -> usize {
     counter.0
 }
 
-/// Requires the body's namespace to be the path's.
+/// Requires that the namespace in the body equals the one in the path.
 pub fn check_namespace(resource: &Resource, body: &str, path: &str) -> Result<(), Failure> {
     if resource.namespaced && !body.is_empty() && body != path {
         return Err(Failure::bad_request(
@@ -336,7 +337,7 @@ mod tests {
     }
 
     proptest! {
-        /// The cheap bound is never below the size, so no object that is too large passes uncounted.
+        /// The upper bound is never below the serialised size, so every object that is too large is counted exactly.
         #[test]
         fn the_bound_is_above_the_size(value in json(), text in "\\PC{0,9}[\u{0}-\u{1f}]{0,9}", number in any::<f64>()) {
             let value = json!({ text.clone(): value, "text": [text, "\u{1}\"\\"], "number": number, "least": i64::MIN });

@@ -1,8 +1,8 @@
 //! The OpenAPI documents, as far as `kubectl` needs them.
 //!
-//! Owns `/openapi/v3` and `/openapi/v2`. They name every path with its kind and query parameters, which `kubectl` looks
-//! up before it writes, and the schemas of all types, which `kubectl explain` shows. The schemas of built-in types come
-//! from `types`; custom resources bring theirs.
+//! Owns `/openapi/v3` and `/openapi/v2`. The documents list every path with its kind and query parameters, which
+//! `kubectl` reads before it writes. The documents also contain the schemas of all types, which `kubectl explain`
+//! shows. `types` makes the schemas of built-in types; custom resources have their own.
 
 mod types;
 mod words;
@@ -13,8 +13,8 @@ use super::catalogue::{Catalogue, Resource, Served};
 use super::protobuf;
 use types::Home;
 
-/// An OpenAPI v2 document in gnostic's protobuf form with a version (field 1), an info block (2: title, version), and
-/// empty paths (8) and definitions (9). A client that finds no schema of a type skips its own checks.
+/// An OpenAPI v2 document in gnostic's protobuf form. The document has a version (field 1), an info block (2: title,
+/// version), and empty paths (8) and definitions (9). A client that finds no schema of a type skips its own checks.
 const V2_PROTOBUF: &[u8] = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.34.1\x42\x00\x4a\x00";
 /// The media type of [`Document::Protobuf`].
 pub const V2_MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
@@ -22,11 +22,11 @@ pub const V2_MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1
 #[derive(Debug)]
 pub enum Document {
     Json(Value),
-    /// As [`V2_MEDIA_TYPE`].
+    /// A document of the media type [`V2_MEDIA_TYPE`].
     Protobuf(&'static [u8]),
 }
 
-/// The document at an OpenAPI path, `None` for any other.
+/// The document at an OpenAPI path; `None` for other paths.
 pub fn document(path: &str, accept: &str, catalogue: &Catalogue, revision: u64) -> Option<Document> {
     let rest = path.strip_prefix("/openapi/")?;
     match rest.trim_end_matches('/') {
@@ -156,7 +156,7 @@ fn gvk(resource: &Resource, served: &Served) -> Value {
     json!({"group": &*resource.group, "version": &*served.name, "kind": &*resource.kind})
 }
 
-/// For example `dev.longhaul.v1.Package`: the group backwards, as the real documents name custom resources.
+/// The name of a schema with the group backwards, as in real documents: `dev.longhaul.v1.Package`.
 fn schema_name(resource: &Resource, served: &Served) -> String {
     let group = if resource.group.is_empty() { "core.api.k8s.io" } else { &*resource.group };
     let mut parts: Vec<&str> = group.split('.').collect();

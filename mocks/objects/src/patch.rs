@@ -1,7 +1,7 @@
-//! The patch formats.
+//! The patch formats of the API.
 //!
 //! Owns decoding a patch and applying it to a JSON value: JSON merge patch (RFC 7386), JSON patch (RFC 6902), strategic
-//! merge and server-side apply. It must not know the store. It never panics on outside data.
+//! merge patch, and server-side apply. This module must not know the store, and never panics on outside data.
 
 mod json_patch;
 mod manager;
@@ -28,32 +28,32 @@ pub use tracking::track;
 const ACCEPTED: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 const ACCEPTED_BUILTIN: &str = "application/json-patch+json, application/merge-patch+json, \
                                 application/strategic-merge-patch+json, application/apply-patch+yaml";
-/// kube-apiserver's limit on the operations of one JSON patch.
+/// Most operations of one JSON patch, as in kube-apiserver.
 const OPERATIONS_MAX: usize = 10_000;
 
-/// The members that an operation of a JSON patch may have (RFC 6902, 4).
+/// Fields that an operation of a JSON patch may have (RFC 6902, 4).
 const OPERATION: &[&str] = &["op", "path", "from", "value"];
-/// Most unknown members that are collected, as in the real decoder.
+/// Most unknown fields of operations that are collected, as in the real decoder.
 const NOTED_MAX: usize = 100;
 
-/// The media type of an intent.
+/// The media type of server-side apply.
 pub const APPLY: &str = "application/apply-patch+yaml";
 
 #[derive(Debug, Clone)]
 pub enum Patch {
-    /// RFC 6902.
+    /// A JSON patch (RFC 6902).
     Json(json_patch::Operations),
-    /// RFC 7396.
+    /// A JSON merge patch (RFC 7396).
     Merge(Value),
-    /// Strategic merge.
+    /// A strategic merge patch.
     Strategic(Value),
-    /// Server-side apply: an intent instead of a change.
+    /// Server-side apply: the fields that a manager wants, instead of a change.
     Apply(Value),
 }
 
 impl Patch {
-    /// Decodes a body by its content type. Strategic merge exists for built-in types only. Also returns the findings of
-    /// `fieldValidation` about the patch itself, in the words of the real server.
+    /// Decodes a body by its content type; strategic merge patches exist only for built-in types. Also returns the
+    /// findings of `fieldValidation` about the patch itself, with the real server's messages.
     pub fn decode(content_type: &str, bytes: &Bytes, strategic: bool) -> Result<(Self, Vec<String>), Failure> {
         let wrong = |error: serde_json::Error| Failure::bad_request(format!("error decoding patch: {error}"));
         let media = content_type.split(';').next().unwrap_or_default().trim();
@@ -96,7 +96,7 @@ impl Patch {
         }
     }
 
-    /// The refusal of a patch that applied, but whose result is not an object of the type.
+    /// The error for a patch that could be applied, but whose result is not a valid object.
     pub fn made_nonsense(&self, failure: Failure) -> Failure {
         if matches!(self, Self::Apply(_)) {
             return failure;
@@ -126,13 +126,13 @@ impl Patch {
     }
 }
 
-/// The refusal of a patch that cannot be applied. The real server names no object here.
+/// The error for a patch that cannot be applied. As in the real server, the error names no object.
 fn rejected(why: &impl Display) -> Failure {
     let message = format!("the server rejected our request due to an error in our request: {why}");
     Failure::new(http::StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with(json!({}))
 }
 
-/// The unknown and the duplicate members of a JSON patch's operations.
+/// The unknown and the duplicate fields in the operations of a JSON patch.
 fn noted_operations(list: &Value, twice: &[String]) -> Vec<String> {
     let operations = list.as_array().into_iter().flatten().enumerate();
     let members = operations

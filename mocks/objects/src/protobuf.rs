@@ -1,7 +1,8 @@
-//! Bodies in Kubernetes' protobuf encoding, which typed clients of recent client-go send for built-in types.
+//! Request bodies in Kubernetes' protobuf encoding, which typed clients of recent client-go send for built-in types.
 //!
-//! Owns decoding them to the JSON that all other code uses; `encode` encodes answers. A field that the table does not
-//! know refuses the whole body, so that no data is lost silently. It never panics on outside data.
+//! Owns decoding protobuf bodies into the JSON that all other code uses; `encode` encodes answers. A body with a field
+//! that the table does not contain is refused, so that no data is lost silently. This module never panics on outside
+//! data.
 
 mod encode;
 pub mod schema;
@@ -15,14 +16,15 @@ use schema::{Field, Kind, message};
 
 pub use encode::{encode, encode_event};
 
-/// The content type.
+/// The media type of the encoding.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// The first bytes of every body ("Kubernetes API concepts", protobuf encoding).
 const MAGIC: &[u8] = b"k8s\0";
-/// Real objects nest about ten deep; schemas of definitions add two for every level of fields.
+/// Deepest nesting of messages. Real objects nest about ten deep; schemas in definitions add two for every level of
+/// fields.
 const DEPTH_MAX: usize = 64;
 
-/// Fields that older clients send and no code reads: `clusterName`, which was removed in 1.24.
+/// Fields that older clients send and that are ignored: `clusterName`, which was removed in 1.24.
 const RETIRED: &[(&str, u64)] = &[("ObjectMeta", 15)];
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,35 +35,35 @@ pub enum Error {
     /// The body is truncated.
     #[error("the body ends in the middle of a field")]
     Short,
-    /// A field has another type than its message declares.
+    /// A field has another wire type than its message declares.
     #[error("field {number} of {message} has another wire type than expected")]
     WireType {
         message: String,
-        /// The field's number.
+        /// The number of the field.
         number: u64,
     },
-    /// A message that the tables do not list.
+    /// The tables do not contain the message.
     #[error("{message} is not understood in protobuf: send JSON")]
     UnknownMessage { message: String },
-    /// A field that the tables do not list.
+    /// The tables do not contain a field of the body.
     #[error("field {number} of {message} is not understood in protobuf: send JSON")]
     UnknownField {
         message: String,
-        /// The field's number.
+        /// The number of the field.
         number: u64,
     },
-    /// A field of an object that the tables do not list.
+    /// The tables do not contain a field of the object to encode.
     #[error("{field} of {message} has no number in protobuf")]
     NoNumber { message: String, field: String },
-    /// A text that is not UTF-8.
+    /// A text is not UTF-8.
     #[error("a text is not UTF-8")]
     Text,
-    /// Messages nested beyond the limit.
+    /// Messages are nested more deeply than allowed.
     #[error("the body is nested too deeply")]
     TooDeep,
 }
 
-/// One field on the wire.
+/// The value of one field on the wire.
 enum Wire<'a> {
     Number(u64),
     Bytes(&'a [u8]),
@@ -69,7 +71,7 @@ enum Wire<'a> {
 
 struct Reader<'a>(&'a [u8]);
 
-/// Decodes a body: the envelope (`runtime.Unknown`) names the type of its content.
+/// Decodes a body. The body's envelope (`runtime.Unknown`) names the type of the content.
 pub fn decode(body: &[u8]) -> Result<Value, Error> {
     let mut envelope = Reader(body.strip_prefix(MAGIC).ok_or(Error::NoMagic)?);
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
@@ -159,7 +161,7 @@ fn put(
     Ok(())
 }
 
-/// Plain fields are always on the wire; their zero values are left out of JSON.
+/// Whether a value is zero. Fields that are not optional are always on the wire, and JSON omits their zero values.
 fn is_zero(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -171,7 +173,7 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// `None` if the wire type does not fit.
+/// Decodes the value of a field; `None` if the wire type does not match `kind`.
 fn decode_value(kind: &Kind, wire: &Wire<'_>, depth: usize) -> Result<Option<Value>, Error> {
     Ok(Some(match (kind, wire) {
         (Kind::Text, Wire::Bytes(bytes)) => Value::from(text(bytes)?),
@@ -201,7 +203,7 @@ fn decode_value(kind: &Kind, wire: &Wire<'_>, depth: usize) -> Result<Option<Val
 
 /// A number as JSON writes it: without a fraction if it is whole.
 fn double(number: f64) -> Value {
-    /// Up to here every whole number is represented exactly.
+    /// The largest number up to which an `f64` represents every integer exactly.
     const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
     if number.fract() == 0.0 && number.abs() < WHOLE_MAX {
         #[expect(clippy::cast_possible_truncation, reason = "it is whole, and below the bound")]
@@ -210,7 +212,7 @@ fn double(number: f64) -> Value {
     Value::from(number)
 }
 
-/// The value of a message that wraps one of several alternatives: a schema if there is one.
+/// The value of a message that wraps one of several alternatives: the schema, if it has one.
 fn either(mut message: Map<String, Value>) -> Value {
     let schema = message.remove("schema");
     schema.or_else(|| message.into_iter().next().map(|(_, other)| other)).unwrap_or(Value::Bool(false))
@@ -249,7 +251,7 @@ fn texts(bytes: &[u8]) -> Result<Value, Error> {
     Ok(Value::from(list))
 }
 
-/// `{type, intVal, strVal}`: type 0 is the number.
+/// Decodes `{type, intVal, strVal}`: type 0 means the number.
 fn int_or_text(bytes: &[u8]) -> Result<Value, Error> {
     let (mut is_text, mut number, mut string) = (false, 0, String::new());
     let mut reader = Reader(bytes);
@@ -269,7 +271,7 @@ fn text(bytes: &[u8]) -> Result<String, Error> {
 }
 
 impl<'a> Reader<'a> {
-    /// The next field, `None` at the end.
+    /// Reads the next field; `None` at the end.
     fn field(&mut self) -> Result<Option<(u64, Wire<'a>)>, Error> {
         if self.0.is_empty() {
             return Ok(None);
@@ -350,7 +352,7 @@ mod tests {
         schema::check();
     }
 
-    /// The bytes that kube-apiserver 1.20.2 sent of one definition, in both forms.
+    /// Decodes the bytes of a definition that kube-apiserver 1.20.2 sent, and compares them with its JSON.
     #[test]
     fn a_definition() {
         let expected: Value = serde_json::from_str(include_str!("protobuf/definition.json")).unwrap();
@@ -358,7 +360,7 @@ mod tests {
     }
 
     proptest! {
-        /// Decoding any bytes ends with a value or an error.
+        /// Decoding random bytes ends with a value or an error.
         #[test]
         fn never_panics(raw in prop::collection::vec(any::<u8>(), 0..120)) {
             let _ = decode(&raw);

@@ -1,9 +1,9 @@
 //! The structural schemas of custom resources.
 //!
-//! Owns the compiled form of `openAPIV3Schema` and its use on an object: pruning unknown fields, filling in defaults,
-//! and checking (Kubernetes documentation, "Extend the Kubernetes API with `CustomResourceDefinitions`"; OpenAPI 3.0,
-//! schema object). `read` compiles schemas, `check` checks objects, `rules` compiles rules in CEL and `judge` evaluates
-//! them. The store is unknown here.
+//! Owns the compiled form of `openAPIV3Schema` and how it is used on an object: pruning unknown fields, filling in
+//! defaults, and checking (Kubernetes documentation, "Extend the Kubernetes API with `CustomResourceDefinitions`";
+//! OpenAPI 3.0, schema object). `read` compiles schemas, `check` checks objects, `rules` compiles CEL rules, and
+//! `judge` evaluates them. This module must not know the store.
 
 mod check;
 mod formats;
@@ -22,14 +22,13 @@ use formats::Format;
 pub use judge::Verdict;
 pub use read::read;
 
-/// One compiled schema.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the schema's own independent keywords")]
 pub struct Schema {
     kind: Kind,
     nullable: bool,
     default: Option<Value>,
-    /// Bytes of JSON that the defaults can add to an object.
+    /// Most bytes of JSON that the defaults can add to an object.
     default_bytes: usize,
     properties: Vec<(String, Schema)>,
     required: Vec<String>,
@@ -40,9 +39,9 @@ pub struct Schema {
     format: Option<Format>,
     bounds: Bounds,
     list: ListType,
-    /// `x-kubernetes-map-type: atomic`: the object is one value.
+    /// `x-kubernetes-map-type: atomic`: the object is replaced as a whole.
     one_value: bool,
-    /// Whether unknown fields stay.
+    /// Whether unknown fields are kept.
     preserves: bool,
     /// Whether the value is an object with `apiVersion`, `kind` and `metadata`.
     embedded: bool,
@@ -50,13 +49,13 @@ pub struct Schema {
     any_of: Vec<Schema>,
     one_of: Vec<Schema>,
     not: Option<Box<Schema>>,
-    /// Whether there are rules in CEL here or below.
+    /// Whether this schema or a schema below it has CEL rules.
     has_rules: bool,
-    /// The rules of this place.
+    /// The CEL rules of this schema itself.
     rules: Option<Box<rules::Rules>>,
 }
 
-/// `type`.
+/// The keyword `type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Kind {
     #[default]
@@ -70,17 +69,17 @@ enum Kind {
     IntOrString,
 }
 
-/// `additionalProperties`.
+/// The keyword `additionalProperties`.
 #[derive(Debug, Default)]
 enum Additional {
-    /// Absent: unknown fields are pruned.
+    /// The keyword is absent: unknown fields are pruned.
     #[default]
     Unsaid,
     Anything,
     Like(Box<Schema>),
 }
 
-/// `x-kubernetes-list-type`.
+/// The keyword `x-kubernetes-list-type`.
 #[derive(Debug, Default)]
 enum ListType {
     #[default]
@@ -89,19 +88,19 @@ enum ListType {
     Map(Vec<String>),
 }
 
-/// How the items of a list find their partners, with the defaults of the keys.
+/// How the items of two lists are matched.
 #[derive(Debug)]
 pub enum Merge<'a> {
-    /// By these keys, each with its default.
+    /// Items match if these keys have equal values; each key has its default.
     ByKeys(Vec<(&'a str, Option<&'a Value>)>),
-    /// By their values.
+    /// Items match if they are equal.
     Set,
-    /// Not at all: the list is one value.
+    /// Items are not matched: the list is replaced as a whole.
     Atomic,
 }
 
 impl Kind {
-    /// The type in the errors of rules.
+    /// The name of the type in errors about rules.
     fn name(self) -> &'static str {
         match self {
             Self::Object => "object",
@@ -115,7 +114,7 @@ impl Kind {
     }
 }
 
-/// The defaults alone are larger than an object may be.
+/// Error: the defaults alone are larger than an object may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overgrown;
 
@@ -140,7 +139,7 @@ struct Bounds {
 }
 
 impl Schema {
-    /// The schema of the field at a path of names; items of lists cannot be in the path.
+    /// The schema of the field at a path of names; the path cannot lead through items of lists.
     pub fn below(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |mut at, name| {
             while let Some(items) = &at.items {
@@ -161,12 +160,12 @@ impl Schema {
         }
     }
 
-    /// Whether an object of this schema is one value.
+    /// Whether objects of this schema are replaced as a whole.
     pub fn is_one_value(&self) -> bool {
         self.one_value
     }
 
-    /// Removes the fields that the schema does not know; returns their paths.
+    /// Removes the fields that the schema does not declare; returns their paths.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         let mut unknown = Vec::new();
         self.prune_at(object, "", true, &mut unknown);
@@ -216,7 +215,7 @@ impl Schema {
         self.properties.iter().find(|(property, _)| property == name).map(|(_, schema)| schema)
     }
 
-    /// The schema of a member, whether it is a field or a map entry.
+    /// The schema of a member, which may be a field or an entry of a map.
     fn member(&self, name: &str) -> Option<&Self> {
         self.property(name).or(match &self.additional {
             Additional::Like(schema) => Some(schema),

@@ -1,7 +1,7 @@
-//! Label and field selectors.
+//! Label and field selectors of requests.
 //!
-//! Owns their grammar (Kubernetes documentation, "Labels and Selectors" and "Field Selectors") and matching against the
-//! facts in the store, so that matching parses no JSON.
+//! Owns their grammar (Kubernetes documentation, "Labels and Selectors" and "Field Selectors"), and matching them with
+//! the facts in the store, which needs no JSON parsing.
 
 mod labels;
 
@@ -14,7 +14,7 @@ pub use labels::{
     Error, Requirement, from_label_selector, matches as labels_match, parse as parse_labels, text as labels_text,
 };
 
-/// Both selectors of a request, ready to match.
+/// The label selector and the field selector of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selector {
     labels: Vec<Requirement>,
@@ -36,7 +36,7 @@ enum Which {
 }
 
 impl Selector {
-    /// Parses the selectors of a request; unknown field labels are refused, as in the real server.
+    /// Parses the selectors of a request; unknown field names are refused, as in the real server.
     pub fn parse(labels: Option<&str>, fields: Option<&str>, resource: &Resource) -> Result<Self, Failure> {
         let labels = match labels {
             Some(text) => {
@@ -100,7 +100,7 @@ fn parse_fields(text: &str, resource: &Resource) -> Result<Vec<FieldTerm>, Failu
     Ok(terms)
 }
 
-/// Splits at commas that are not escaped with a backslash.
+/// Splits a text at commas that have no backslash before them.
 fn split_escaped(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut escaped) = (Vec::new(), 0, false);
     for (index, byte) in text.bytes().enumerate() {

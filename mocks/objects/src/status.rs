@@ -1,6 +1,6 @@
-//! `Status` objects: every refusal of the API, in the shape and words of the real one.
+//! `Status` objects: all errors of the API, in the form and with the messages of a real server.
 //!
-//! Owns the texts; kubectl and client libraries match on some of them. Sources: the shapes that
+//! Owns the texts, because kubectl and client libraries search for some of them. Sources: the forms that
 //! `k8s.io/apimachinery/pkg/api/errors` documents, and answers of a real kube-apiserver.
 
 use std::fmt::Display;
@@ -8,49 +8,47 @@ use std::fmt::Display;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-/// The code in an `ERROR` line of a watch; 0 if it has none.
+/// The status code in an `ERROR` line of a watch; 0 if the line has none.
 pub fn code_of(line: &[u8]) -> u16 {
     let event: Value = serde_json::from_slice(line).unwrap_or_default();
     event["object"]["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(0)
 }
 
-/// A refused request.
+/// The error answer to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
-    /// The HTTP status.
     pub code: StatusCode,
-    /// Empty for none.
+    /// The reason of the `Status`; empty if there is none.
     pub reason: &'static str,
     pub message: String,
     pub details: Option<Value>,
-    /// For an expired list: a token that goes on with the present state.
+    /// For an expired list: a token with which the client continues at the present state.
     pub continue_token: Option<String>,
-    /// The header `Retry-After`, in seconds.
+    /// The value of the header `Retry-After`, in seconds.
     pub retry_after_s: Option<u64>,
 }
 
-/// The subject of an error, for `details`.
+/// The object or resource that an error is about, for `details`.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
-    /// Empty for the core group.
+    /// The API group; empty for the core group.
     pub group: &'a str,
-    /// Plural resource name, or the kind for `Invalid`.
+    /// The plural name of the resource; for `Invalid`, the kind.
     pub kind: &'a str,
-    /// Empty for a list.
+    /// The name of the object; empty for a list.
     pub name: &'a str,
 }
 
-/// One reason of an `Invalid` answer.
+/// One cause of an `Invalid` answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cause {
-    /// For example `FieldValueInvalid`.
+    /// The type of the cause: `FieldValueInvalid`.
     pub reason: &'static str,
     pub field: String,
     pub message: String,
 }
 
 impl Cause {
-    /// An invalid value.
     pub fn invalid(field: &str, value: &str, why: &(impl Display + ?Sized)) -> Self {
         let message = format!("Invalid value: {value}: {why}");
         Self { reason: "FieldValueInvalid", field: field.to_owned(), message }
@@ -72,17 +70,17 @@ impl Failure {
         Self { code, reason, message, details: None, continue_token: None, retry_after_s: None }
     }
 
-    /// Status 400.
+    /// HTTP status 400.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
-    /// Status 401.
+    /// HTTP status 401.
     pub fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
     }
 
-    /// Status 403.
+    /// HTTP status 403.
     pub fn forbidden(about: About<'_>, why: &str) -> Self {
         let message = if about.name.is_empty() {
             format!("{} is forbidden: {why}", qualified(about))
@@ -92,50 +90,51 @@ impl Failure {
         Self::new(StatusCode::FORBIDDEN, "Forbidden", message).with(details(about))
     }
 
-    /// Status 403 for a path that is no resource.
+    /// HTTP status 403 for a path that is not a resource.
     pub fn forbidden_path(why: &str) -> Self {
         Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("forbidden: {why}")).with(json!({}))
     }
 
-    /// Status 404 for an object.
+    /// HTTP status 404 for an object that does not exist.
     pub fn not_found(about: About<'_>) -> Self {
         let message = format!("{} \"{}\" not found", qualified(about), about.name);
         Self::new(StatusCode::NOT_FOUND, "NotFound", message).with(details(about))
     }
 
-    /// Invalid query options or `DeleteOptions`.
+    /// An error for invalid query options or invalid `DeleteOptions`.
     pub fn invalid_options(kind: &str, cause: Cause) -> Self {
         Self::invalid(About { group: "meta.k8s.io", kind, name: "" }, &[cause])
     }
 
-    /// A path below a known group and version that names no resource or subresource.
+    /// An error for a path below a known group and version that names no resource or subresource.
     pub fn no_such_path() -> Self {
         let message = "the server could not find the requested resource";
         Self::new(StatusCode::NOT_FOUND, "NotFound", message).with(json!({}))
     }
 
-    /// A path that belongs to no API group. The real server answers in plain text, see [`Failure::is_plain_text`].
+    /// An error for a path outside all API groups. The real server answers in plain text, see
+    /// [`Failure::is_plain_text`].
     pub fn no_such_group() -> Self {
         Self::new(StatusCode::NOT_FOUND, "", "404 page not found\n")
     }
 
-    /// Whether the message is the whole body.
+    /// Whether the body of the answer is only the message.
     pub fn is_plain_text(&self) -> bool {
         self.code == StatusCode::NOT_FOUND && self.reason.is_empty()
     }
 
-    /// A refusal by the real server's storage that blames neither side: a plain error, so a 500 without a reason.
+    /// An error of the real server's storage, which is a 500 without a reason.
     pub fn plain(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
 
-    /// Status 409 for a name that is taken.
+    /// HTTP status 409 for a name that is taken.
     pub fn already_exists(about: About<'_>) -> Self {
         let message = format!("{} \"{}\" already exists", qualified(about), about.name);
         Self::new(StatusCode::CONFLICT, "AlreadyExists", message).with(details(about))
     }
 
-    /// Status 409 for a generated name that is taken.
+    /// HTTP status 409 for a generated name that is taken.
     pub fn not_generated(about: About<'_>) -> Self {
         let mut failure = Self::already_exists(about);
         failure.message += ", the server was not able to generate a unique name for the object";
@@ -145,24 +144,23 @@ impl Failure {
         Self { retry_after_s: Some(1), ..failure }
     }
 
-    /// Whether another client created an object of this name first.
+    /// Whether the error says that an object of this name exists already.
     pub fn is_already_exists(&self) -> bool {
         self.reason == "AlreadyExists"
     }
 
-    /// Status 409.
     pub fn conflict(about: About<'_>, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{}\": {why}", qualified(about), about.name);
         Self::new(StatusCode::CONFLICT, "Conflict", message).with(details(about))
     }
 
-    /// The write was made against an older version.
+    /// An error for a write that is based on an older version of the object.
     pub fn stale(about: About<'_>) -> Self {
         let why = "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict(about, why)
     }
 
-    /// `about.kind` is the kind here, not the plural.
+    /// HTTP status 422; `about.kind` is the kind here, not the plural name.
     pub fn invalid(about: About<'_>, causes: &[Cause]) -> Self {
         let kind =
             if about.group.is_empty() { about.kind.to_owned() } else { format!("{}.{}", about.kind, about.group) };
@@ -177,37 +175,38 @@ impl Failure {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).with(details)
     }
 
-    /// Status 405.
+    /// HTTP status 405.
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).with(json!({}))
     }
 
-    /// Status 406.
+    /// HTTP status 406.
     pub fn not_acceptable(accepted: &str) -> Self {
         let message = format!("only the following media types are accepted: {accepted}");
         Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message).with(json!({}))
     }
 
-    /// Status 415.
+    /// HTTP status 415.
     pub fn unsupported_media_type(accepted: &str) -> Self {
         let message =
             format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message).with(json!({}))
     }
 
-    /// Status 413.
+    /// HTTP status 413.
     pub fn too_large(message: impl Into<String>) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
 
-    /// A watch from a revision that was compacted away.
+    /// An error for a watch from a compacted revision.
     pub fn too_old(requested: u64, floor: u64) -> Self {
         let message = format!("too old resource version: {requested} ({floor})");
         Self::new(StatusCode::GONE, "Expired", message)
     }
 
-    /// A continue token whose snapshot was compacted away. `fresh` goes on with the present state.
+    /// An error for a continue token whose snapshot was compacted. `fresh` is a token that continues at the present
+    /// state.
     pub fn continue_expired(fresh: String) -> Self {
         let message = "The provided continue parameter is too old to display a consistent list result. You can start \
                        a new list without the continue parameter, or use the continue token in this response to \
@@ -219,7 +218,8 @@ impl Failure {
         failure
     }
 
-    /// A revision from the future: this server has not caught up, or the client follows another cluster.
+    /// An error for a revision that does not exist yet: the server is behind, or the client used another cluster
+    /// before.
     pub fn from_the_future(requested: u64, current: u64) -> Self {
         let message = format!("Too large resource version: {requested}, current: {current}");
         let cause = json!({"reason": "ResourceVersionTooLarge", "message": "Too large resource version"});
@@ -229,25 +229,25 @@ impl Failure {
         failure
     }
 
-    /// [`Self::from_the_future`] in the form of servers before 1.18: in the text only.
+    /// [`Self::from_the_future`] in the form of servers before 1.18, which only the message identifies.
     pub fn from_the_future_in_words(requested: u64, current: u64) -> Self {
         let mut failure = Self::from_the_future(requested, current);
         failure.details = Some(json!({"retryAfterSeconds": 1}));
         failure
     }
 
-    /// Status 504.
+    /// HTTP status 504.
     pub fn timeout(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
     }
 
-    /// Status 500.
+    /// HTTP status 500.
     pub fn internal(message: impl Into<String>) -> Self {
         let message = format!("Internal error occurred: {}", message.into());
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
     }
 
-    /// Replaces the details.
+    /// Replaces the `details` of the error.
     #[must_use]
     pub fn with(mut self, details: Value) -> Self {
         self.details = Some(details);
@@ -272,7 +272,7 @@ impl Failure {
     }
 }
 
-/// The answer to a deletion that is complete.
+/// The answer to a completed deletion.
 pub fn deleted(about: About<'_>, uid: &str) -> Value {
     let mut details = details(about);
     details["uid"] = Value::String(uid.to_owned());

@@ -1,7 +1,7 @@
 //! The columns of `kubectl get`.
 //!
-//! Owns the columns of a resource and their cells. Custom resources bring their own (`additionalPrinterColumns`); those
-//! of the built-in ones are the real server's, with the names of 1.33.
+//! Owns the columns of each resource and the cells of objects. Custom resources define their columns
+//! (`additionalPrinterColumns`). Built-in resources have those of a real server, with the names of 1.33.
 
 mod jsonpath;
 

@@ -1,7 +1,7 @@
-//! The YAML reader for bodies, which notices duplicate fields.
+//! The YAML reader for request bodies; it also finds duplicate fields.
 //!
-//! Owns reading: of several fields of one name the last counts, as in the real server's decoder, and the places of the
-//! others are returned in its words. A body without such fields is read once.
+//! Owns the rule for duplicates: of fields with the same name, the last one counts, as in a real server's decoder. The
+//! reader reports the earlier ones with the real server's messages. A body without duplicates is parsed only once.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -13,10 +13,10 @@ use serde_saphyr::{DuplicateKeyPolicy, Options, Spanned};
 
 use super::json::passes_by;
 
-/// Most fields that are collected, as for JSON bodies.
+/// Most duplicate fields that are collected, as for JSON bodies.
 const TWICE_MAX: usize = 100;
 
-/// Reads a body; returns `line 5: key "a" already set in map` for every duplicate field.
+/// Parses a body; returns the value, and `line 5: key "a" already set in map` for every duplicate field.
 pub fn read(text: &str) -> Result<(Value, Vec<String>), serde_saphyr::Error> {
     let strict = match serde_saphyr::from_str(text) {
         Ok(value) => return Ok((value, Vec::new())),

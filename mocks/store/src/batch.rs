@@ -1,8 +1,8 @@
-//! Events encoded as one write, once for all watches that need the same ones.
+//! Batches of watch events: each batch is encoded once and shared by all watches that need the same events.
 //!
-//! Owns the newest such batches. A thousand watches of one resource that are woken together have the same position. The
-//! first of them reads the log, and the others take its batch, without reading the store, copying or counting. It must
-//! not know how a batch is sent on a stream.
+//! Owns the newest batches. All watches of one resource that are woken together have the same position in the log. The
+//! first watch reads the log, and the others take its batch without reading the store, copying or counting. This module
+//! must not know how a batch is sent on a stream.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use parking_lot::Mutex;
 
 use crate::{Cursor, Event, Lost, Most, ResourceId};
 
-/// Batches that are kept: those of a few resources and of watches that are a round behind.
+/// Number of kept batches: enough for a few resources and for watches that are one round behind.
 const KEPT_MAX: usize = 8;
-/// Most events and bytes of one batch; large enough that the cost of a write is spread over many events.
+/// Limits of one batch: large enough that the cost of a socket write is spread over many events.
 const MOST: Most = Most { events: 256, bytes: 256 * 1024 };
 
-/// Events of one resource, or of one namespace if only that is watched, as they go on the wire.
+/// Watch events of one resource, or of one of its namespaces, encoded as they are sent.
 #[derive(Debug)]
 pub struct Batch {
     bytes: Bytes,
-    /// Ascending.
+    /// The revisions of the events, ascending.
     revisions: Arc<[u64]>,
-    /// The end of each event's line.
+    /// The offset in `bytes` at which each event's line ends.
     ends: Box<[usize]>,
 }
 
-/// The next step for a cursor.
+/// The answer to a watch that asks for its next batch.
 #[derive(Debug)]
 pub enum Next {
     Batch(Arc<Batch>),
-    /// There is no event up to the requested revision.
+    /// The log has no further event up to the requested revision.
     Nothing,
 }
 
@@ -51,8 +51,8 @@ struct Kept {
 }
 
 impl Batches {
-    /// The next batch for a watch at `cursor`; moves the cursor behind it. `pull` reads the log, and returns whether
-    /// the cursor is drained.
+    /// The next batch for a watch at `cursor`; moves the cursor behind the batch. `pull` reads the log and returns
+    /// whether no further event follows.
     pub fn next(
         &self,
         mut pull: impl FnMut(&mut Cursor, Most, &mut Vec<Arc<Event>>) -> Result<bool, Lost>,
@@ -101,7 +101,7 @@ impl Batches {
 }
 
 impl Batch {
-    /// The lines of these events, of which there is at least one.
+    /// Encodes these events, of which there must be at least one.
     pub fn of(events: &[Arc<Event>]) -> Self {
         let revisions = events.iter().map(|event| event.version.revision).collect();
         if let [only] = events {
@@ -117,7 +117,7 @@ impl Batch {
         Self { revisions, ends: ends.into(), bytes: bytes.into() }
     }
 
-    /// All lines.
+    /// The lines of all events, joined.
     #[inline]
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
@@ -129,13 +129,12 @@ impl Batch {
         &self.revisions
     }
 
-    /// The revision of the last event.
     #[inline]
     pub fn last(&self) -> u64 {
         self.revisions.last().copied().expect("a batch has an event")
     }
 
-    /// Each event's revision and line.
+    /// The revision and the line of each event.
     #[inline]
     pub fn lines(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());

@@ -1,8 +1,8 @@
-//! Packed versions of objects that have not been written for a while.
+//! Compression of object versions that have not been written for a while.
 //!
-//! Owns the format (an LZ4 block against a dictionary) and the choice of the dictionary: a few objects of the same
-//! resource, because the common content of a resource's objects (keys, owners of fields, namespaces) is most of their
-//! content. Unpacking costs less than copying the result over a socket. It must not decide when to pack.
+//! Owns the format, an LZ4 block with a dictionary, and the choice of the dictionary: a few objects of the same
+//! resource. Objects of one resource share most of their content: keys, owners of fields, namespaces. Unpacking a
+//! version costs less than copying it over a socket. This module must not decide when to pack a version.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -10,32 +10,33 @@ use std::sync::Arc;
 
 use lz4_flex::block;
 
-/// Enough for the common content of a few kinds of objects of one resource; each packing searches all of it.
+/// Smallest dictionary: it contains the common content of a few sorts of objects. Each packing searches the whole
+/// dictionary.
 const DICTIONARY_MIN_BYTES: usize = 6 * 1024;
-/// Largest dictionary, however large its objects are.
+/// Largest dictionary, even if its first objects are larger.
 const DICTIONARY_MAX_BYTES: usize = 32 * 1024;
-/// Consecutive versions that were not worth packing before the dictionary is made anew: the objects have changed.
+/// If so many consecutive versions were not worth packing, the objects have changed, and a new dictionary is made.
 const POOR_MAX: u32 = 64;
 
-/// Most scratch memory that is kept after a large object.
+/// Most scratch memory that a thread keeps after it packed a large object.
 const SCRATCH_KEPT_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// Blocks are made here and copied once, to their exact size: shrinking a block in its own allocation leaves a gap
-    /// behind it.
+    /// A block is made in this buffer and copied once, to its exact size. If it shrank in its own allocation, a gap
+    /// would remain behind it.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The common content of the packed versions of one resource.
+/// Content that the packed versions of one resource share.
 pub struct Dictionary(Box<[u8]>);
 
-/// One packed watch line.
+/// The packed watch line of one version.
 pub(super) struct Packed {
     block: Box<[u8]>,
     dictionary: Arc<Dictionary>,
 }
 
-/// The dictionary of one resource, either being gathered or complete.
+/// The dictionary of one resource, either being gathered from objects or complete.
 #[derive(Debug)]
 pub(super) enum Vocabulary {
     Gathering(Vec<u8>),
@@ -49,8 +50,8 @@ impl Default for Vocabulary {
 }
 
 impl Vocabulary {
-    /// The dictionary for a version. `None` while it is still being gathered; the frame that `append` adds then becomes
-    /// a part of it.
+    /// The dictionary for packing a version. While the dictionary is being gathered, returns `None` and adds the
+    /// version's watch line to it through `append`.
     pub(crate) fn dictionary(&mut self, append: impl FnOnce(&mut Vec<u8>)) -> Option<Arc<Dictionary>> {
         match self {
             Self::Made { dictionary, .. } => Some(dictionary.clone()),
@@ -66,7 +67,7 @@ impl Vocabulary {
         }
     }
 
-    /// Notes whether a version was worth packing.
+    /// Notes whether packing a version saved enough memory.
     pub(crate) fn judge(&mut self, worth: bool) {
         let Self::Made { poor, .. } = self else { return };
         *poor = if worth { 0 } else { *poor + 1 };
@@ -100,7 +101,7 @@ impl Packed {
         frame
     }
 
-    /// Appends the frame, whose length is `frame_bytes`.
+    /// Unpacks the watch line, which has `frame_bytes` bytes, and appends it to `out`.
     pub(crate) fn append(&self, frame_bytes: usize, out: &mut Vec<u8>) {
         let start = out.len();
         out.resize(start + frame_bytes, 0);

@@ -1,6 +1,6 @@
-//! A bounded ring of commits, without the objects, for the harness's ledger.
+//! A bounded ring of the newest commits without their objects, for the harness's ledger.
 //!
-//! Owns identities and revisions only, so that it can be far longer than the history of objects.
+//! Owns only identities and revisions, so the ring can be far longer than the history of objects.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,28 +8,26 @@ use std::sync::Arc;
 use super::{Identity, Progress};
 use facts::Change;
 
-/// One commit, without the object.
 #[derive(Debug, Clone)]
 pub struct RawCommit {
-    /// In microseconds since the epoch.
+    /// The time of the commit, in microseconds since the epoch.
     pub at_us: u64,
-    /// The object's identity.
     pub identity: Arc<Identity>,
     pub revision: u64,
-    /// How often the store had been restored by then.
+    /// How often the store had been restored before this commit.
     pub timeline: u32,
     pub change: Change,
-    /// The progress of the object's controller.
+    /// How far the object's controller is.
     pub progress: Progress,
 }
 
-/// A reader fell so far behind that unread commits were dropped.
+/// Error: a reader fell so far behind that commits were dropped before it read them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overrun {
     pub lost: u64,
 }
 
-/// The newest commits, in order, with sequence numbers from 0.
+/// The newest commits in order; their sequence numbers start at 0.
 #[derive(Debug)]
 pub struct Commits {
     ring: VecDeque<RawCommit>,
@@ -38,7 +36,7 @@ pub struct Commits {
 }
 
 impl Commits {
-    /// Keeps the newest `max`, at least one.
+    /// A ring that keeps the newest `max` commits, at least one.
     pub fn new(max: usize) -> Self {
         Self { ring: VecDeque::new(), dropped: 0, max: max.max(1) }
     }
@@ -57,12 +55,10 @@ impl Commits {
         self.dropped
     }
 
-    /// The sequence number of the next commit.
     pub fn next(&self) -> u64 {
         self.dropped + self.ring.len() as u64
     }
 
-    /// The kept commits, newest first.
     pub fn newest_first(&self) -> impl Iterator<Item = &RawCommit> {
         self.ring.iter().rev()
     }
@@ -72,7 +68,7 @@ impl Commits {
         self.ring.len()
     }
 
-    /// Appends up to `max` commits from sequence number `from` on.
+    /// Appends to `out` up to `max` commits, beginning with sequence number `from`.
     pub fn read(&self, from: u64, max: usize, out: &mut Vec<RawCommit>) -> Result<(), Overrun> {
         let Some(index) = from.checked_sub(self.dropped) else {
             return Err(Overrun { lost: self.dropped - from });

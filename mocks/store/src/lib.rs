@@ -1,8 +1,9 @@
 //! The multi-version store: every object, one global revision, and the log of events per resource.
 //!
-//! Owns the existing objects, their versions, and the events since the compaction floor. Each event's JSON is
-//! serialised once, as the line that goes on the wire; an object is a slice of that line. Watchers are [`Cursor`]s into
-//! the log, so ten thousand of them cost cursors. It must not do I/O, read a clock, or know HTTP: time is an argument.
+//! Owns the existing objects, their versions, and the events since the compaction floor. Each event is serialised once,
+//! as the JSON line that watches get; an object is a slice of that line. A watcher is a [`Cursor`] into the log, so ten
+//! thousand watchers cost only ten thousand cursors. The store must not do I/O, read a clock, or know HTTP: callers
+//! pass the time.
 
 pub mod batch;
 mod cold;
@@ -31,25 +32,26 @@ pub use version::{Facts, Identity, Version};
 use cold::{Dictionary, Vocabulary};
 use log::Log;
 
-/// The number of a resource: its place in the catalogue and in the store.
+/// The number of a resource: its index in the catalogue and in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceId(pub u32);
 
-/// One committed change. `version` of a deletion is the last state under the revision of the deletion.
+/// One committed change. The `version` of a deletion is the last state of the object, with the revision of the
+/// deletion.
 #[derive(Debug)]
 pub struct Event {
     pub change: Change,
-    /// The new state of the object.
+    /// The new state of the object; after a deletion, its last state.
     pub version: Arc<Version>,
-    /// The old state of the object; `None` for a new one.
+    /// The old state of the object; `None` for a new object.
     pub previous: Option<Arc<Version>>,
 }
 
-/// The place of an object in the store.
+/// The key of an object in the store.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     pub resource: ResourceId,
-    /// Empty for objects without a namespace.
+    /// The namespace; empty for cluster-scoped objects.
     pub namespace: Arc<str>,
     pub name: Arc<str>,
 }
@@ -57,33 +59,33 @@ pub struct Place {
 /// The precondition of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
-    /// There is no such object.
+    /// The object must not exist.
     Absent,
-    /// The object is at this revision.
+    /// The object must have this revision.
     Revision(u64),
 }
 
-/// Why a write was not made: another write was faster.
+/// Why the store refused a write: another client wrote the object first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// There is an object although none was expected.
+    /// The object exists although the write expected none.
     Exists,
-    /// The object is at another revision.
+    /// The object has another revision than the expected one.
     Stale,
-    /// The object is gone.
+    /// The object does not exist.
     Absent,
 }
 
-/// Limits of the history that is kept for watches and old lists.
+/// Limits of the history that the store keeps for watches and for lists at old revisions.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Events of all resources.
+    /// Most events of all resources together.
     pub history_max_events: usize,
-    /// Bytes of their frames.
+    /// Most bytes of the events' watch lines.
     pub history_max_bytes: usize,
-    /// Age of an event, in microseconds.
+    /// Greatest age of an event, in microseconds.
     pub history_max_age_us: u64,
-    /// Commits that are kept for readers of [`Commits`].
+    /// Most commits that are kept for readers of [`Commits`].
     pub commits_max: usize,
 }
 
@@ -94,10 +96,10 @@ pub struct Store {
     /// How often the store was restored.
     timeline: u32,
     shelves: Vec<Shelf>,
-    /// One entry per event in any log, oldest first: the order of dropping.
+    /// One entry per event of all logs, oldest first; events are dropped in this order.
     order: VecDeque<Kept>,
     history_bytes: usize,
-    /// The newest versions, which [`Store::cooling`] has not examined yet, and the bytes of their frames.
+    /// The newest versions, which [`Store::cooling`] has not examined yet.
     warm: VecDeque<Arc<Version>>,
     warm_bytes: usize,
     objects: usize,
@@ -107,14 +109,14 @@ pub struct Store {
     limits: Limits,
 }
 
-/// The newest history stays unpacked: watches need it now, and packing a version that is soon replaced is wasted work.
+/// Bytes of the newest versions that stay unpacked: watches need them now, and many of them are soon replaced.
 const WARM_MAX_BYTES: usize = 384 * 1024;
-/// Smaller frames are not worth a dictionary's pointer.
+/// Smallest watch line to pack; a smaller one does not outweigh the pointer to its dictionary.
 const PACKED_FRAME_MIN_BYTES: usize = 512;
-/// Warm versions that one write examines.
+/// Most unpacked versions that are examined after one write.
 const COOLING_LOOKS: usize = 4;
 
-/// A version to be packed, which happens without holding the store.
+/// A version to be packed. The packing itself needs no lock on the store.
 #[derive(Debug)]
 pub struct Cooling {
     version: Arc<Version>,
@@ -122,7 +124,7 @@ pub struct Cooling {
 }
 
 impl Cooling {
-    /// Packs it; returns its resource, and whether packing was worth it.
+    /// Packs the version; returns its resource, and whether packing saved enough memory.
     pub fn run(self) -> (ResourceId, bool) {
         (self.version.identity.resource, self.version.pack(&self.dictionary))
     }
@@ -130,7 +132,7 @@ impl Cooling {
 
 #[derive(Debug, Default)]
 struct Shelf {
-    /// By namespace, then by name; cluster-scoped objects live under the empty namespace.
+    /// By namespace, then by name; cluster-scoped objects have the empty namespace.
     objects: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Arc<Version>>>,
     log: Log,
     vocabulary: Vocabulary,
@@ -145,8 +147,7 @@ struct Kept {
 }
 
 impl Store {
-    /// An empty store whose first commit gets revision 2, so that no object ever carries 0 or 1, which clients treat as
-    /// "not set" and "just started".
+    /// An empty store. The first commit gets revision 2, because clients treat 0 as "not set" and 1 as "just started".
     pub fn new(limits: Limits) -> Self {
         Self {
             revision: 1,
@@ -165,13 +166,13 @@ impl Store {
         }
     }
 
-    /// The newest revision.
+    /// The revision of the newest commit.
     #[inline]
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// The highest compacted revision: a watch may start from it, not before.
+    /// The highest compacted revision: the oldest one from which a watch may start.
     pub fn floor(&self) -> u64 {
         self.floor
     }
@@ -180,17 +181,17 @@ impl Store {
         self.objects
     }
 
-    /// Bytes of the serialised present state.
+    /// Total bytes of all existing objects as serialised JSON.
     pub fn object_bytes(&self) -> usize {
         self.object_bytes
     }
 
-    /// The number of kept events.
+    /// The number of kept events of all resources.
     pub fn history_len(&self) -> usize {
         self.order.len() - self.order.partition_point(|kept| kept.revision <= self.floor)
     }
 
-    /// The bytes of the kept events' frames.
+    /// Total bytes of the watch lines of the kept events.
     pub fn history_bytes(&self) -> usize {
         self.history_bytes
     }
@@ -205,17 +206,17 @@ impl Store {
         self.shelf(resource)?.objects.get(namespace)?.get(name)
     }
 
-    /// The name of a namespace as its objects share it; `None` while it has no object.
+    /// The shared text of a namespace's name; `None` while the namespace has no object of this resource.
     pub fn namespace(&self, resource: ResourceId, name: &str) -> Option<Arc<str>> {
         self.shelf(resource)?.objects.get_key_value(name).map(|(name, _)| name.clone())
     }
 
-    /// Every object that names `uid` as an owner.
+    /// The keys of all objects that name `uid` as an owner.
     pub fn dependents(&self, uid: &str) -> Vec<Place> {
         self.dependents.get(uid).map(|places| places.iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// Up to `max` places of one resource in one namespace, for clearing a namespace without copying it.
+    /// The keys of up to `max` objects of one resource; a caller clears a namespace in steps without copying all keys.
     pub fn places(&self, resource: ResourceId, namespace: Option<&str>, max: usize) -> Vec<Place> {
         let Some(shelf) = self.shelf(resource) else { return Vec::new() };
         let all = shelf.objects.iter().filter(|(ns, _)| namespace.is_none_or(|wanted| wanted == &***ns));
@@ -256,7 +257,7 @@ impl Store {
         Ok(self.append(change, version, previous, at_us))
     }
 
-    /// Removes an object. `value` is its last state; it is stamped with the revision of the deletion.
+    /// Removes an object. `value` is its last state, into which the store writes the revision of the deletion.
     pub fn remove(
         &mut self,
         identity: &Arc<Identity>,
@@ -280,7 +281,7 @@ impl Store {
         Ok(self.append(Change::Deleted, version, previous, at_us))
     }
 
-    /// A cursor that will yield every event of `resource` after `revision`.
+    /// A cursor that yields every event of `resource` after `revision`.
     pub fn cursor(&self, resource: ResourceId, revision: u64) -> Result<Cursor, Expired> {
         if revision < self.floor {
             return Err(Expired { requested: revision, floor: self.floor });
@@ -288,8 +289,8 @@ impl Store {
         Ok(self.shelf(resource).map_or_else(|| Cursor::start(revision), |shelf| shelf.log.after(revision)))
     }
 
-    /// Appends up to `max` further events, none after revision `through`, to `out`. Returns the revision up to which
-    /// the cursor has seen everything: the global one if it is drained, else that of the last event.
+    /// Appends up to `max` further events up to revision `through` to `out`. Returns the last event's revision if more
+    /// events follow, else the lower of `through` and the store's revision.
     pub fn pull(
         &self,
         resource: ResourceId,
@@ -306,8 +307,8 @@ impl Store {
         })
     }
 
-    /// Appends further events, none after revision `through`, to `out` until one of the two limits is reached; at least
-    /// one if there is any. Returns whether the cursor is drained.
+    /// Appends further events up to revision `through` to `out` until one limit of `most` is reached, at least one
+    /// event if there is any. Returns whether no further event follows.
     pub fn pull_within(
         &self,
         resource: ResourceId,
@@ -321,18 +322,19 @@ impl Store {
     }
 
     /// Drops the history up to and including `revision`: watches and lists that begin before it get 410 from now on. An
-    /// open watch that is a little behind goes on, as in a real server, whose watch cache no compaction of etcd
-    /// touches. Its unread events stay within the limits of the history.
+    /// open watch that is a little behind goes on, because etcd's compaction does not touch a real server's watch
+    /// cache. The unread events of open watches stay within the limits of the history.
     pub fn compact(&mut self, revision: u64) {
         self.floor = self.floor.max(revision.min(self.revision));
     }
 
-    /// Uses up one revision without a commit.
+    /// Increments the revision without a commit.
     pub fn skip(&mut self) {
         self.revision += 1;
     }
 
-    /// Drops events older than the configured age. Called now and then; writes enforce the other two limits.
+    /// Drops events older than the configured age. Callers run this function now and then; each write enforces the
+    /// limits of number and bytes.
     pub fn expire(&mut self, now_us: u64) {
         let oldest_kept_us = now_us.saturating_sub(self.limits.history_max_age_us);
         while self.order.front().is_some_and(|kept| kept.at_us < oldest_kept_us) {
@@ -340,9 +342,9 @@ impl Store {
         }
     }
 
-    /// The next version to pack: the present state of an object that was not written for a while. Called after each
-    /// write, so that the memory of many new objects never piles up. Superseded versions stay unpacked: the history has
-    /// its own limits, and most written objects are written again soon.
+    /// The next version to pack: the present state of an object that was not written for a while. Callers ask after
+    /// each write, so that many new objects never pile up unpacked. Superseded versions stay unpacked: the limits of
+    /// the history bound them, and most written objects are soon written again.
     pub fn cooling(&mut self) -> Option<Cooling> {
         for _ in 0..COOLING_LOOKS {
             if self.warm_bytes <= WARM_MAX_BYTES {
@@ -363,7 +365,7 @@ impl Store {
         None
     }
 
-    /// Notes whether packing was worth it.
+    /// Notes for a resource whether packing one version saved enough memory.
     pub fn cooled(&mut self, resource: ResourceId, worth: bool) {
         self.shelf_mut(resource).vocabulary.judge(worth);
     }

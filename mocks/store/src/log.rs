@@ -1,8 +1,8 @@
-//! The event log of one resource, and cursors into it.
+//! The event log of one resource, and cursors into the log.
 //!
-//! Owns positions; the store decides which events are dropped. Sequence numbers count the events of this resource since
-//! the start, so that a cursor stays valid while the front of the log is dropped. A cursor also knows the revision up
-//! to which it has seen everything: after a restore of the store, it gets no event until the counter has passed that.
+//! Owns positions; the store decides which events are dropped. Sequence numbers count the events of one resource since
+//! the start, so a cursor stays valid while old events are dropped. A cursor also stores the revision up to which it
+//! has passed all events. After a restore of the store, a cursor yields no event up to that revision.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use super::Event;
 pub struct Cursor {
     /// The sequence number of the next event to read.
     next: u64,
-    /// The reader knows events up to this revision.
+    /// The revision up to which the reader knows all events.
     after: u64,
-    /// How often the log had been restored at the cursor's last read.
+    /// The number of restores of the log before the cursor's last read.
     rewinds: u32,
 }
 
-/// The limits of the history dropped events that the cursor has not read; a compaction alone drops none.
+/// Error: the limits of the history dropped events that the cursor has not read. A compaction alone drops no unread
+/// event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost;
 
-/// The limits of one read.
+/// The limits of one read of a log.
 #[derive(Debug, Clone, Copy)]
 pub struct Most {
-    /// The most events.
     pub events: usize,
-    /// A soft limit: the event that exceeds it is still read.
+    /// A soft limit in bytes: the event that exceeds it is still read.
     pub bytes: usize,
 }
 
@@ -39,18 +39,18 @@ pub(super) struct Log {
     dropped: u64,
     dropped_through: u64,
     rewinds: u32,
-    /// The end of the log before its last restore, and the store's revision then. A reader at that end had seen that
-    /// revision.
+    /// The end of the log before its last restore, and the store's revision at that time. A reader at that end knew all
+    /// events up to that revision.
     end_before: (u64, u64),
 }
 
 impl Cursor {
-    /// A cursor into an empty log for a reader that knows everything up to `after`.
+    /// A cursor into an empty log; its reader knows all events up to revision `after`.
     pub fn start(after: u64) -> Self {
         Self { next: 0, after, rewinds: 0 }
     }
 
-    /// The revision up to which the reader has everything.
+    /// The revision up to which the reader knows all events.
     #[inline]
     pub fn after(&self) -> u64 {
         self.after
@@ -69,7 +69,7 @@ impl Log {
         }
     }
 
-    /// Drops the events after revision `to`; `from` is the store's revision before.
+    /// Removes the events after revision `to`; `from` is the store's revision before the restore.
     pub(crate) fn rewind(&mut self, to: u64, from: u64) {
         self.end_before = (self.end(), from);
         self.rewinds += 1;
@@ -83,7 +83,7 @@ impl Log {
         Cursor { next: self.dropped + index as u64, after: revision, rewinds: self.rewinds }
     }
 
-    /// Reads on; returns whether the cursor is drained.
+    /// Appends events after the cursor to `out`; returns whether no further event follows.
     pub(crate) fn pull(
         &self,
         cursor: &mut Cursor,
@@ -121,7 +121,6 @@ impl Log {
         Ok(!full)
     }
 
-    /// The events after `revision`, newest first.
     pub(crate) fn newest_first_until(&self, revision: u64) -> impl Iterator<Item = &Arc<Event>> {
         self.events.iter().rev().take_while(move |event| event.version.revision > revision)
     }
@@ -131,7 +130,7 @@ impl Log {
         self.dropped + self.events.len() as u64
     }
 
-    /// Restores the position of a cursor from before a restore.
+    /// Moves a cursor from before the last restore to its position in the restored log.
     fn follow(&self, cursor: &mut Cursor) -> Result<(), Lost> {
         let (end, from) = self.end_before;
         let known = if cursor.next >= end { cursor.after.max(from) } else { cursor.after };

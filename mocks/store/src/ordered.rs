@@ -1,15 +1,15 @@
-//! The order of an object's keys.
+//! The order of keys in an object's JSON.
 //!
-//! Owns the keys that come first on the wire: people who read JSON, and many scripts, need the type at once. The other
+//! Owns the keys that come first on the wire: people and many scripts need the type of an object at once. The other
 //! keys follow in alphabetical order.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
-/// The first keys, as in the types of a real server.
+/// The keys that are written first, as a real server does.
 const FIRST: [&str; 3] = ["kind", "apiVersion", "metadata"];
 
-/// A value whose `kind`, `apiVersion` and `metadata` are written first.
+/// A JSON value that is serialised with `kind`, `apiVersion` and `metadata` first.
 #[derive(Debug, Clone, Copy)]
 pub struct Ordered<'a>(pub &'a Value);
 

@@ -1,7 +1,7 @@
-//! Lists: one page of a consistent snapshot, of the present or of an older revision in the history.
+//! Lists: one page of a consistent snapshot, at the present or at an older revision of the history.
 //!
-//! Owns the reconstruction of the past: the present, with the changes after the wanted revision undone. It costs the
-//! number of changes since then plus the page, never a copy of the store.
+//! Owns the reconstruction of an old state: it takes the present state and undoes the changes after the wanted
+//! revision. The cost is the number of undone changes plus the page, never a copy of the store.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -10,35 +10,33 @@ use std::sync::Arc;
 use super::{ResourceId, Shelf, Store, Version};
 use facts::Change;
 
-/// The last object of the page before: `(namespace, name)`.
+/// Namespace and name of the last object of the previous page.
 pub type After = (Arc<str>, Arc<str>);
 
-/// A part of a list.
 #[derive(Debug)]
 pub struct Page {
-    /// In the order of namespaces and names.
+    /// Sorted by namespace and name.
     pub items: Vec<Arc<Version>>,
-    /// Set if there are more items.
+    /// The last object of this page; set only if more objects follow.
     pub next: Option<After>,
-    /// The revision of the snapshot.
     pub revision: u64,
-    /// Number of objects at that revision, selected or not; known if there are more items.
+    /// Number of objects at that revision, including those that `keep` rejects; counted only if more objects follow.
     pub total: usize,
 }
 
-/// The wanted revision was compacted away.
+/// Error: the wanted revision was compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expired {
     pub requested: u64,
-    /// The oldest revision that can be requested.
+    /// The oldest revision that a client can request.
     pub floor: u64,
 }
 
 type Undone = BTreeMap<After, Option<Arc<Version>>>;
 
 impl Store {
-    /// The objects of `resource` at revision `at` that `keep` accepts,
-    /// after `after`, at most `limit` of them.
+    /// The objects of `resource` at revision `at` that `keep` accepts: at most `limit`, beginning after the object
+    /// `after`.
     pub fn list(
         &self,
         resource: ResourceId,
@@ -81,7 +79,8 @@ impl Store {
 }
 
 impl Shelf {
-    /// The states at `at` of the objects that changed after `at`: the oldest change wins.
+    /// The states at revision `at` of all objects that changed after it: each is the state before the object's first
+    /// change.
     pub(super) fn undone(&self, namespace: Option<&str>, at: u64) -> Undone {
         let mut undone = Undone::new();
         for event in self.log.newest_first_until(at) {
@@ -116,7 +115,8 @@ impl Shelf {
     }
 }
 
-/// Walks the present and the undone changes in key order, as one; the undone ones win.
+/// Merges the present objects and the undone changes in the order of keys; an undone change replaces the present
+/// object.
 fn merge<'a>(
     present: impl Iterator<Item = &'a Arc<Version>>,
     undone: &Undone,

@@ -1,7 +1,7 @@
-//! The restore of an older state, as from a backup.
+//! Restores the store to an older revision, as from a backup of etcd.
 //!
-//! Owns undoing the commits after a revision. Revisions are handed out a second time afterwards; a timeline number
-//! distinguishes them. It must not decide how clients are answered.
+//! Owns the undoing of commits after a revision. After a restore, new commits get the undone revisions again; a
+//! timeline number distinguishes them. This module must not decide how clients are answered.
 
 use std::sync::Arc;
 
@@ -12,26 +12,26 @@ const FIRST: u64 = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rewound {
-    /// In microseconds since the epoch.
+    /// The time of the restore, in microseconds since the epoch.
     pub at_us: u64,
-    /// The newest revision before.
+    /// The newest revision before the restore.
     pub from: u64,
-    /// The newest revision after; the next write gets the one that follows.
+    /// The newest revision after the restore; the next write gets the following one.
     pub to: u64,
     /// The number of undone commits.
     pub undone: usize,
-    /// The new timeline: later commits carry it.
+    /// The new timeline number, which later commits carry.
     pub timeline: u32,
 }
 
 /// Why the store cannot be restored to a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RewindError {
-    /// The history does not reach back that far.
+    /// The history does not reach back to the requested revision.
     #[error("failed to go back to revision {to}: the history begins after {floor}")]
     Compacted {
         to: u64,
-        /// The oldest revision that can be restored.
+        /// The oldest revision to which the store can be restored.
         floor: u64,
     },
     /// The revision does not exist yet.
@@ -40,7 +40,7 @@ pub enum RewindError {
 }
 
 impl Store {
-    /// Restores every object as of revision `to` and sets the counter back to it.
+    /// Restores every object to its state at revision `to` and sets the revision counter to `to`.
     pub fn rewind(&mut self, to: u64, at_us: u64) -> Result<Rewound, RewindError> {
         let from = self.revision;
         if to > from {
@@ -71,7 +71,7 @@ impl Store {
         Ok(Rewound { at_us, from, to, undone, timeline: self.timeline })
     }
 
-    /// The newest revision that existed at `at_us`, or the oldest that can be restored.
+    /// The newest revision that existed at `at_us`, or the oldest one that can be restored if that is newer.
     pub fn revision_at(&self, at_us: u64) -> u64 {
         let oldest = self.floor.max(FIRST);
         let known = self.order.partition_point(|kept| kept.at_us <= at_us);
@@ -83,7 +83,7 @@ impl Store {
         }
     }
 
-    /// Restores one object; `before` is `None` if it did not exist.
+    /// Restores one object to its state `before`; `None` means that the object did not exist.
     fn restore(&mut self, shelf: usize, namespace: &Arc<str>, name: &Arc<str>, before: Option<Arc<Version>>) {
         let id = ResourceId(u32::try_from(shelf).expect("fewer than four billion resources"));
         let now = self.read(id, namespace, name).cloned();

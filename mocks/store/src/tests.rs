@@ -1,4 +1,4 @@
-//! Property tests of the store against a model that keeps every past state.
+//! Property tests of the store; they compare it with a model that keeps every past state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const LIMITS: Limits = Limits {
     commits_max: 10_000,
 };
 
-/// The state of one resource at one revision: `namespace/name` to the revision of the object.
+/// The state of one resource at one revision: maps `namespace/name` to the revision of the object.
 type State = BTreeMap<(String, String), u64>;
 
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ enum Step {
         namespace: u8,
         name: u8,
     },
-    /// A write to another resource: the revision advances, this resource stays the same.
+    /// A write to another resource: the revision advances, but the tested resource stays unchanged.
     Elsewhere,
 }
 
@@ -59,7 +59,7 @@ fn write_at(store: &mut Store, resource: ResourceId, namespace: &str, name: &str
     store.put(&identity, expect, &mut value, Facts::default(), at_us).unwrap();
 }
 
-/// Runs the steps; returns the store and the state after every revision.
+/// Runs the steps; returns the store and the state of the tested resource after every revision.
 fn run(steps: &[Step]) -> (Store, BTreeMap<u64, State>) {
     let mut store = Store::new(LIMITS);
     let mut state = State::new();
@@ -99,7 +99,7 @@ fn seen(page: &Page) -> State {
 }
 
 proptest! {
-    /// A list at any revision is the state at that revision, whatever happened since.
+    /// A list at any revision shows the state at that revision, even after later writes.
     #[test]
     fn any_revision_can_be_listed(steps in steps()) {
         let (store, history) = run(&steps);
@@ -112,7 +112,7 @@ proptest! {
         }
     }
 
-    /// A list at any revision plus the events after it is the present.
+    /// A list at any revision plus the events after that revision give the present state.
     #[test]
     fn list_then_watch_loses_nothing(steps in steps(), pull in 1_usize..7) {
         let (store, history) = run(&steps);
@@ -143,7 +143,7 @@ proptest! {
         }
     }
 
-    /// The pages of one list are one snapshot, although there are writes between them.
+    /// All pages of one list show one snapshot, even if objects are written between two pages.
     #[test]
     fn pages_are_one_snapshot(before in steps(), between in steps(), limit in 1_usize..5) {
         let (mut store, history) = run(&before);
@@ -166,7 +166,7 @@ proptest! {
         prop_assert_eq!(&found, state);
     }
 
-    /// After a compaction every older revision is refused, and every later one still works.
+    /// After a compaction, every older revision is refused, and every later one can still be listed.
     #[test]
     fn compaction_has_a_sharp_edge(steps in steps(), share in 0.0_f64..1.0) {
         let (mut store, history) = run(&steps);
@@ -199,8 +199,8 @@ fn the_history_is_bounded_and_a_slow_cursor_is_told() {
     assert_eq!(store.pull(RESOURCE, &mut cursor, 10, u64::MAX, &mut Vec::new()), Err(Lost));
 }
 
-/// A harness on a busy machine reads a few milliseconds late, and must not lose events that a fault compacts for its
-/// subject.
+/// An open watch still gets events that were compacted. A busy harness reads a few milliseconds late and must not lose
+/// events that a fault compacts for the subject.
 #[test]
 fn a_watch_that_is_open_reads_on_behind_a_compaction() {
     let mut store = Store::new(LIMITS);
@@ -215,7 +215,7 @@ fn a_watch_that_is_open_reads_on_behind_a_compaction() {
     assert!(store.cursor(RESOURCE, before).is_err(), "a new one does not");
 }
 
-/// Open watches still read compacted events, but no restore uses them.
+/// Open watches still read compacted events, but the store is never restored to a compacted revision.
 #[test]
 fn a_moment_before_a_compaction_is_the_compaction() {
     let mut store = Store::new(LIMITS);
@@ -256,7 +256,8 @@ fn listed(store: &Store, at: u64) -> State {
 }
 
 proptest! {
-    /// After a restore the store equals its earlier state, and goes on as if the later commits had never been.
+    /// After a restore, the store equals its earlier state, and new writes act as if the undone commits had never
+    /// existed.
     #[test]
     fn going_back_restores_a_state_and_its_past(before in steps(), after in steps(), back in 0.0..1.0_f64) {
         let (mut store, states) = run(&before);
@@ -283,8 +284,8 @@ proptest! {
         prop_assert_eq!(store.object_bytes(), bytes_by_hand(&store));
     }
 
-    /// However often the store is restored, a cursor never yields an event twice or out of order. After the counter has
-    /// passed all earlier revisions it yields every event.
+    /// Even after several restores, a cursor never yields an event twice or out of order. Once the revision exceeds all
+    /// earlier revisions, the cursor yields every event.
     #[test]
     fn a_cursor_only_ever_goes_forward(rounds in prop::collection::vec((steps(), 0_u64..40, any::<bool>()), 1..5)) {
         let mut store = Store::new(LIMITS);

@@ -1,8 +1,8 @@
 //! One version of one object: its identity, its JSON as shared bytes, and the few facts that selectors need.
 //!
-//! Owns the layout of a watch line, `{"type":"ADDED","object":` + object + `}\n`, and its storage: unpacked, as on the
-//! wire, or packed ([`super::cold`]). Both read the same. It must not know resources, nor when a version is to be
-//! packed.
+//! Owns the layout of a watch line, `{"type":"ADDED","object":` + object + `}\n`, and how the line is stored: unpacked
+//! as on the wire, or packed ([`super::cold`]). A packed line reads like an unpacked one. This module must not know
+//! resources, nor when a version is packed.
 
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
@@ -17,44 +17,43 @@ use super::ordered::Ordered;
 use super::{Place, ResourceId};
 
 const TAIL: usize = 2; // `}` and the newline
-/// A version is packed only if that saves at least one byte in this many.
+/// A version is packed only if packing saves at least one byte in eight.
 const PACKED_GAIN_MIN: usize = 8;
-/// Most scratch memory that is kept after a large object.
+/// Most scratch memory that a thread keeps after it serialised a large object.
 const SCRATCH_KEPT_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// Frames are made here and copied once, to their exact size. Growing and shrinking each in its own allocation
-    /// leaves gaps between the objects, whose memory costs more than the time of the copy.
+    /// A watch line is made in this buffer and copied once, to its exact size. Lines that grow and shrink in their own
+    /// allocations leave gaps, which cost more than the copy.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Most objects have no facts, so they share this.
+/// The facts of an object that has none; most objects share them.
 static NO_FACTS: LazyLock<Facts> = LazyLock::new(Facts::default);
 
-/// The parts that all versions of an object share.
+/// Values that all versions of an object share.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Identity {
     pub resource: ResourceId,
-    /// For example `packages.longhaul.dev` or `pods`.
+    /// The full name of the resource: `packages.longhaul.dev` or `pods`.
     pub resource_name: Arc<str>,
-    /// Empty for objects without a namespace.
+    /// The namespace; empty for cluster-scoped objects.
     pub namespace: Arc<str>,
     pub name: Arc<str>,
     pub uid: Arc<str>,
 }
 
-/// Values that were read from the object when it was written, so that a delivery parses nothing.
+/// Values that are read from an object when it is written, so that a delivery parses no JSON.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// Sorted by key.
+    /// The labels, sorted by key.
     pub labels: Box<[(Box<str>, Box<str>)]>,
     /// The values of the resource's selectable fields, in the order in which the resource lists them.
     pub fields: Box<[Box<str>]>,
-    /// The uids of the owners.
     pub owners: Box<[Arc<str>]>,
     /// Whether the object is being deleted.
     pub finalizing: bool,
-    /// The progress of its controller.
+    /// How far the object's controller is.
     pub progress: Progress,
 }
 
@@ -62,7 +61,7 @@ pub struct Facts {
 #[derive(Debug)]
 pub struct Version {
     pub identity: Arc<Identity>,
-    /// `metadata.resourceVersion`.
+    /// `metadata.resourceVersion` of the object.
     pub revision: u64,
     facts: Option<Box<Facts>>,
     frame: RwLock<Frame>,
@@ -70,14 +69,14 @@ pub struct Version {
     head: u8,
 }
 
-/// The watch line. Small, because every object has one: unpacked memory of its own exists only for a short time.
+/// The stored watch line of a version. The type is small because every object has one; most lines are soon packed.
 #[derive(Debug)]
 enum Frame {
     Wire(Box<Bytes>),
     Packed(Packed),
 }
 
-/// The watch line up to the object.
+/// The bytes of a watch line before the object.
 #[inline]
 pub fn head(change: Change) -> &'static [u8] {
     match change {
@@ -116,7 +115,7 @@ impl Version {
         Self { identity, revision, facts, frame: RwLock::new(Frame::Wire(Box::new(frame))), frame_bytes, head }
     }
 
-    /// The values that were read from it when it was written.
+    /// The values that were read from the object when it was written.
     #[inline]
     pub fn facts(&self) -> &Facts {
         self.facts.as_deref().unwrap_or_else(|| &NO_FACTS)
@@ -143,7 +142,7 @@ impl Version {
         }
     }
 
-    /// Passes the object's JSON to `look`, without a copy if it is unpacked.
+    /// Passes the object's JSON to `look`; an unpacked version is not copied.
     pub fn with_object<T>(&self, look: impl FnOnce(&[u8]) -> T) -> T {
         match &*self.frame.read() {
             Frame::Wire(bytes) => look(&bytes[self.object_range()]),
@@ -157,13 +156,14 @@ impl Version {
         }
     }
 
-    /// The length of the watch line, packed or not.
+    /// The length of the unpacked watch line in bytes.
     #[inline]
     pub fn frame_bytes(&self) -> usize {
         self.frame_bytes as usize
     }
 
-    /// Packs the watch line against `dictionary`; returns whether that was worth it. If not, it stays unpacked.
+    /// Packs the watch line with `dictionary` and returns `true` if packing saves enough memory; else the line stays
+    /// unpacked.
     pub fn pack(&self, dictionary: &Arc<Dictionary>) -> bool {
         let packed = match &*self.frame.read() {
             Frame::Wire(bytes) => Packed::new(bytes, dictionary),
@@ -181,7 +181,7 @@ impl Version {
         matches!(&*self.frame.read(), Frame::Packed(_))
     }
 
-    /// The object, parsed. For writes and for the rarer representations only.
+    /// The object, parsed; only for writes and for rare representations.
     pub fn value(&self) -> Value {
         self.with_object(|json| serde_json::from_slice(json).expect("the store serialised these bytes itself"))
     }
@@ -190,7 +190,6 @@ impl Version {
         usize::from(self.head)..self.frame_bytes() - TAIL
     }
 
-    /// The value of a label.
     #[inline]
     pub fn label(&self, key: &str) -> Option<&str> {
         let labels = &self.facts().labels;

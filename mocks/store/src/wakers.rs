@@ -1,10 +1,10 @@
 //! The watches that wait for events, by resource.
 //!
 //! Owns the wakers of all watches. A write only marks its resource. One task wakes the watches of all marked resources
-//! and then rests, longer after waking many and after many commits ([`rest`]). Under load each watch then finds many
-//! events at once, and a write never pays for ten thousand watchers. One such round has one end ([`Wakers::reached`]):
-//! all watches get the events up to the same revision, so that they share one serialised batch and none of them makes a
-//! second, smaller write for later commits.
+//! and then rests, longer after waking many watches or after many commits ([`rest`]). So under load, each watch finds
+//! many events at once, and a write never pays for ten thousand watchers. In one round, all watches get the events up
+//! to the same revision ([`Wakers::reached`]). So all watches share one serialised batch, and later commits cause no
+//! second, smaller write.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use crate::ResourceId;
 const REST_MIN: Duration = Duration::from_millis(1);
 const REST_MAX: Duration = Duration::from_millis(20);
 const REST_FOR_EACH: Duration = Duration::from_micros(50);
-/// The rest for each commit of a round, so that many thousands a second come in larger rounds.
+/// The rest after a round per commit of the round, so that many thousand commits a second come in larger rounds.
 const REST_FOR_COMMIT: Duration = Duration::from_micros(25);
 const REST_FOR_COMMITS_MAX: Duration = Duration::from_millis(4);
 
@@ -32,26 +32,25 @@ pub struct Wakers {
 }
 
 impl Wakers {
-    /// Wakes `waker` after the next event of `resource`, once.
+    /// Registers `waker` to be woken once, after the next event of `resource`.
     pub fn wait(&self, resource: ResourceId, watch: u64, waker: &Waker) {
         self.waiting.lock().entry(resource).or_default().insert(watch, waker.clone());
     }
 
-    /// Removes the waker of a watch.
     pub fn forget(&self, resource: ResourceId, watch: u64) {
         if let Some(waiting) = self.waiting.lock().get_mut(&resource) {
             waiting.remove(&watch);
         }
     }
 
-    /// Marks `resource` after an event.
+    /// Marks `resource`: it has a new event.
     pub fn mark(&self, resource: ResourceId) {
         if self.marked.lock().insert(resource) {
             self.changed.notify_one();
         }
     }
 
-    /// Marks all resources, after a change that concerns every watch.
+    /// Marks all resources after a change that concerns every watch.
     pub fn mark_all(&self) {
         let all: Vec<ResourceId> = self.waiting.lock().keys().copied().collect();
         self.marked.lock().extend(all);
@@ -63,13 +62,13 @@ impl Wakers {
         self.changed.notified().await;
     }
 
-    /// The revision up to which watches are served now.
+    /// The revision up to which watches may get events now.
     #[inline]
     pub fn reached(&self) -> u64 {
         self.reached.load(Ordering::Acquire)
     }
 
-    /// Allows watches to be served up to `revision`.
+    /// Allows watches to get events up to `revision`.
     pub fn reach(&self, revision: u64) {
         self.reached.store(revision, Ordering::Release);
     }
@@ -103,12 +102,12 @@ pub struct Round {
     pub commits: u64,
 }
 
-/// How long to rest after a round.
+/// The pause after a round.
 ///
-/// A write to a socket costs as much as a dozen events, and waking a task as much as several, so fewer rounds make
-/// events cheaper. One watch is served every millisecond. A hundred watches wait up to 5 ms for each other's events,
-/// and at twenty thousand commits a second, every two milliseconds. No watch waits longer than 20 ms. The first event
-/// after a rest without events is sent at once.
+/// A socket write costs as much as a dozen events, and waking a task as much as several events, so fewer rounds make
+/// events cheaper. A single watch gets its events every millisecond. Of a hundred watches, each waits up to 5 ms for
+/// its events; at twenty thousand commits a second, each waits two milliseconds. No watch waits longer than 20 ms. The
+/// first event after a rest without events is sent at once.
 pub fn rest(round: Round) -> Duration {
     let woken = REST_FOR_EACH.saturating_mul(u32::try_from(round.woken).unwrap_or(u32::MAX));
     let commits = REST_FOR_COMMIT.saturating_mul(u32::try_from(round.commits).unwrap_or(u32::MAX));
@@ -129,7 +128,8 @@ mod tests {
         assert_eq!(rest(usize::MAX), REST_MAX);
     }
 
-    /// At a steady rate the rest settles: its length follows from the commits during the last one.
+    /// At a steady rate of commits, the rest settles to a fixed length, although its length depends on the commits of
+    /// the last rest.
     #[test]
     fn many_commits_come_in_larger_rounds() {
         let settled = |per_ms: u64| {

@@ -1,25 +1,25 @@
-//! The times at which objects were first seen: times in the API are whole seconds, and Pods become ready faster than
-//! that.
+//! Times at which the steps of objects began. Pods become ready within less than a second, and times in the API are
+//! whole seconds.
 
 use std::collections::HashMap;
 
 use jiff::Timestamp;
 
-/// The times of one object beside those in the object itself.
+/// Times of one object that the object itself does not contain.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Clock {
-    /// Since when each step waits for its time: `bound`, `ready`.
+    /// For each step that waits, its name (`bound`, `ready`) and the begin of the wait.
     since: Vec<(&'static str, Timestamp)>,
-    /// The faults that keep it from being ready now and whose hits were counted.
+    /// Faults that keep the object from being ready now and whose hits are already counted.
     pub(crate) told: Vec<(u64, Timestamp)>,
 }
 
-/// By uid; an entry is removed with its object.
+/// The times of all objects, by uid; an object's entry is removed with the object.
 #[derive(Debug, Default)]
 pub(crate) struct Clocks(HashMap<Box<str>, Clock>);
 
 impl Clocks {
-    /// Since when the step waits; starts the wait if it did not run.
+    /// The begin of a step's wait; starts the wait if it is not running.
     pub(crate) fn since(&mut self, uid: &str, step: &'static str, now: Timestamp) -> Timestamp {
         let clock = self.of(uid);
         if let Some((_, since)) = clock.since.iter().find(|(known, _)| *known == step) {
@@ -29,12 +29,12 @@ impl Clocks {
         now
     }
 
-    /// Ends the wait of a step, which starts anew when the step comes again.
+    /// Ends the wait of a step, so that the next wait starts anew.
     pub(crate) fn restart(&mut self, uid: &str, step: &'static str) {
         self.ends(uid, step);
     }
 
-    /// Ends the wait of a step; returns whether it waited.
+    /// Ends the wait of a step; returns whether the step was waiting.
     pub(crate) fn ends(&mut self, uid: &str, step: &'static str) -> bool {
         let Some(clock) = self.0.get_mut(uid) else { return false };
         let known = clock.since.len();

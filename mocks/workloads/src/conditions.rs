@@ -1,4 +1,4 @@
-//! Lists of conditions, in the form of each kind of object.
+//! Conditions in the status of objects; each kind of object has its own time fields.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ pub(crate) fn is_true(status: &Value, kind: &str) -> bool {
     find(status, kind).is_some_and(|condition| text(condition, "/status") == "True")
 }
 
-/// A new condition; `times` are the time fields that its kind has.
+/// A new condition with the time fields `times`, which its kind has.
 pub(crate) fn new(kind: &str, status: &str, (reason, message): (&str, &str), times: &[&str], now: Timestamp) -> Value {
     let mut condition = json!({"type": kind, "status": status, "reason": reason, "message": message});
     for time in times {
@@ -22,8 +22,8 @@ pub(crate) fn new(kind: &str, status: &str, (reason, message): (&str, &str), tim
     condition
 }
 
-/// Sets a condition as the Deployment controller does. If status and reason are the same, nothing changes; if only the
-/// status is the same, the transition time stays.
+/// Sets a condition as the Deployment controller does. If status and reason are unchanged, the condition stays; if only
+/// the status is unchanged, the transition time stays.
 pub(crate) fn set(status: &mut Value, mut condition: Value) {
     let kind = text(&condition, "/type").to_owned();
     if let Some(known) = find(status, &kind) {

@@ -1,4 +1,4 @@
-//! `DaemonSet`s: a Pod on each node.
+//! `DaemonSet`s: one Pod on each matching node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::template::{self, set};
 const KEEPER: Keeper = Keeper { by: "daemon-set-controller", kind: Kind::DaemonSet, label: HASH };
 const HASH: &str = "controller-revision-hash";
 const GENERATION: &str = "deprecated.daemonset.template.generation";
-/// Taints that the Pod of a daemon tolerates besides.
+/// Taints that Pods of a `DaemonSet` tolerate in addition to their own tolerations.
 const TOLERATED: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -25,7 +25,7 @@ const TOLERATED: [(&str, &str); 6] = [
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 ];
 
-/// The Pods of one node, oldest first.
+/// The Pods of each node, oldest first.
 type OfNode = BTreeMap<String, Vec<Arc<Value>>>;
 
 pub(super) fn look(scene: &mut Scene<'_>, key: &Key, set: &Value) {
@@ -61,7 +61,7 @@ pub(super) fn look(scene: &mut Scene<'_>, key: &Key, set: &Value) {
     scene.status(KEEPER.by, key.clone(), set, status);
 }
 
-/// Creates missing Pods, and deletes ended ones and those on wrong nodes.
+/// Creates missing Pods, and deletes Pods that have ended or run on wrong nodes.
 fn keep(scene: &mut Scene<'_>, set: &Value, wanted: &BTreeSet<String>, pods: &OfNode, hash: &str) {
     for (node, there) in pods {
         let mut stays = wanted.contains(node);
@@ -79,7 +79,7 @@ fn keep(scene: &mut Scene<'_>, set: &Value, wanted: &BTreeSet<String>, pods: &Of
     }
 }
 
-/// Deletes Pods of an older template, as many at a time as may be unavailable.
+/// Deletes Pods of an older template, at most as many as `maxUnavailable` allows.
 fn roll(scene: &mut Scene<'_>, set: &Value, wanted: &BTreeSet<String>, pods: &OfNode, hash: &str) {
     if set["spec"]["updateStrategy"]["type"] == "OnDelete" {
         return;
@@ -128,7 +128,7 @@ fn body(of: &Value, node: &str, hash: &str) -> Value {
     pod
 }
 
-/// Whether a node is selected, and its taints are tolerated.
+/// Whether the `DaemonSet` selects a node and tolerates its taints.
 fn runs_on(set: &Value, node: &Value) -> bool {
     let spec = &set["spec"]["template"]["spec"];
     let labels = &node["metadata"]["labels"];

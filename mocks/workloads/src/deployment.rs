@@ -1,7 +1,7 @@
-//! Deployments: a `ReplicaSet` for each template, and the rollout from one to the next.
+//! Deployments: one `ReplicaSet` for each template, and the rollout from one template to the next.
 //!
-//! Owns the order of the steps, as in `deployment_controller.go` of Kubernetes: the `ReplicaSet` of the template,
-//! scaling up, scaling down, the history, and the status last.
+//! Owns the order of the steps, as in `deployment_controller.go` of Kubernetes: make the template's `ReplicaSet`, scale
+//! up, scale down, clean the history, and write the status last.
 
 mod history;
 mod rollout;
@@ -18,9 +18,9 @@ use super::scene::Scene;
 use super::template::{controlled_by, set};
 
 const BY: &str = "deployment-controller";
-/// The number of a template.
+/// The annotation with the number of a template.
 const REVISION: &str = "deployment.kubernetes.io/revision";
-/// The wanted replicas at the Deployment's last step.
+/// The annotation of a `ReplicaSet` with the Deployment's wanted replicas at its last step.
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 const MAX: &str = "deployment.kubernetes.io/max-replicas";
 /// The label that identifies the Pods of one template.
@@ -28,9 +28,9 @@ const HASH: &str = "pod-template-hash";
 
 /// The `ReplicaSet`s of a Deployment.
 struct Sets {
-    /// The one of the present template.
+    /// The `ReplicaSet` of the present template.
     new: Option<Arc<Value>>,
-    /// All others, oldest first.
+    /// The other `ReplicaSet`s, oldest first.
     old: Vec<Arc<Value>>,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn look(scene: &mut Scene<'_>, key: &Key, deployment: &Value) {
     status::write(scene, key, deployment, &sets);
 }
 
-/// Makes the `ReplicaSet` of a template that has none.
+/// Makes the `ReplicaSet` of the present template.
 fn make(scene: &mut Scene<'_>, key: &Key, deployment: &Value, sets: &Sets) {
     let template = &deployment["spec"]["template"];
     let hash = hash(template, number(deployment, "/status/collisionCount"));
@@ -122,7 +122,7 @@ fn make(scene: &mut Scene<'_>, key: &Key, deployment: &Value, sets: &Sets) {
     scene.write(super::write::Author::Controller(BY), key.clone(), super::write::Verb::UpdateStatus, next);
 }
 
-/// Whether a `ReplicaSet` has this template, ignoring the hash.
+/// Whether a `ReplicaSet` has this template, apart from the label [`HASH`].
 fn has_template(set: &Value, template: &Value) -> bool {
     let bare = |template: &Value| {
         let mut template = template.clone();
@@ -142,7 +142,7 @@ fn is_rolling(deployment: &Value) -> bool {
     text(deployment, "/spec/strategy/type") != "Recreate"
 }
 
-/// The surge and the number of Pods that may be unavailable.
+/// The number of Pods above the wanted number (surge), and the number of Pods that may be unavailable.
 fn room(deployment: &Value) -> (i64, i64) {
     let wanted = number(deployment, "/spec/replicas");
     if !is_rolling(deployment) {

@@ -1,4 +1,4 @@
-//! The addresses of a service, in both forms: `Endpoints` and `EndpointSlice`s.
+//! The addresses of a Service's Pods, in two forms: `Endpoints` and `EndpointSlice`s.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,16 +14,15 @@ use super::template::{controlled_by, set};
 
 const BY: &str = "endpoint-controller";
 const BY_SLICE: &str = "endpointslice-controller";
-/// The label of a slice with its service.
+/// The label of an `EndpointSlice` that names its Service.
 pub(super) const SERVICE: &str = "kubernetes.io/service-name";
 const MANAGED: &str = "endpoints.kubernetes.io/managed-by";
 const SLICE_MANAGED: &str = "endpointslice.kubernetes.io/managed-by";
 const SLICE_MANAGER: &str = "endpointslice-controller.k8s.io";
 const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 const HEADLESS: &str = "service.kubernetes.io/headless";
-/// Endpoints of one slice (`--max-endpoints-per-slice`).
+/// Most endpoints of one `EndpointSlice` (`--max-endpoints-per-slice`).
 const SLICE_MAX: usize = 100;
-/// Most addresses of `Endpoints`.
 const ADDRESSES_MAX: usize = 1000;
 
 pub(super) fn look(scene: &mut Scene<'_>, key: &Key, service: &Value) {
@@ -38,7 +37,7 @@ pub(super) fn look(scene: &mut Scene<'_>, key: &Key, service: &Value) {
     slices(scene, key, service, &pods);
 }
 
-/// Deletes `Endpoints` of the controller whose service is gone.
+/// Deletes an `Endpoints` object that this controller made and whose Service is gone.
 pub(super) fn look_at_orphan(scene: &mut Scene<'_>, key: &Key, endpoints: &Value) {
     let is_own = label(endpoints, MANAGED) == BY;
     if is_own && scene.objects.find(Kind::Service, &key.namespace, &key.name).is_none() {
@@ -54,7 +53,7 @@ fn is_headless(service: &Value) -> bool {
     text(service, "/spec/clusterIP") == "None"
 }
 
-/// The ports of a service for one Pod, in the form of `Endpoints` and slices.
+/// The ports of a Service for one Pod, in a form that fits `Endpoints` and `EndpointSlice`s.
 fn ports(service: &Value, pod: &Value) -> Vec<Value> {
     let ports = list(service, "/spec/ports").iter().filter_map(|port| {
         let mut found = json!({"port": service::target(port, pod)?, "protocol": text(port, "/protocol")});
@@ -72,7 +71,7 @@ fn target(pod: &Value) -> Value {
     json!({"kind": "Pod", "namespace": namespace(pod), "name": name(pod), "uid": uid(pod)})
 }
 
-/// The host name by which others reach the Pod through this service, if it has one.
+/// The host name of a Pod in the DNS names of this Service, if the Pod has one.
 fn hostname<'p>(service: &Value, pod: &'p Value) -> Option<&'p str> {
     let host = text(pod, "/spec/hostname");
     (!host.is_empty() && text(pod, "/spec/subdomain") == name(service)).then_some(host)
@@ -185,7 +184,7 @@ fn slices(scene: &mut Scene<'_>, key: &Key, service: &Value, pods: &[Arc<Value>]
     }
 }
 
-/// The wanted slices: ports and endpoints. There is always one.
+/// The wanted slices of a Service, each with its ports and endpoints; at least one slice.
 fn wanted(service: &Value, pods: &[Arc<Value>]) -> Vec<(Vec<Value>, Vec<Value>)> {
     let all_ready = service["spec"]["publishNotReadyAddresses"] == json!(true);
     let mut by_ports: BTreeMap<String, (Vec<Value>, Vec<Value>)> = BTreeMap::new();

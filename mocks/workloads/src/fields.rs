@@ -1,9 +1,9 @@
-//! Functions that read fields of objects.
+//! Functions that read fields of objects as JSON.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// A time as the API writes it.
+/// A time in whole seconds, as the API writes it.
 pub(crate) fn seconds(now: Timestamp) -> Value {
     // Truncated, not rounded.
     Value::from(format!("{now:.0}"))
@@ -55,7 +55,7 @@ pub(crate) fn time(value: &Value, pointer: &str) -> Option<Timestamp> {
     text(value, pointer).parse().ok()
 }
 
-/// The reference to an object's controller.
+/// The owner reference of an object to its controller.
 pub(crate) fn controller(value: &Value) -> Option<&Value> {
     list(value, "/metadata/ownerReferences").iter().find(|owner| owner["controller"] == json!(true))
 }
@@ -69,7 +69,7 @@ pub(crate) fn put(status: &mut Map<String, Value>, key: &str, number: i64) {
     }
 }
 
-/// A number or a percentage of `of`, rounded up or down.
+/// A number, or a percentage of `of` that is rounded up or down.
 pub(crate) fn share(value: &Value, of: i64, up: bool) -> i64 {
     if let Some(number) = value.as_i64() {
         return number;
@@ -79,7 +79,7 @@ pub(crate) fn share(value: &Value, of: i64, up: bool) -> i64 {
     if up { hundredths.saturating_add(99) / 100 } else { hundredths / 100 }
 }
 
-/// Whether a `LabelSelector` selects these labels; an absent one selects none, an empty one all.
+/// Whether a `LabelSelector` selects these labels. An absent selector selects none, an empty one all.
 pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
     if !selector.is_object() {
         return false;
@@ -99,7 +99,7 @@ pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
         })
 }
 
-/// The 32 bits of FNV-1a over a value, in the letters of `pod-template-hash`.
+/// The 32-bit FNV-1a hash of a value, in the letters of `pod-template-hash`.
 pub(crate) fn hash(value: &Value, collisions: i64) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut text = value.to_string();

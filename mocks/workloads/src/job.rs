@@ -1,4 +1,4 @@
-//! Jobs: Pods that end, and their counts.
+//! Jobs: create Pods that run to an end, and count them.
 
 mod indexes;
 
@@ -17,7 +17,7 @@ use super::template;
 use super::write::{Author, Verb};
 
 const BY: &str = "job-controller";
-/// The finalizer of a Pod until it is counted.
+/// The finalizer that a Pod of a Job has until it is counted.
 const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 const REACHED: (&str, &str) = ("CompletionsReached", "Reached expected number of succeeded pods");
 const TIMES: [&str; 2] = ["lastProbeTime", "lastTransitionTime"];
@@ -53,7 +53,7 @@ pub(super) fn look(scene: &mut Scene<'_>, key: &Key, job: &Value) {
     scene.status(BY, key.clone(), job, status);
 }
 
-/// Removes the finalizer from counted Pods, and from those of a job in deletion.
+/// Removes the finalizer [`TRACKING`] from counted Pods, and from all Pods of a Job that is being deleted.
 fn release(scene: &mut Scene<'_>, job: &Value, pods: &[Arc<Value>]) {
     let counted = uncounted(&job["status"]);
     for pod in pods.iter().filter(|pod| is_tracked(pod)) {
@@ -73,7 +73,8 @@ fn uncounted(status: &Value) -> BTreeSet<&str> {
     list(status, "/uncountedTerminatedPods/succeeded").iter().filter_map(Value::as_str).collect()
 }
 
-/// The counts. A Pod that has ended is first noted, then its finalizer is removed, then it is counted.
+/// The status of a Job with its counts. A Pod that has ended is first noted, then its finalizer is removed, then it is
+/// counted.
 fn counted(scene: &Scene<'_>, job: &Value, pods: &[Arc<Value>]) -> Value {
     let old = &job["status"];
     let mut status = old.clone();
@@ -104,7 +105,7 @@ fn counted(scene: &Scene<'_>, job: &Value, pods: &[Arc<Value>]) -> Value {
     status
 }
 
-/// The number of Pods that should run at a time.
+/// The number of Pods of a Job that should run at the same time.
 fn wanted(job: &Value, succeeded: i64) -> i64 {
     let together = number(job, "/spec/parallelism");
     match job["spec"]["completions"].as_i64() {
@@ -150,7 +151,7 @@ fn is_finished(status: &Value) -> bool {
     conditions::is_true(status, "Complete") || conditions::is_true(status, "Failed")
 }
 
-/// Deletes a job whose time to live after its end is over.
+/// Deletes a Job after its `ttlSecondsAfterFinished`.
 fn expire(scene: &mut Scene<'_>, job: &Value) {
     let Some(kept) = job["spec"]["ttlSecondsAfterFinished"].as_i64() else { return };
     let over = conditions::find(&job["status"], "Complete").or_else(|| conditions::find(&job["status"], "Failed"));
@@ -168,7 +169,7 @@ fn expire(scene: &mut Scene<'_>, job: &Value) {
     scene.write(Author::Controller("ttl-after-finished-controller"), key, Verb::Delete, body);
 }
 
-/// The index of a Pod in an indexed job.
+/// The completion index of a Pod of an indexed Job.
 fn index(pod: &Value) -> Option<i64> {
     annotation(pod, indexes::INDEX).parse().ok()
 }

@@ -1,31 +1,21 @@
-//! The kinds of objects that a machine reads and writes.
+//! The kinds of objects that the simulated controllers read and write.
 
 use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// `nodes`.
     Node,
-    /// `persistentvolumes`.
     Volume,
-    /// `persistentvolumeclaims`.
     Claim,
-    /// `controllerrevisions.apps`.
     Revision,
-    /// `deployments.apps`.
     Deployment,
-    /// `replicasets.apps`.
     ReplicaSet,
-    /// `statefulsets.apps`.
     StatefulSet,
-    /// `daemonsets.apps`.
     DaemonSet,
-    /// `jobs.batch`.
     Job,
     Pod,
     Service,
     Endpoints,
-    /// `endpointslices.discovery.k8s.io`.
     Slice,
 }
 
@@ -65,7 +55,7 @@ impl Kind {
         }
     }
 
-    /// For example `deployments.apps` or `pods`.
+    /// The full name of the resource: `deployments.apps` or `pods`.
     pub fn full_name(self) -> String {
         let (version, plural, _) = self.names();
         match version.split_once('/') {
@@ -74,7 +64,7 @@ impl Kind {
         }
     }
 
-    /// The path of an object, or of all in a namespace if the name is empty.
+    /// The API path of an object; with an empty name, the path of all objects of the namespace.
     pub fn path(self, namespace: &str, name: &str) -> String {
         let (version, plural, _) = self.names();
         let root = if version.contains('/') { "apis" } else { "api" };
@@ -83,7 +73,7 @@ impl Kind {
         format!("/{root}/{version}{inside}/{plural}{name}")
     }
 
-    /// Whether a fault may name the kind: its objects become ready.
+    /// Whether a fault may name this kind: objects of such kinds become ready.
     pub(crate) fn is_workload(self) -> bool {
         !matches!(self, Self::Node | Self::Volume | Self::Revision | Self::Endpoints | Self::Slice)
     }
@@ -93,7 +83,7 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub kind: Kind,
-    /// Empty for kinds without namespaces.
+    /// The namespace; empty for cluster-scoped kinds.
     pub namespace: Arc<str>,
     pub name: Arc<str>,
 }
@@ -103,7 +93,7 @@ impl Key {
         Self { kind, namespace: namespace.into(), name: name.into() }
     }
 
-    /// For example `deployments.apps default/web`.
+    /// The kind, namespace and name as text: `deployments.apps default/web`.
     pub(crate) fn shown(&self) -> String {
         let place = if self.namespace.is_empty() { String::new() } else { format!("{}/", self.namespace) };
         format!("{} {place}{}", self.kind.full_name(), self.name)

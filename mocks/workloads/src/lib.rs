@@ -1,8 +1,9 @@
-//! The simulated scheduler, kubelets and controllers: objects and the time go in, writes come out.
+//! The simulated scheduler, kubelets and controllers of a cluster.
 //!
-//! Owns one [`Machine`]. It observes every change of the kinds in [`Kind`]. [`Machine::step`] returns the writes that
-//! the programs of a real cluster would make next, each with its author ([`Author`]). The status is that of
-//! kube-controller-manager 1.34. Pure: it has no clock, no socket and no store. Each kind of workload is one file.
+//! Owns one [`Machine`]. The machine observes every change of the kinds in [`Kind`]. [`Machine::step`] gets the time
+//! and returns the writes that a real cluster's programs would make next, each with its author ([`Author`]). Statuses
+//! are those of kube-controller-manager 1.34. The crate is pure: it has no clock, no socket and no store. Each kind of
+//! workload is in one file.
 
 mod claim;
 mod clocks;
@@ -34,18 +35,18 @@ pub use write::{Author, Batch, Verb, Write};
 
 use jiff::SignedDuration;
 
-/// The behaviour of workloads.
+/// The settings of simulated workloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Time from a Pod's scheduling until it is ready; claims are bound and load balancers get addresses after the same
-    /// time.
+    /// Time from a Pod's scheduling until the Pod is ready. Claims are bound and load balancers get addresses after the
+    /// same time.
     pub ready_after: SignedDuration,
-    /// How long a Pod runs whose containers may end (`restartPolicy: Never` or `OnFailure`) and that belongs to no Job;
-    /// `None` means for ever. Pods of Jobs run for `ready_after`.
+    /// How long a Pod runs if its `restartPolicy` is `Never` or `OnFailure` and no Job owns it; `None` means for ever.
+    /// A Job's Pods run for `ready_after`.
     pub ends_after: Option<SignedDuration>,
-    /// Nodes that are made at the start; a `DaemonSet` has a Pod on each.
+    /// Number of nodes that are made at the start; a `DaemonSet` has a Pod on each node.
     pub nodes: u32,
-    /// Decides which workloads a fault hits.
+    /// The seed that decides which workloads a fault hits.
     pub seed: u64,
 }
 

@@ -1,7 +1,7 @@
-//! The machine: the queue of objects to process, and their times.
+//! The state machine of the simulated controllers: the queue of objects to process, and the times to process them.
 //!
-//! Owns the queue. An object is in it once. It is added when it changes, when an object that it owns or needs changes,
-//! and when its time has come.
+//! Owns the queue, which contains an object at most once. An object is added when it changes, when an object that it
+//! owns or needs changes, or when its time has come.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use super::trouble::{Hit, Trouble};
 use super::write::{Batch, Verb};
 use super::{Config, claim, daemon_set, deployment, endpoints, job, node, pod, replica_set, service, stateful_set};
 
-/// Objects that one step processes: each needs a few writes.
+/// Most objects that one step processes; each object needs a few writes.
 const KEYS_MAX: usize = 128;
-/// After a refused write the object is processed again, after twice the time on each refusal.
+/// Time until an object is processed again after a refused write; the time doubles with each refusal.
 const RETRY: SignedDuration = SignedDuration::from_millis(250);
-/// After a stale write it is processed again almost at once, once writes in progress are done.
+/// Time until an object is processed again after a stale write; writes in progress are done by then.
 const STALE: SignedDuration = SignedDuration::from_millis(20);
 const RETRY_MAX: SignedDuration = SignedDuration::from_secs(30);
-/// Doublings of [`RETRY`] until it is longer than [`RETRY_MAX`].
+/// Number of doublings of [`RETRY`] until it is longer than [`RETRY_MAX`].
 const DOUBLINGS_MAX: u32 = 8;
-/// Hits that wait to be taken.
+/// Most hits of faults that are kept until a caller takes them.
 const HITS_MAX: usize = 8192;
 
 /// Why writes for an object were refused.
@@ -36,7 +36,7 @@ const HITS_MAX: usize = 8192;
 struct Refusal {
     times: u32,
     why: String,
-    /// Until then only a status is written.
+    /// The time until which only a status is written.
     until: Timestamp,
 }
 
@@ -73,7 +73,7 @@ impl Machine {
         }
     }
 
-    /// The first writes: the nodes, if there are none.
+    /// The first writes: the nodes, if the cluster has none.
     pub fn begin(&self, now: Timestamp) -> Vec<Batch> {
         if self.objects.of_kind(Kind::Node, None).next().is_some() {
             Vec::new()
@@ -82,7 +82,7 @@ impl Machine {
         }
     }
 
-    /// Notes the present state of an object, or its deletion.
+    /// Notes the present state of an object; `None` means that the object was deleted.
     pub fn observe(&mut self, key: &Key, value: Option<Value>) {
         let value = value.map(Arc::new);
         let (before, fits) = self.objects.put(key, value.as_ref());
@@ -100,12 +100,12 @@ impl Machine {
         self.dirty.insert(key.clone());
     }
 
-    /// Whether there were more objects than the limit; those beyond are ignored.
+    /// Whether there were more objects than the limit; further objects are ignored.
     pub fn is_overflown(&self) -> bool {
         self.overflown
     }
 
-    /// Forgets all objects that are not among `there`, after a restore of the store.
+    /// Forgets all objects that are not in `there`, after a restore of the store.
     pub fn forget_others(&mut self, there: &BTreeSet<Key>) {
         let gone: Vec<Key> = self.objects.keys().filter(|key| !there.contains(key)).cloned().collect();
         for key in gone {
@@ -124,13 +124,13 @@ impl Machine {
         self.dirty.extend(keys.cloned());
     }
 
-    /// When the next step is due, if no change comes earlier.
+    /// The time of the next step, unless an object changes earlier.
     pub fn due(&self) -> Option<Timestamp> {
         if self.dirty.is_empty() { self.due.first().map(|(at, _)| *at) } else { Some(Timestamp::MIN) }
     }
 
-    /// Processes changed and due objects; returns the writes. Must be called again only after these writes were made
-    /// and reported.
+    /// Processes objects that changed or are due; returns the writes. A caller must make and report all these writes
+    /// before it calls `step` again.
     pub fn step(&mut self, now: Timestamp) -> Vec<Batch> {
         while let Some((at, key)) = self.due.first().cloned().filter(|(at, _)| *at <= now) {
             self.due.remove(&(at, key.clone()));
@@ -183,7 +183,7 @@ impl Machine {
         }
     }
 
-    /// Notes that a write was refused because of an earlier write: the object is processed again.
+    /// Notes that a write was refused because the object had changed; the object is processed again.
     pub fn stale(&mut self, of: &Key, now: Timestamp) {
         self.schedule(of, now.checked_add(STALE).unwrap_or(now));
     }
@@ -207,7 +207,7 @@ impl Machine {
         self.schedule(of, until);
     }
 
-    /// Workloads that faults kept from being ready or made unready since the last call.
+    /// The workloads that faults kept from being ready or made unready since the last call.
     pub fn take_hits(&mut self) -> Vec<Hit> {
         std::mem::take(&mut self.hits)
     }
@@ -224,7 +224,7 @@ impl Machine {
         self.due_of.insert(key.clone(), at);
     }
 
-    /// Marks the objects that depend on this one.
+    /// Puts the objects that depend on `key` into the queue.
     fn wakes(&mut self, key: &Key, value: &Value) {
         if let Some((owner, of)) = self.objects.controller(value) {
             self.dirty.insert(owner);

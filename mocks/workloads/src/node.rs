@@ -1,4 +1,4 @@
-//! The nodes that Pods run on, if the cluster has none of its own.
+//! The nodes on which Pods run, if the cluster has no nodes of its own.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -8,9 +8,9 @@ use super::fields::seconds;
 use super::kind::{Key, Kind};
 use super::write::{Author, Batch, Verb, Write};
 
-/// The version of the mock API server.
+/// The kubelet version of the nodes: that of the mock API server.
 const VERSION: &str = "v1.34.1";
-/// The addresses of nodes: 192.0.2.0/24 is for documentation (RFC 5737).
+/// The first three bytes of the nodes' addresses: 192.0.2.0/24 is for documentation (RFC 5737).
 const NET: &str = "192.0.2";
 
 /// Makes `count` ready nodes.

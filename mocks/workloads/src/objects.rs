@@ -1,6 +1,6 @@
-//! The last observed state of the objects.
+//! The last observed state of all objects.
 //!
-//! Owns the index of owners. Bounded: see [`OBJECTS_MAX`].
+//! Owns the index of objects by their owners. The number of objects is limited by [`OBJECTS_MAX`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,18 +10,19 @@ use serde_json::Value;
 use super::fields::{controller, text, uid};
 use super::kind::{Key, Kind};
 
-/// Objects that are kept, of about 4 KiB each. Further ones are ignored.
+/// Most objects that are kept, of about 4 KiB each; further objects are ignored.
 pub(crate) const OBJECTS_MAX: usize = 50_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
     all: BTreeMap<Key, Arc<Value>>,
-    /// By the uid of the controller.
+    /// Objects by the uid of their controller.
     owned: HashMap<Box<str>, BTreeSet<Key>>,
 }
 
 impl Objects {
-    /// Keeps or forgets an object; returns its old state, and `false` if there is no room for it.
+    /// Stores an object, or removes it if `value` is `None`. Returns its old state, and `false` if the limit is
+    /// reached.
     pub(crate) fn put(&mut self, key: &Key, value: Option<&Arc<Value>>) -> (Option<Arc<Value>>, bool) {
         if value.is_some() && self.all.len() >= OBJECTS_MAX && !self.all.contains_key(key) {
             return (None, false);
@@ -48,7 +49,7 @@ impl Objects {
         (before, true)
     }
 
-    /// Whether the limit is reached.
+    /// Whether the limit of objects is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.all.len() >= OBJECTS_MAX
     }
@@ -61,7 +62,6 @@ impl Objects {
         self.all.get(&Key::new(kind, namespace, name))
     }
 
-    /// All objects of a kind, in one namespace or in all.
     pub(crate) fn of_kind<'o>(
         &'o self,
         kind: Kind,
@@ -73,13 +73,13 @@ impl Objects {
             .take_while(move |(key, _)| key.kind == kind && namespace.is_none_or(|wanted| *key.namespace == *wanted))
     }
 
-    /// The objects of one kind that an object controls.
+    /// The objects of one kind whose controller is `owner`.
     pub(crate) fn owned(&self, owner: &Value, kind: Kind) -> Vec<Arc<Value>> {
         let keys = self.owned.get(uid(owner)).into_iter().flatten();
         keys.filter(|key| key.kind == kind).filter_map(|key| self.all.get(key)).cloned().collect()
     }
 
-    /// The controller of an object, unless it was replaced by another object of the same name.
+    /// The controller of an object; `None` if another object with the same name has replaced it.
     pub(crate) fn controller(&self, value: &Value) -> Option<(Key, Arc<Value>)> {
         let owner = controller(value)?;
         let kind = Kind::ALL.into_iter().find(|kind| {

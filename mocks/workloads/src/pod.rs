@@ -1,4 +1,4 @@
-//! Pods: scheduling to a node, and the status from its kubelet.
+//! Pods: a scheduler assigns nodes, and kubelets write the status.
 
 mod status;
 
@@ -26,7 +26,7 @@ pub(crate) fn look(scene: &mut Scene<'_>, key: &Key, pod: &Value) {
     }
 }
 
-/// Assigns a node to the Pod, once its claims have their volumes.
+/// Assigns a node to a Pod after the Pod's claims have their volumes.
 fn schedule(scene: &mut Scene<'_>, key: &Key, pod: &Value) {
     let other = !matches!(text(pod, "/spec/schedulerName"), "" | SCHEDULER);
     if other || !list(pod, "/spec/schedulingGates").is_empty() || !claims_are_bound(scene, pod) {
@@ -49,7 +49,7 @@ fn claims_are_bound(scene: &Scene<'_>, pod: &Value) -> bool {
     })
 }
 
-/// The node that a daemon's Pod names, else one chosen by its uid.
+/// The node that the Pod of a `DaemonSet` names, else a node chosen by the Pod's uid.
 fn node_for(scene: &Scene<'_>, pod: &Value) -> Option<String> {
     let nodes: Vec<&str> = scene.objects.of_kind(Kind::Node, None).map(|(key, _)| &*key.name).collect();
     if let Some(wanted) = named_node(pod) {
@@ -59,14 +59,14 @@ fn node_for(scene: &Scene<'_>, pod: &Value) -> Option<String> {
     nodes.get(turn.checked_rem(nodes.len())?).map(ToString::to_string)
 }
 
-/// The node that a required affinity to `metadata.name` names.
+/// The node that a Pod's required affinity to `metadata.name` names.
 pub(crate) fn named_node(pod: &Value) -> Option<&str> {
     let terms = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
     let mut fields = list(pod, terms).iter().flat_map(|term| list(term, "/matchFields"));
     fields.find(|field| text(field, "/key") == "metadata.name").map(|field| text(field, "/values/0"))
 }
 
-/// The kubelet's part: containers are created, run, are ready, and end.
+/// Acts as the kubelet of a Pod: containers are created, run, become ready, and end.
 fn run(scene: &mut Scene<'_>, key: &Key, pod: &Value) {
     let after = scene.config.ready_after;
     let is_new = text(pod, "/status/startTime").is_empty();
@@ -104,8 +104,9 @@ fn stage(scene: &mut Scene<'_>, pod: &Value) -> Stage {
     Stage::Ready
 }
 
-/// How long the containers of a Pod run until they succeed; `None` means for ever. Only the program in them decides: a
-/// server may have `restartPolicy: Never`, so the policy alone ends only the Pods of a Job.
+/// How long the containers of a Pod run until they succeed; `None` means for ever. In a real cluster, only the program
+/// in the container decides, and even a server may have `restartPolicy: Never`. So without a configured time, the
+/// policy ends only Pods of Jobs.
 fn runs_for(scene: &Scene<'_>, pod: &Value) -> Option<SignedDuration> {
     if matches!(text(pod, "/spec/restartPolicy"), "" | "Always") {
         return None;
@@ -114,7 +115,7 @@ fn runs_for(scene: &Scene<'_>, pod: &Value) -> Option<SignedDuration> {
     if is_of_job { Some(scene.config.ready_after) } else { scene.config.ends_after }
 }
 
-/// Ends a Pod in deletion: its containers end at once, or after the time of their start, but within their grace period.
+/// Ends a Pod that is being deleted: after `ready_after` or its grace period, whichever is shorter.
 fn end(scene: &mut Scene<'_>, key: &Key, pod: &Value) {
     let grace = SignedDuration::from_secs(number(pod, "/metadata/deletionGracePeriodSeconds").max(0));
     if !scene.waited(pod, "end", scene.config.ready_after.min(grace)) {
@@ -137,7 +138,7 @@ fn end(scene: &mut Scene<'_>, key: &Key, pod: &Value) {
     scene.write(by, key.clone(), Verb::Delete, body);
 }
 
-/// The workload that a Pod belongs to: the owner of its owners.
+/// The workload that a Pod belongs to: the topmost controller in its chain of owners.
 fn workload(scene: &Scene<'_>, pod: &Value) -> (Key, String) {
     let mut at = (Key::new(Kind::Pod, namespace(pod), name(pod)), uid(pod).to_owned());
     let mut value = scene.objects.controller(pod);
@@ -150,12 +151,12 @@ fn workload(scene: &Scene<'_>, pod: &Value) -> (Key, String) {
     at
 }
 
-/// Whether it has succeeded or failed.
+/// Whether the Pod has succeeded or failed.
 pub(crate) fn is_over(pod: &Value) -> bool {
     matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
 }
 
-/// Whether it counts for its owner: it has not ended and is not being deleted.
+/// Whether the Pod counts for its owner: it has not ended and is not being deleted.
 pub(crate) fn is_active(pod: &Value) -> bool {
     !is_over(pod) && !is_deleting(pod)
 }
@@ -164,8 +165,8 @@ pub(crate) fn is_ready(pod: &Value) -> bool {
     conditions::is_true(&pod["status"], "Ready")
 }
 
-/// Whether it has been ready for `least_s` seconds; if it is ready but not long enough, the time at which it will have
-/// been.
+/// Whether the Pod has been ready for `least_s` seconds. If it is ready for a shorter time, also returns the time at
+/// which it becomes available.
 pub(crate) fn available(pod: &Value, least_s: i64, now: Timestamp) -> (bool, Option<Timestamp>) {
     if !is_ready(pod) {
         return (false, None);
@@ -179,7 +180,7 @@ pub(crate) fn available(pod: &Value, least_s: i64, now: Timestamp) -> (bool, Opt
     if due <= now { (true, None) } else { (false, Some(due)) }
 }
 
-/// Counts ready and available Pods; the owner is processed again when one becomes available.
+/// Counts ready and available Pods. The owner is processed again when a further Pod becomes available.
 pub(crate) fn count<'p>(scene: &mut Scene<'_>, pods: impl Iterator<Item = &'p Value>, least_s: i64) -> (i64, i64) {
     let (mut ready, mut ripe) = (0, 0);
     for pod in pods {
@@ -193,7 +194,7 @@ pub(crate) fn count<'p>(scene: &mut Scene<'_>, pods: impl Iterator<Item = &'p Va
     (ready, ripe)
 }
 
-/// The order of deletion when there are too many Pods: the one with the least progress first, of equals the youngest.
+/// The order in which surplus Pods are deleted: the Pod with the least progress first; of equal ones the youngest.
 pub(crate) fn rank(pod: &Value) -> (bool, u8, bool, std::cmp::Reverse<String>, String) {
     let phase = match text(pod, "/status/phase") {
         "Running" => 2,
@@ -204,7 +205,7 @@ pub(crate) fn rank(pod: &Value) -> (bool, u8, bool, std::cmp::Reverse<String>, S
     (!text(pod, "/spec/nodeName").is_empty(), phase, is_ready(pod), std::cmp::Reverse(made), name(pod).to_owned())
 }
 
-/// Whether a Pod has the template with this hash.
+/// Whether a Pod was made from the template with this hash.
 pub(crate) fn has_hash(pod: &Value, key: &str, hash: &str) -> bool {
     label(pod, key) == hash
 }

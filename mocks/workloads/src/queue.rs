@@ -1,5 +1,5 @@
-//! The queue of objects to process, each once, in order of arrival: a kind with many changes does not delay another
-//! one.
+//! The queue of objects to process. Each object is in the queue once, in order of arrival, so a kind with many changes
+//! does not delay another kind.
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -1,4 +1,4 @@
-//! `ReplicaSet`s: a number of equal Pods.
+//! `ReplicaSet`s: keep a number of equal Pods.
 
 use std::sync::Arc;
 

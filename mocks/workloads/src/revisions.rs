@@ -1,4 +1,4 @@
-//! `ControllerRevision`s: the numbered earlier templates of a `StatefulSet` or a `DaemonSet`.
+//! `ControllerRevision`s: the numbered templates of a `StatefulSet` or a `DaemonSet`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use super::kind::{Key, Kind};
 use super::scene::Scene;
 use super::template::{controlled_by, set};
 
-/// The form of revisions for one kind of owner.
+/// The form of `ControllerRevision`s for one kind of owner.
 pub(crate) struct Keeper {
     pub(crate) by: &'static str,
     pub(crate) kind: Kind,
-    /// The label with the hash of a template.
+    /// The label that contains the hash of a template.
     pub(crate) label: &'static str,
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn of(scene: &Scene<'_>, owner: &Value) -> Vec<Arc<Value>> {
     all
 }
 
-/// The revision of the present template; `None` while it is being written.
+/// The revision of the present template; `None` until it is written.
 pub(crate) fn present(scene: &mut Scene<'_>, keeper: &Keeper, owner: &Value) -> Option<Arc<Value>> {
     let mut template = owner["spec"]["template"].clone();
     template["$patch"] = json!("replace");
@@ -60,7 +60,7 @@ pub(crate) fn present(scene: &mut Scene<'_>, keeper: &Keeper, owner: &Value) -> 
     None
 }
 
-/// Deletes the oldest beyond the history limit; used ones stay.
+/// Deletes the oldest revisions beyond `revisionHistoryLimit`, except those in `used`.
 pub(crate) fn clean(scene: &mut Scene<'_>, keeper: &Keeper, owner: &Value, used: &BTreeSet<&str>) {
     let all = of(scene, owner);
     let idle: Vec<&Arc<Value>> = all.iter().filter(|revision| !used.contains(name(revision))).collect();

@@ -1,4 +1,4 @@
-//! The inputs and outputs of the rules for one object.
+//! The input and output of processing one object.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -11,8 +11,8 @@ use super::objects::Objects;
 use super::trouble::{Hit, Trouble};
 use super::write::{Author, Verb, Write};
 
-/// Most writes of one step for one object; the rest follows in the next step. A real `ReplicaSet` makes 500 Pods at a
-/// time.
+/// Most writes for one object in one step; the next step makes the rest. A real `ReplicaSet` controller makes 500 Pods
+/// at a time.
 pub(crate) const WRITES_MAX: usize = 64;
 
 /// The processing of one object.
@@ -22,9 +22,9 @@ pub(crate) struct Scene<'m> {
     pub(crate) objects: &'m Objects,
     pub(crate) clocks: &'m mut Clocks,
     pub(crate) troubles: &'m [Trouble],
-    /// Why the last write of this object's controller was refused, until one is accepted.
+    /// Why the last write of this object's controller was refused; `None` after an accepted write.
     pub(crate) refused: Option<&'m str>,
-    /// The number of the next address of a Pod or of a load balancer.
+    /// The number of the next address for a Pod or a load balancer.
     pub(crate) addresses: &'m mut u32,
     pub(crate) writes: Vec<Write>,
     pub(crate) hits: Vec<Hit>,
@@ -42,7 +42,7 @@ impl<'m> Scene<'m> {
         Self { now, config, objects, clocks, troubles, refused, addresses, writes, hits, again: None }
     }
 
-    /// Requests that the object is processed again at `at`, if no change comes earlier.
+    /// Asks that the object is processed again at `at`, if it does not change earlier.
     pub(crate) fn again(&mut self, at: Timestamp) {
         self.again = Some(self.again.map_or(at, |known| known.min(at)));
     }
@@ -51,12 +51,13 @@ impl<'m> Scene<'m> {
         self.again
     }
 
-    /// Number of further writes that are useful: those that are sent, and one that shows that there are more.
+    /// Number of further writes that may be added: one more than [`WRITES_MAX`] in total, to show that writes remain.
     pub(crate) fn room(&self) -> usize {
         (WRITES_MAX + 1).saturating_sub(self.writes.len())
     }
 
-    /// Whether a step of an object has waited for `after`; if not, the object is processed again at that time.
+    /// Whether a step of an object has waited for `after`; if not, the object is processed again when the time has
+    /// passed.
     pub(crate) fn waited(&mut self, object: &Value, step: &'static str, after: SignedDuration) -> bool {
         let since = self.clocks.since(uid(object), step, self.now);
         let due = since.checked_add(after).unwrap_or(Timestamp::MAX);
@@ -66,9 +67,9 @@ impl<'m> Scene<'m> {
         due <= self.now
     }
 
-    /// Whether a fault keeps a workload from being ready now; `object` becomes ready in this step, `of` is the affected
-    /// workload. A hit is counted once for each outage, and only if the workload would be ready. After an outage the
-    /// step takes its time again.
+    /// Whether a fault keeps a workload from being ready now. `object` becomes ready in this step; `of` is the affected
+    /// workload. Each outage counts one hit, and only if the workload would be ready without the fault. After an
+    /// outage, the step waits for its full time again.
     pub(crate) fn is_down(&mut self, object: &Value, (of, of_uid): (&Key, &str), step: &'static str) -> bool {
         let would = self.waited(object, step, self.config.ready_after);
         let mut down = false;
@@ -111,7 +112,7 @@ impl<'m> Scene<'m> {
         self.writes.push(Write { by, key, verb, body });
     }
 
-    /// Makes an object; without a name the server makes one from `generateName`.
+    /// Creates an object; without a name, the server makes one from `generateName`.
     pub(crate) fn create(&mut self, by: &'static str, kind: Kind, body: Value) {
         let key = Key::new(kind, namespace(&body), name(&body));
         self.write(Author::Controller(by), key, Verb::Create, body);
@@ -121,7 +122,7 @@ impl<'m> Scene<'m> {
         self.write(Author::Controller(by), key, Verb::Update, body);
     }
 
-    /// Writes a status if it differs.
+    /// Writes the status of an object if it has changed.
     pub(crate) fn status(&mut self, by: &'static str, key: Key, object: &Value, status: Value) {
         if object["status"] != status {
             let mut body = object.clone();
@@ -130,7 +131,7 @@ impl<'m> Scene<'m> {
         }
     }
 
-    /// Deletes an object, if it still has this uid.
+    /// Deletes an object if its uid is unchanged.
     pub(crate) fn delete(&mut self, by: &'static str, kind: Kind, object: &Value) {
         let key = Key::new(kind, namespace(object), name(object));
         let body = json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid(object)}});

@@ -1,4 +1,4 @@
-//! Services of type `LoadBalancer`: their external address, as from a cloud's controller.
+//! Services of type `LoadBalancer`: assigns the external address, as a cloud's controller does.
 
 use serde_json::{Value, json};
 
@@ -8,12 +8,12 @@ use super::scene::Scene;
 use super::write::{Author, Verb};
 
 const BY: &str = "service-controller";
-/// The finalizer that keeps a service until its load balancer is gone.
+/// The finalizer that keeps a Service until its load balancer is gone.
 const CLEANUP: &str = "service.kubernetes.io/load-balancer-cleanup";
-/// 198.18.0.0/15 is for benchmarks (RFC 2544).
+/// The first two bytes of load balancers' addresses: 198.18.0.0/15 is for benchmarks (RFC 2544).
 const NET: [u8; 2] = [198, 18];
 
-/// Whether a service selects Pods with these labels.
+/// Whether a Service selects Pods with these labels.
 pub(super) fn selects(service: &Value, labels: &Value) -> bool {
     let selector = map(service, "/spec/selector");
     !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
@@ -70,7 +70,7 @@ fn fresh_address(scene: &mut Scene<'_>, service: &Value) -> String {
     }
 }
 
-/// The port of a Pod that a service port points to, if the Pod has it.
+/// The port number of a Pod that a Service port targets; `None` if the Pod has no such port.
 pub(super) fn target(port: &Value, pod: &Value) -> Option<i64> {
     let target = &port["targetPort"];
     if let Some(number) = target.as_i64() {

@@ -1,4 +1,4 @@
-//! `StatefulSet`s: Pods with names, one after the other, each with claims of its own.
+//! `StatefulSet`s: numbered Pods that are made one after the other, each with its own claims.
 
 mod identity;
 
@@ -15,13 +15,13 @@ use super::scene::Scene;
 
 const KEEPER: Keeper =
     Keeper { by: "statefulset-controller", kind: Kind::StatefulSet, label: "controller.kubernetes.io/hash" };
-/// The label of a Pod with its template's revision.
+/// The label of a Pod that names the revision of its template.
 const REVISION: &str = "controller-revision-hash";
 
-/// The processing of one set.
+/// The state of one `StatefulSet` while it is processed.
 struct Look<'s> {
     set: &'s Value,
-    /// The revision of the present template, and that of the template that was rolled out last.
+    /// The revision of the present template.
     update: Arc<Value>,
     current: Arc<Value>,
     pods: BTreeMap<i64, Arc<Value>>,
@@ -54,7 +54,7 @@ impl Look<'_> {
         self.first() + number(self.set, "/spec/replicas").max(0)
     }
 
-    /// Whether Pods are made one after the other; not so with `Parallel`.
+    /// Whether Pods are made one after the other: not with `podManagementPolicy: Parallel`.
     fn is_ordered(&self) -> bool {
         text(self.set, "/spec/podManagementPolicy") != "Parallel"
     }
@@ -68,14 +68,14 @@ impl Look<'_> {
         is && text(pod, "/status/phase") == "Running" && !is_deleting(pod)
     }
 
-    /// Creates missing Pods, deletes surplus ones, then replaces those of an older template.
+    /// Creates missing Pods, deletes surplus ones, then replaces Pods of an older template.
     fn keep(&self, scene: &mut Scene<'_>) {
         if self.grow(scene) && self.shrink(scene) {
             self.roll(scene);
         }
     }
 
-    /// Whether all Pods exist, and are healthy if the order demands that.
+    /// Creates missing Pods, in the order of their numbers. Returns `false` if it must wait for a Pod.
     fn grow(&self, scene: &mut Scene<'_>) -> bool {
         for ordinal in self.first()..self.behind() {
             if scene.room() == 0 {
@@ -104,7 +104,7 @@ impl Look<'_> {
         true
     }
 
-    /// Whether there are no surplus Pods.
+    /// Deletes surplus Pods, the highest number first. Returns `false` if it must wait for their end.
     fn shrink(&self, scene: &mut Scene<'_>) -> bool {
         let condemned = self.pods.range(..self.first()).chain(self.pods.range(self.behind()..));
         let mut condemned: Vec<&Arc<Value>> = condemned.map(|(_, pod)| pod).collect();
@@ -121,7 +121,7 @@ impl Look<'_> {
         done || !self.is_ordered()
     }
 
-    /// Replaces the last Pod of an older template, once those behind it are healthy.
+    /// Replaces the last Pod of an older template, once all Pods with higher numbers are healthy.
     fn roll(&self, scene: &mut Scene<'_>) {
         let strategy = &self.set["spec"]["updateStrategy"];
         if strategy["type"] == "OnDelete" {

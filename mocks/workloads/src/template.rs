@@ -1,11 +1,11 @@
-//! Pods from the templates of their owners.
+//! Makes Pods from the templates of their owners.
 
 use serde_json::{Value, json};
 
 use super::fields::{map, name, namespace, uid};
 use super::kind::Kind;
 
-/// A Pod from the template of `owner`; the caller names it.
+/// A Pod made from the template of `owner`; the caller sets its name.
 pub(crate) fn pod(owner: &Value, kind: Kind, template: &Value) -> Value {
     let mut metadata = json!({
         "namespace": namespace(owner),
@@ -20,7 +20,7 @@ pub(crate) fn pod(owner: &Value, kind: Kind, template: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]})
 }
 
-/// The reference of an object to its controller `owner`.
+/// The owner reference to the controller `owner`.
 pub(crate) fn controlled_by(owner: &Value, kind: Kind) -> Value {
     let (version, _, kind) = kind.names();
     json!({
@@ -29,7 +29,7 @@ pub(crate) fn controlled_by(owner: &Value, kind: Kind) -> Value {
     })
 }
 
-/// Sets a label or an annotation.
+/// Sets a label or an annotation of an object.
 pub(crate) fn set(object: &mut Value, which: &str, key: &str, value: &str) {
     if !object["metadata"][which].is_object() {
         object["metadata"][which] = json!({});

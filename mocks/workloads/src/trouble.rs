@@ -1,18 +1,18 @@
-//! Faults of workloads: the choice of workloads, and the effect.
+//! Faults of workloads: which workloads a fault hits, and its effect on them.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::kind::{Key, Kind};
 
-/// An active fault.
+/// An active fault of workloads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trouble {
-    /// The caller's number.
+    /// The caller's number of the fault.
     pub id: u64,
     pub how: How,
-    /// The share of workloads that it hits, 0 to 1.
+    /// The share of workloads that the fault hits, 0 to 1.
     pub share: f64,
-    /// Only these: `deployments`, `deployments.apps`.
+    /// The resource to which the fault is limited: `deployments` or `deployments.apps`; `None` means all.
     pub resource: Option<String>,
     pub began: Timestamp,
 }
@@ -22,21 +22,21 @@ pub struct Trouble {
 pub enum How {
     /// The workload is not ready, and does not become ready.
     NotReady,
-    /// The workload alternates between ready and not ready, each for this long; it begins with not ready.
+    /// The workload alternates between unready and ready, each for this long; it begins unready.
     Flapping(SignedDuration),
 }
 
 /// A workload that a fault kept from being ready or made unready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
-    /// The caller's number.
+    /// The caller's number of the fault.
     pub trouble: u64,
-    /// A description in one sentence.
+    /// A description of the hit in one sentence.
     pub detail: String,
 }
 
 impl Trouble {
-    /// Whether it hits the workload with this uid.
+    /// Whether the fault hits the workload with this uid.
     pub(crate) fn strikes(&self, key: &Key, uid: &str, seed: u64) -> bool {
         self.concerns(key.kind) && chance(uid, seed ^ self.id.rotate_left(17)) < self.share
     }
@@ -47,7 +47,7 @@ impl Trouble {
         kind.is_workload() && self.resource.as_deref().is_none_or(|wanted| wanted == full || wanted == plural)
     }
 
-    /// Whether the affected workloads are down now, and until when.
+    /// Whether the affected workloads are unready now, and until when.
     pub(crate) fn is_down(&self, now: Timestamp) -> (bool, Option<Timestamp>) {
         let How::Flapping(every) = self.how else { return (true, None) };
         let every_ms = every.as_millis().max(1);
@@ -59,7 +59,7 @@ impl Trouble {
     }
 }
 
-/// A number from 0 to 1 that is fixed for a uid and a seed.
+/// A number from 0 to 1 that depends only on a uid and a seed.
 fn chance(uid: &str, seed: u64) -> f64 {
     // FNV-1a, and the finish of SplitMix64, because uids of one seed differ in few bits.
     let mut hash = uid

@@ -1,21 +1,21 @@
-//! Writes, and their authors.
+//! Writes of simulated programs, and their authors.
 
 use serde_json::Value;
 
 use super::kind::Key;
 
-/// A program of a cluster that writes, under its real name.
+/// A program of a real cluster in whose name a write is made.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Author {
-    /// A controller of kube-controller-manager, by its service account: `deployment-controller`.
+    /// A controller of kube-controller-manager with the name of its service account: `deployment-controller`.
     Controller(&'static str),
     Scheduler,
-    /// The kubelet of a node.
+    /// The kubelet of the named node.
     Kubelet(String),
 }
 
 impl Author {
-    /// For example `system:serviceaccount:kube-system:deployment-controller`.
+    /// The user name: `system:serviceaccount:kube-system:deployment-controller`.
     pub fn user(&self) -> String {
         match self {
             Self::Controller(name) => format!("system:serviceaccount:kube-system:{name}"),
@@ -24,7 +24,7 @@ impl Author {
         }
     }
 
-    /// The groups of that user, besides `system:authenticated`.
+    /// The groups of the user, in addition to `system:authenticated`.
     pub fn groups(&self) -> Vec<String> {
         let groups: &[&str] = match self {
             Self::Controller(_) => &["system:serviceaccounts", "system:serviceaccounts:kube-system"],
@@ -34,7 +34,7 @@ impl Author {
         groups.iter().map(ToString::to_string).collect()
     }
 
-    /// The program, which is the field manager as well.
+    /// The name of the program, which is also the field manager.
     pub fn program(&self) -> &'static str {
         match self {
             Self::Controller("service-controller") => "cloud-controller-manager",
@@ -45,42 +45,40 @@ impl Author {
     }
 }
 
-/// The kind of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// POST of the body.
+    /// POST of `body`.
     Create,
-    /// PUT of the body.
+    /// PUT of `body`.
     Update,
-    /// PUT of the body to `status`.
+    /// PUT of `body` to the subresource `status`.
     UpdateStatus,
     /// A strategic merge patch.
     Patch,
-    /// A strategic merge patch of `status`.
+    /// A strategic merge patch of the subresource `status`.
     PatchStatus,
     /// POST of a `Binding`.
     Bind,
-    /// DELETE, with the body as its options.
+    /// DELETE, with `body` as its options.
     Delete,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Write {
-    /// The program that writes.
+    /// The program in whose name the write is made.
     pub by: Author,
-    /// The object; the name is empty if the server is to make one.
+    /// The object to write; the name is empty if the server makes one.
     pub key: Key,
     pub verb: Verb,
     pub body: Value,
 }
 
-/// The writes for one object, in this order.
+/// The writes for one object, in the order in which they are made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
     /// The object that the step processed.
     pub of: Key,
-    /// At least one.
     pub writes: Vec<Write>,
-    /// Whether writes were held back, because one was refused shortly before.
+    /// Whether further writes were held back because one was refused shortly before.
     pub(crate) held_back: bool,
 }

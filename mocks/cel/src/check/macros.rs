@@ -1,4 +1,4 @@
-//! The types of macros: those of their variables and of their results.
+//! The type check of CEL macros: the types of their variables and of their results.
 
 use std::rc::Rc;
 
@@ -57,7 +57,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// `over.optMap(x, body)` and `over.optFlatMap(x, body)`.
+    /// Checks `over.optMap(x, body)` and `over.optFlatMap(x, body)`.
     fn in_optional(&mut self, at: usize, over: &Type, inner: &'a Macro) -> Type {
         let item = match over {
             Type::Optional(item) => (**item).clone(),

@@ -1,4 +1,4 @@
-//! The evaluation of macros: they visit the items of a list, the entries of a map, or the value of an optional.
+//! The evaluation of CEL macros: they visit the items of a list, the entries of a map, or the value of an optional.
 
 use super::super::parse::{Macro, MacroKind, Node};
 use super::super::value::{List, Map, Val};
@@ -18,7 +18,7 @@ impl<'a> Over<'a> {
         }
     }
 
-    /// The variables of one round: the index or key, and the item or value.
+    /// The variables of one iteration: the index or key, and the item or value.
     fn at(&self, index: usize) -> Option<(Val<'a>, Val<'a>)> {
         match self {
             Self::List(list) => Some((Val::Int(i64::try_from(index).ok()?), list.at(index)?)),
@@ -74,7 +74,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// Evaluates a node with the variables of a round.
+    /// Evaluates a node with the variables of one iteration.
     fn with(&mut self, inner: &'a Macro, is_map: bool, round: (Val<'a>, Val<'a>), node: &'a Node) -> Found<'a> {
         let (place, item) = round;
         let length = self.scope.len();
@@ -106,7 +106,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// A map with the result for each entry.
+    /// Evaluates `transformMap` and `transformMapEntry`: a map of the results for all entries.
     fn transformed(&mut self, inner: &'a Macro, over: &Over<'a>) -> Found<'a> {
         let mut entries = Vec::new();
         for round in (0..over.len()).filter_map(|index| over.at(index)) {

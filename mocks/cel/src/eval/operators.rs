@@ -1,4 +1,4 @@
-//! The evaluation of operators with two operands.
+//! The evaluation of CEL operators with two operands.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! The functions of lists (Kubernetes documentation, "Kubernetes list library").
+//! The CEL functions of lists (Kubernetes documentation, "Kubernetes list library").
 
 use std::cmp::Ordering;
 use std::rc::Rc;

@@ -1,6 +1,6 @@
-//! The functions that search texts for patterns.
+//! The CEL functions that search texts for regular expressions.
 //!
-//! Owns their cost: a larger pattern may read every byte of a text more often.
+//! Owns the cost of a search: a larger pattern may read each byte of a text more often.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::super::pattern::{Pattern, compile};
 use super::super::run::{Found, Run};
 use super::super::value::Val;
 
-/// Cost of compiling a pattern, and of each of its bytes.
+/// The cost of compiling any pattern, and the additional cost of each byte of the pattern.
 const PATTERN_STEPS: usize = 200;
 const PATTERN_BYTE_STEPS: usize = 20;
 
@@ -26,21 +26,20 @@ fn pattern(run: &mut Run<'_, '_>, source: &str) -> Result<Arc<Pattern>, Failed> 
     Ok(made)
 }
 
-/// Whether a pattern matches somewhere in a text.
 pub(super) fn matches<'a>(run: &mut Run<'a, '_>, text: &str, source: &str) -> Found<'a> {
     let pattern = pattern(run, source)?;
     run.pay(text.len() * pattern.weight)?;
     Ok(Val::Bool(pattern.regex.is_match(text)))
 }
 
-/// The first match in a text, or an empty optional.
+/// The first match in a text as an optional, which is empty if there is no match.
 pub(super) fn find<'a>(run: &mut Run<'a, '_>, text: &str, source: &str) -> Found<'a> {
     let pattern = pattern(run, source)?;
     run.pay(text.len() * pattern.weight)?;
     Ok(Val::text(pattern.regex.find(text).map_or("", |found| found.as_str())))
 }
 
-/// The matches in a text; a negative limit means all.
+/// All matches in a text, at most `most` of them; a negative `most` means all.
 pub(super) fn find_all<'a>(run: &mut Run<'a, '_>, text: &str, source: &str, most: i64) -> Found<'a> {
     let pattern = pattern(run, source)?;
     run.pay(text.len() * pattern.weight)?;

@@ -1,4 +1,4 @@
-//! The functions of texts (CEL string extensions). Positions are counted in letters.
+//! The CEL functions of strings (CEL string extensions). Positions count characters.
 
 use super::super::Failed;
 use super::super::run::{Found, Run, no_overload};
@@ -50,7 +50,7 @@ fn split<'a>(run: &mut Run<'a, '_>, text: &str, by: &str, most: i64) -> Found<'a
     }))
 }
 
-/// The letters of a text; the last of `most` parts is the rest of the text.
+/// The single characters of a text; of `most` results, the last one is the rest of the text.
 fn letters(text: &str, most: i64) -> Vec<&str> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let (mut parts, mut rest) = (Vec::new(), text);
@@ -70,7 +70,7 @@ fn replace<'a>(run: &mut Run<'a, '_>, text: &str, old: &str, new: &str, most: i6
     Ok(Val::text(text.replacen(old, new, most)))
 }
 
-/// The letters from one position up to another, exclusive.
+/// The characters from position `from` to before position `to`.
 fn substring<'a>(text: &str, from: i64, to: i64) -> Found<'a> {
     let length = count(text.chars().count());
     if from > to {
@@ -83,7 +83,7 @@ fn substring<'a>(text: &str, from: i64, to: i64) -> Found<'a> {
     Ok(Val::text(text.chars().skip(from).take(to - from).collect::<String>()))
 }
 
-/// The position of a part that is not before `from`; -1 if there is none.
+/// The position of the first `part` at or after `from`; -1 if there is none.
 fn index_of<'a>(text: &str, part: &str, from: i64) -> Found<'a> {
     if part.is_empty() {
         return Ok(Val::Int(from));
@@ -92,7 +92,7 @@ fn index_of<'a>(text: &str, part: &str, from: i64) -> Found<'a> {
     Ok(place(text, text[start..].find(part).map(|at| start + at)))
 }
 
-/// The last position of a part that is not behind `from`.
+/// The position of the last `part` at or before `from`; -1 if there is none.
 fn last_index_of<'a>(text: &str, part: &str, from: Option<i64>) -> Found<'a> {
     let length = count(text.chars().count());
     if part.is_empty() {
@@ -108,17 +108,17 @@ fn last_index_of<'a>(text: &str, part: &str, from: Option<i64>) -> Found<'a> {
     Ok(place(text, text[..end].rfind(part)))
 }
 
-/// In an empty text every position is accepted.
+/// The result for a position outside the text: an error, or -1 if the text is empty.
 fn out_of<'a>(text: &str, place: i64) -> Found<'a> {
     if text.is_empty() && place <= 0 { Ok(Val::Int(-1)) } else { Err(Failed::Place(place)) }
 }
 
-/// The byte at which a letter begins.
+/// The byte offset of a character.
 fn byte_of(text: &str, place: i64) -> Option<usize> {
     text.char_indices().nth(usize::try_from(place).ok()?).map(|(at, _)| at)
 }
 
-/// A byte position as a position in letters; -1 for none.
+/// Converts a byte offset into a position in characters; `None` becomes -1.
 fn place<'a>(text: &str, at: Option<usize>) -> Val<'a> {
     Val::Int(at.map_or(-1, |at| count(text[..at].chars().count())))
 }

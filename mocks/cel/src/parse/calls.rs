@@ -1,19 +1,20 @@
-//! Calls, some of which are macros (CEL language definition, "Macros"; for those with two variables `cel-go`, "Two
-//! variable comprehensions", which Kubernetes has since 1.32).
+//! Calls in CEL expressions, some of which are macros (CEL language definition, "Macros"). Kubernetes has macros with
+//! two variables since 1.32 (`cel-go`, "Two variable comprehensions").
 
 use super::super::{Issue, functions, library};
 use super::{Kind, Node};
 
-/// `over.all(variable, body)` and similar macros.
+/// A call of a macro such as `over.all(variable, body)`.
 #[derive(Debug)]
 pub(crate) struct Macro {
     pub kind: MacroKind,
     pub over: Node,
-    /// The item of a list or the key of a map; with a second variable the index or the key.
+    /// The variable for the item of a list or the key of a map. If `second` is set, the variable for the index or the
+    /// key.
     pub variable: String,
-    /// The item or the value.
+    /// The variable for the item or the value.
     pub second: Option<String>,
-    /// The condition for an item to count: the middle argument of `map` with three, and of the transformations.
+    /// The condition that selects items: the second of three arguments of `map`, or the filter of a transformation.
     pub filter: Option<Node>,
     pub body: Node,
 }
@@ -23,18 +24,18 @@ pub(crate) enum MacroKind {
     All,
     Exists,
     ExistsOne,
-    /// A list of the results.
+    /// Makes a list of the results.
     Map,
     Filter,
     OptMap,
     OptFlatMap,
-    /// A map with the same keys.
+    /// Makes a map with the same keys and new values.
     TransformMap,
-    /// A map of all entries in the resulting maps.
+    /// Makes one map of all entries in the resulting maps.
     TransformEntry,
 }
 
-/// A call `name(…)`: `has` is a macro.
+/// Makes a node of a call `name(…)`; `has(…)` is a macro.
 pub(super) fn called(at: usize, name: String, mut arguments: Vec<Node>) -> Result<Node, Issue> {
     if name == "has" && arguments.len() == 1 {
         return match arguments.pop().map(|node| node.kind) {
@@ -45,7 +46,7 @@ pub(super) fn called(at: usize, name: String, mut arguments: Vec<Node>) -> Resul
     Node::new(at, Kind::Call { target: None, name, arguments })
 }
 
-/// A call `target.name(…)`: some are macros, and some are functions with a dot in their names.
+/// Makes a node of a call `target.name(…)`, which may be a macro or a function with a dot in its name.
 pub(super) fn called_on(at: usize, target: Node, name: String, mut arguments: Vec<Node>) -> Result<Node, Issue> {
     if let Kind::Ident(space) = &target.kind {
         let qualified = format!("{space}.{name}");
@@ -72,7 +73,7 @@ pub(super) fn called_on(at: usize, target: Node, name: String, mut arguments: Ve
     Node::new(at, Kind::Macro(Box::new(Macro { kind, over: target, variable, second, filter, body })))
 }
 
-/// The macro with this name and number of arguments, and how many of them are variables.
+/// The macro with this name and number of arguments, and the number of its variables.
 fn macro_of(name: &str, arguments: usize) -> Option<(MacroKind, usize)> {
     Some(match (name, arguments) {
         ("all", 2 | 3) => (MacroKind::All, arguments - 1),

@@ -1,8 +1,8 @@
-//! Equality, membership and concatenation of values (Kubernetes documentation, "Custom Resources: validation rules":
-//! equality and concatenation by `x-kubernetes-list-type`).
+//! Equality, membership and concatenation of CEL values (Kubernetes documentation, "Custom Resources: validation
+//! rules": equality and concatenation by `x-kubernetes-list-type`).
 //!
-//! Owns finding the partners of items: in a set or a list with keys each item is found by name, so that a comparison
-//! takes time proportional to the lists' length.
+//! Owns the search for the item of another list with the same identity. In a set or a list with keys, a hash map finds
+//! items by their identity, so that a comparison takes time proportional to the lists' length.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ impl<'a> Run<'a, '_> {
         Ok(one.compare(other))
     }
 
-    /// Joins two lists. To a set, new items are added. In a list with keys, the second one's items replace those with
+    /// Joins two lists. A set gets the items that it lacks. In a list with keys, items of `other` replace items with
     /// the same keys.
     pub(crate) fn joined(&mut self, one: &List<'a>, other: &List<'a>) -> Found<'a> {
         let order = one.order();
@@ -45,7 +45,7 @@ impl<'a> Run<'a, '_> {
         Ok(Val::List(List::Own(Rc::new(items), order)))
     }
 
-    /// The indices of items by their names; empty for a list whose items have none.
+    /// Maps the identities of items to their indices; empty for an atomic list.
     fn places(&mut self, items: &[Val<'a>], order: &Order) -> Result<HashMap<String, usize>, Failed> {
         let mut places = HashMap::new();
         if *order != Order::Atomic {
@@ -57,7 +57,7 @@ impl<'a> Run<'a, '_> {
         Ok(places)
     }
 
-    /// The index of an item's partner; a new item is noted for the next index.
+    /// The index of the item with the same identity; for a new item, the index that follows the last item.
     fn place(
         &mut self,
         items: &[Val<'a>],
@@ -80,7 +80,8 @@ impl<'a> Run<'a, '_> {
         Ok(None)
     }
 
-    /// The name of an item: its value or its keys. `None` means that it must be compared with each of the others.
+    /// The identity of an item as text: its value or its keys. `None` means that callers must compare the item with
+    /// every other item.
     fn name(&mut self, item: &Val<'a>, order: &Order) -> Result<Option<String>, Failed> {
         let mut name = String::new();
         let named = match (order, item) {
@@ -97,7 +98,7 @@ impl<'a> Run<'a, '_> {
         Ok(named.then_some(name))
     }
 
-    /// Whether a list has an equal item, or a map the key.
+    /// Whether a list contains an equal item, or a map contains the key.
     pub(crate) fn contains(&mut self, within: &Val<'a>, wanted: &Val<'a>) -> Result<bool, Failed> {
         match within {
             Val::List(list) => {
@@ -118,7 +119,7 @@ impl<'a> Run<'a, '_> {
         }
     }
 
-    /// Values of different types are unequal, except numbers.
+    /// Whether two values are equal. Values of different types are unequal, except numbers.
     pub(crate) fn equal(&mut self, left: &Val<'a>, right: &Val<'a>) -> Result<bool, Failed> {
         match (left, right) {
             (Val::List(a), Val::List(b)) => self.equal_lists(a, b),
@@ -177,7 +178,7 @@ impl<'a> Run<'a, '_> {
     }
 }
 
-/// Adds a value to a name, if equal values have equal texts.
+/// Appends a value to the text of an identity; returns `false` if equal values may have different texts.
 fn add(name: &mut String, value: &Val<'_>) -> bool {
     // Writing into a text does not fail.
     let _ = match value {

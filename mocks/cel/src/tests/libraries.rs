@@ -1,4 +1,4 @@
-//! Tests of the functions and types of the libraries: their results and their refusals.
+//! Tests of the library functions and types of CEL: their results and their errors.
 
 use super::run;
 
@@ -15,7 +15,7 @@ fn fail(cases: &[(&str, &str)]) {
     }
 }
 
-/// The examples of the documentation, among others.
+/// Quantities, with the examples of the Kubernetes documentation.
 #[test]
 fn amounts() {
     all_true(&[
@@ -104,7 +104,7 @@ fn times_and_spans() {
     ]);
 }
 
-/// The examples of the documentation, among others.
+/// Versions, with the examples of the Kubernetes documentation.
 #[test]
 fn versions() {
     all_true(&[

@@ -1,4 +1,4 @@
-//! `/metrics`: the server's counters for a scraper.
+//! The endpoint `/metrics`: the server's counters for Prometheus.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use mock_store::Store;
 
 use crate::cluster::Cluster;
 
-/// Prometheus' text format. The admission metrics have the names of the real server.
+/// All counters in Prometheus' text format. The metrics of admission have the names of a real server.
 pub(super) fn text(cluster: &Cluster) -> String {
     let mut out = String::new();
     let mut gauge = |name: &str, help: &str, value: u64| {

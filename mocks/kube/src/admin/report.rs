@@ -1,6 +1,6 @@
-//! The server's state as JSON for people: statistics, the newest commits and requests.
+//! The server's state as JSON for people: statistics, the newest commits, the newest requests.
 //!
-//! Owns the shape of these answers. It must not change anything.
+//! Owns the form of the JSON answers. This module must not change anything in the server.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use super::Filter;
 use crate::audit::RequestRecord;
 use crate::cluster::Cluster;
 
-/// Open watches that are listed one by one.
+/// Most open watches that are listed one by one.
 const WATCHES_MAX: usize = 1000;
-/// Memory of an object besides its bytes: map nodes, facts and reference counts.
+/// Estimated memory of an object in addition to its JSON: map nodes, facts and reference counts.
 const OBJECT_OVERHEAD_BYTES: usize = 640;
-/// Memory of an event of the history besides its bytes.
+/// Estimated memory of an event in the history in addition to its JSON.
 const EVENT_OVERHEAD_BYTES: usize = 160;
-/// Memory of a commit in the ring; the object shares its identity.
+/// Estimated memory of a commit in the ring; the identity is shared with the object.
 const COMMIT_BYTES: usize = 64;
 
-/// The numbers that change with every write.
+/// Numbers that change with every write.
 pub(super) fn state(cluster: &Cluster) -> Value {
     let (revision, floor, objects, events) =
         cluster.read(|store| (store.revision(), store.floor(), store.object_count(), store.history_len()));
@@ -30,7 +30,7 @@ pub(super) fn state(cluster: &Cluster) -> Value {
     })
 }
 
-/// [`state`], with objects by resource, open watches and an estimate of the memory.
+/// The numbers of [`state`], objects by resource, open watches, and an estimate of the memory.
 pub(super) fn stats(cluster: &Cluster) -> Value {
     let mut out = state(cluster);
     let catalogue = cluster.catalogue();
@@ -63,7 +63,7 @@ pub(super) fn stats(cluster: &Cluster) -> Value {
     out
 }
 
-/// Newest first.
+/// The newest commits that the filter selects, newest first.
 pub(super) fn history(cluster: &Cluster, filter: &Filter) -> Value {
     let is = |key: &str, value: &str| filter.text(key).is_none_or(|wanted| wanted == value);
     let keep = |commit: &&RawCommit| {
@@ -90,7 +90,7 @@ pub(super) fn history(cluster: &Cluster, filter: &Filter) -> Value {
     json!({"revision": revision, "commits": rows})
 }
 
-/// Newest first.
+/// The newest requests that the filter selects, newest first.
 pub(super) fn requests(cluster: &Cluster, filter: &Filter) -> Value {
     let keep = |record: &RequestRecord| {
         filter.text("user").is_none_or(|user| user == &*record.user)
@@ -138,7 +138,7 @@ fn pair((name, count): (&str, usize)) -> (String, Value) {
     (name.to_owned(), Value::from(count))
 }
 
-/// Turns times since the epoch into times of the day.
+/// Converts microseconds since the epoch into the time of day.
 struct Clock {
     now: Timestamp,
     now_us: u64,

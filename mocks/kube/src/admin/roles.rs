@@ -1,6 +1,7 @@
-//! The minimal roles and bindings of a user, as documents for `kubectl apply`.
+//! The minimal roles and bindings of users, as YAML documents for `kubectl apply`.
 //!
-//! Owns turning the record of used permissions into RBAC objects. It must not decide whether a user has a permission.
+//! Owns making RBAC objects from the record of used permissions. This module must not decide whether a user has a
+//! permission.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ use crate::cluster::Cluster;
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 const API_GROUP: &str = "rbac.authorization.k8s.io";
 
-/// The documents of one user, of one program, or of every user.
+/// The documents for one user, for one program, or for all users.
 pub(super) fn yaml(cluster: &Cluster, user: Option<&str>, program: Option<&str>) -> Result<String, Failure> {
     let record = &cluster.permissions;
     let objects = match (user, program) {
@@ -35,7 +36,7 @@ pub(super) fn yaml(cluster: &Cluster, user: Option<&str>, program: Option<&str>)
     Ok(documents.join("---\n"))
 }
 
-/// Roles and bindings for the used permissions: a `Role` per namespace, and a `ClusterRole` for the rest.
+/// The roles and bindings for used permissions: one `Role` for each namespace, and a `ClusterRole` for the others.
 fn objects(owner: &str, users: &[String], used: &[Permission]) -> Vec<Value> {
     let name = format!("{}-minimal", object_name(owner));
     let subjects: Vec<Value> = users.iter().map(|user| subject(user)).collect();
@@ -59,7 +60,7 @@ fn objects(owner: &str, users: &[String], used: &[Permission]) -> Vec<Value> {
     out
 }
 
-/// One rule for all resources of a group that need the same verbs.
+/// The rules for these permissions. Resources of a group that need the same verbs share one rule.
 fn rules(used: &[&Permission]) -> Vec<Value> {
     let mut verbs: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
     for permission in used {
@@ -82,7 +83,7 @@ fn subject(user: &str) -> Value {
     }
 }
 
-/// A valid object name: one path segment of readable characters.
+/// A valid object name made from a user or program name.
 fn object_name(owner: &str) -> String {
     let kept = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | ':') { c } else { '-' };
     owner.chars().map(kept).collect()

@@ -1,8 +1,8 @@
-//! The versions and APIs through which a webhook sees a request.
+//! The versions and APIs in which a webhook sees a request's objects.
 //!
-//! Owns `matchPolicy: Equivalent`: a request for one version of a resource may be shown to a webhook in another
-//! version, or in another API of the same objects, and the webhook's changes are converted back (Kubernetes
-//! documentation, "Matching requests: matchPolicy"). It must not know rules.
+//! Owns `matchPolicy: Equivalent`. A webhook may see a request for one version of a resource in another version, or in
+//! another API of the same objects; the webhook's changes are converted back (Kubernetes documentation, "Matching
+//! requests: matchPolicy"). This module must not know rules.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use super::Attempt;
 use crate::call::Call;
 use crate::conversion;
 
-/// One version of one API of a resource.
+/// One version of a resource in one API.
 #[derive(Debug, Clone)]
 pub(super) struct Form {
     pub resource: Arc<Resource>,
     pub version: Arc<str>,
-    /// The kind of the objects if it is not the resource's own; the same in every version of the resource.
+    /// The kind of the body if a subresource has its own kind, which is the same in every version of the resource.
     instead: Option<&'static Other>,
 }
 
-/// A kind of its own that a subresource has.
+/// The kind of a subresource's body.
 #[derive(Debug)]
 struct Other {
     group: &'static str,
@@ -38,7 +38,7 @@ const BINDING: Other = Other { group: "", version: "v1", kind: "Binding" };
 const EVICTION: Other = Other { group: "policy", version: "v1", kind: "Eviction" };
 const TOKEN_REQUEST: Other = Other { group: "authentication.k8s.io", version: "v1", kind: "TokenRequest" };
 
-/// The object as a webhook is shown it.
+/// A request's objects in the form that a webhook sees.
 #[derive(Debug)]
 pub(super) struct Seen<'a> {
     pub form: Form,
@@ -47,7 +47,7 @@ pub(super) struct Seen<'a> {
 }
 
 impl Form {
-    /// The version and API that the request named.
+    /// The version and API in the request's path.
     pub fn asked(call: &Call) -> Self {
         let instead = match call.target.subresource.as_deref() {
             Some("scale") => Some(&SCALE),
@@ -59,7 +59,7 @@ impl Form {
         Self { resource: call.resource.clone(), version: call.served().name.clone(), instead }
     }
 
-    /// The other versions and APIs of the same objects that have the subresource too.
+    /// Other versions and APIs of the same objects that also have the request's subresource.
     pub fn equivalents(call: &Call) -> Vec<Self> {
         let own = Self::asked(call);
         let catalogue = call.cluster().catalogue();
@@ -98,7 +98,7 @@ impl Form {
         }
     }
 
-    /// Turns an object of this form into one of another.
+    /// Converts an object from this form into the form `to`.
     pub async fn convert(&self, call: &Call, to: &Self, value: &mut Value) -> Result<(), Failure> {
         if self.is(to) || self.instead.is_some() || !value.is_object() {
             return Ok(());
@@ -123,7 +123,7 @@ impl Form {
 }
 
 impl<'a> Seen<'a> {
-    /// A request in the form that a webhook's rules name.
+    /// The request's objects in the form that the rules of a webhook name.
     pub async fn new(attempt: &Attempt<'a>, object: &'a Value, form: Form) -> Result<Self, Failure> {
         let (asked, call) = (Form::asked(attempt.call), attempt.call);
         let old = match attempt.old {

@@ -1,4 +1,4 @@
-//! The match between webhooks and a request, and the current address of each webhook.
+//! Matches webhooks with requests, and finds the current address of each webhook.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::webhooks::{Hook, Hooks, MatchPolicy, Rule, Target, is_configuration};
 const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
 
-/// Both kinds of configurations by name; `true` means mutating.
+/// The webhook configurations of both kinds, sorted by name; `true` means mutating.
 pub(super) fn configurations(cluster: &Cluster, catalogue: &Catalogue) -> Vec<(bool, Arc<Version>)> {
     let mut found = Vec::new();
     for (full_name, mutating) in [(MUTATING, true), (VALIDATING, false)] {
@@ -30,8 +30,8 @@ pub(super) fn configurations(cluster: &Cluster, catalogue: &Catalogue) -> Vec<(b
 }
 
 impl Hooks {
-    /// Whether the request goes to webhooks at all. Requests for webhook configurations never do, so that a broken
-    /// webhook can be repaired.
+    /// Whether webhooks may see the request. Webhooks never see requests for webhook configurations, so that users can
+    /// repair a broken webhook.
     pub(super) fn see(&self, call: &Call) -> bool {
         let nobody = self.mutating.is_empty() && self.validating.is_empty();
         !nobody && !is_configuration(&call.resource)
@@ -39,8 +39,8 @@ impl Hooks {
 }
 
 impl Hook {
-    /// The form that the webhook is shown, if it matches: first the rules are checked, then the namespace's labels,
-    /// then the labels of the object or of its old state.
+    /// The form that the webhook sees if it matches; `None` otherwise. The checks are in this order: rules, labels of
+    /// the namespace, labels of the object or of its old state.
     pub(super) fn form(&self, attempt: &Attempt<'_>, object: &Value) -> Option<Form> {
         let form = self.matching_form(attempt)?;
         let selected = self.namespace_matches(attempt, object)
@@ -50,7 +50,7 @@ impl Hook {
         selected.then_some(form)
     }
 
-    /// The version and API that the request named come first.
+    /// The first form that a rule of the webhook matches; the form of the request itself is tried first.
     fn matching_form(&self, attempt: &Attempt<'_>) -> Option<Form> {
         let matches = |form: &Form| self.rules.iter().any(|rule| rule.matches(attempt, form));
         let asked = Form::asked(attempt.call);
@@ -78,7 +78,7 @@ impl Hook {
         namespace.is_some_and(|version| labels_match(&self.namespaces, |key| version.label(key)))
     }
 
-    /// The current address to connect to.
+    /// The address to which the server connects now.
     pub(super) fn target(&self, cluster: &Cluster) -> Result<Target, Nowhere> {
         self.place.target(cluster, self.ca_pem.clone())
     }
@@ -101,7 +101,7 @@ impl Rule {
     }
 }
 
-/// Items such as `pods`, `pods/status`, `pods/*`, `*`, `*/scale`, `*/*`.
+/// Whether the resource in a rule matches: `pods`, `pods/status`, `pods/*`, `*`, `*/scale` or `*/*`.
 fn resource_matches(item: &str, attempt: &Attempt<'_>, form: &Form) -> bool {
     let (resource, sub) = item.split_once('/').map_or((item, None), |(resource, sub)| (resource, Some(sub)));
     let sub_matches = match (sub, attempt.call.target.subresource.as_deref()) {

@@ -1,8 +1,9 @@
-//! The admission plugins of kube-apiserver that complete pods and claims before webhooks see them, and refuse invalid
-//! ones ("Admission Control in Kubernetes", the plugins that are on by default).
+//! The admission plugins of kube-apiserver that complete or refuse objects before webhooks see them ("Admission Control
+//! in Kubernetes", the plugins that are on by default).
 //!
-//! Owns their order, which is the recommended one. `NamespaceLifecycle` is a part of the verbs. `ServiceAccount` runs
-//! only with furnished namespaces, because without them no account exists. For other kinds no plugin runs.
+//! Owns the order of the plugins, which is the recommended one. The verbs contain `NamespaceLifecycle`.
+//! `ServiceAccount` runs only with `Config::furnished_namespaces`, because no service account exists otherwise. Plugins
+//! run only for some kinds, mainly pods and claims.
 
 mod claim_resize;
 mod priority;
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::{Attempt, Operation};
 
-/// Lets the plugins change `object`; returns whether one did.
+/// Lets the plugins change `object`; returns whether a plugin changed it.
 pub(super) fn mutate(attempt: &Attempt<'_>, object: &mut Value) -> Result<bool, Failure> {
     if attempt.call.target.subresource.is_some() {
         return Ok(false);
@@ -54,7 +55,7 @@ pub(super) fn validate(attempt: &Attempt<'_>, object: &Value) -> Result<(), Fail
     }
 }
 
-/// `DefaultTolerationSeconds`: a pod leaves a node that is not ready after five minutes.
+/// `DefaultTolerationSeconds`: adds tolerations with which a pod leaves a node that is not ready after five minutes.
 fn tolerate(pod: &mut Value) -> bool {
     let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return false };
     set(spec, "tolerations", json!([]));
@@ -74,14 +75,14 @@ fn tolerate(pod: &mut Value) -> bool {
     list.len() > before
 }
 
-/// The refusal of a plugin. For an object without a name the message shows its `generateName`.
+/// The error of a plugin. If the object has no name, the message shows its `generateName`.
 fn forbidden(attempt: &Attempt<'_>, object: &Value, why: &str) -> Failure {
     let of = |key: &str| Some(object::meta(object, key)).filter(|name| !name.is_empty());
     let name = of("name").or_else(|| of("generateName")).unwrap_or("Unknown");
     Failure::forbidden(attempt.call.resource.about(name), why)
 }
 
-/// All objects of a built-in resource, of one namespace or of the whole cluster.
+/// All objects of a built-in resource, in one namespace or in the whole cluster.
 fn all(attempt: &Attempt<'_>, full_name: &str, namespace: Option<&str>) -> Vec<Arc<Version>> {
     let cluster = attempt.call.cluster();
     let catalogue = cluster.catalogue();
@@ -90,7 +91,7 @@ fn all(attempt: &Attempt<'_>, full_name: &str, namespace: Option<&str>) -> Vec<A
     page.map(|page| page.items).unwrap_or_default()
 }
 
-/// Sets a field that is absent; returns whether it was absent.
+/// Sets a field if it is absent; returns whether it was absent.
 fn set(object: &mut Value, key: &str, value: impl Into<Value>) -> bool {
     match object.as_object_mut() {
         Some(fields) if fields.get(key).is_none_or(Value::is_null) => {

@@ -1,4 +1,4 @@
-//! The `AdmissionReview` of a request (admission.k8s.io/v1 and v1beta1). `go_rules::admission` reads the answers.
+//! Makes the `AdmissionReview` of a request (admission.k8s.io/v1 and v1beta1). `go_rules::admission` reads the answers.
 
 use bytes::Bytes;
 use go_rules::admission::Version;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::form::{Form, Seen};
 use super::{Attempt, Operation};
 
-/// The `request` part of a review, without the objects.
+/// The field `request` of a review, without the objects.
 pub(super) fn request(attempt: &Attempt<'_>, form: &Form) -> Value {
     let call = attempt.call;
     let asked = Form::asked(call);

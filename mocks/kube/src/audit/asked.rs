@@ -1,7 +1,7 @@
-//! Every request of a followed user, without loss, for a record of the subject's behaviour.
+//! The complete record of the requests of followed users.
 //!
-//! Owns the bounded log between finished requests and their one reader. A reader that falls behind gets the number of
-//! lost requests. Requests of users that are not followed are not kept.
+//! Owns the bounded log between finished requests and their one reader. A reader that is too slow gets the number of
+//! lost requests. The log contains only requests of users that a harness follows.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use parking_lot::Mutex;
 use super::{RequestRecord, UserAudit, cut};
 use crate::path::{Query, Target, verb_of};
 
-/// Facts that wait for their reader: 16 MiB at most. The reader polls many times a second.
+/// Most facts that wait for their reader: at most 16 MiB. The reader polls many times a second.
 const FACTS_MAX: usize = 16_384;
-/// A client follows no more kinds than a cluster has.
+/// Most resources that are remembered for a user: a cluster has fewer kinds.
 const RESOURCES_MAX: usize = 256;
 /// Longest name of an object, in bytes.
 const NAME_MAX: usize = 253;
-/// Longest reason of a refusal that is kept, in bytes: the first causes of an invalid object.
+/// Longest reason of a refusal that is kept, in bytes: enough for the first causes of an invalid object.
 const MESSAGE_MAX: usize = 400;
 /// Longest continue token that is kept, in bytes.
 const CONTINUE_MAX: usize = 80;
@@ -26,81 +26,82 @@ const CONTINUE_MAX: usize = 80;
 /// The side that ended a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndedBy {
-    /// The server, with a complete answer or the clean end of a stream.
+    /// The server ended the request with a complete answer or the clean end of a stream.
     Server,
-    /// The server, by a reset.
+    /// The server ended the request with a reset.
     Reset,
-    /// The client went away, or the connection was lost.
+    /// The client left, or the connection was lost.
     Client,
 }
 
-/// One request of a followed user. A watch is reported twice, when it is answered and when it ends; other requests
-/// once.
+/// One request of a followed user. A watch is reported twice, when it is answered and when it ends; other requests are
+/// reported once.
 #[derive(Debug, Clone)]
 pub struct RequestFact {
-    /// Rises in the order of arrival.
+    /// A number that rises in the order in which requests arrive.
     pub number: u64,
-    /// The request, and the status of the answer; 0 if there was none.
+    /// The request with the status of its answer; 0 if the server sent no answer.
     pub record: RequestRecord,
     pub about: About,
-    /// The time of the request's end, in microseconds since the epoch, and the side that ended it; `None` for an open watch.
+    /// The time of the request's end in microseconds since the epoch, and the side that ended the request; `None` for
+    /// an open watch.
     pub ended: Option<(u64, EndedBy)>,
-    /// When the first and the last object version were sent on a watch, in microseconds since the epoch.
+    /// The times in microseconds since the epoch at which the first and the last object version were sent on a watch.
     pub objects_us: Option<(u64, u64)>,
-    /// The texts of the answer, if it has any.
+    /// Texts from the answer, if it has some.
     pub said: Option<Arc<Said>>,
 }
 
-/// The texts of an answer.
+/// Texts from an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
-    /// The name of the created object, or of the one to create, if only the request body names it; at most 253 bytes.
+    /// The name of the object that the request creates, if only the request body contains it; at most 253 bytes.
     pub name: String,
-    /// Why the request was refused, at most 400 bytes; empty if it was not refused.
+    /// Why the request was refused, at most 400 bytes; empty if it was accepted.
     pub message: String,
 }
 
-/// The objects that an answer was about.
+/// The objects in an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct About {
-    /// Items of a list, or object versions that were sent on a watch.
+    /// Number of items in a list, or of object versions that were sent on a watch.
     pub objects: u64,
-    /// The revision of a list or of the object read or written; on a watch, of the newest object version sent.
+    /// The revision of the list or object in the answer; for a watch, the newest revision that was sent.
     pub revision: Option<u64>,
-    /// The newest revision that a bookmark announced on a watch.
+    /// The newest revision that a bookmark on the watch contained.
     pub bookmark: Option<u64>,
-    /// The `code` of an `ERROR` event.
+    /// The `code` of an `ERROR` event on the watch.
     pub error_code: Option<u16>,
-    /// The number of a watch that was accepted, as in [`super::Sending`].
+    /// The number of an accepted watch, as in [`super::Sending`].
     pub watch: Option<u64>,
 }
 
-/// The request's parameters, read from path and query.
+/// The parameters of a request, from its path and query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
-    /// `list`, `watch`, `get`, `create`, `update`, `patch`, `delete`, `deletecollection`; empty if it was for no resource.
+    /// `list`, `watch`, `get`, `create`, `update`, `patch`, `delete` or `deletecollection`; empty if the path is not a
+    /// resource.
     pub verb: &'static str,
-    /// `plural.group`, or the plural in the core group.
+    /// `plural.group`; only the plural in the core group.
     pub resource: String,
     pub namespace: Option<String>,
     pub name: Option<String>,
-    /// `resourceVersion`.
+    /// The parameter `resourceVersion`.
     pub revision: Option<String>,
-    /// `resourceVersionMatch`.
+    /// The parameter `resourceVersionMatch`.
     pub revision_match: Option<String>,
-    /// `limit`.
     pub limit: Option<u64>,
-    /// `continue`, at most 80 bytes.
+    /// The parameter `continue`, at most 80 bytes.
     pub continues: Option<String>,
-    /// `labelSelector`.
+    /// The parameter `labelSelector`.
     pub labels: Option<String>,
-    /// `fieldSelector`.
+    /// The parameter `fieldSelector`.
     pub fields: Option<String>,
-    /// `allowWatchBookmarks`.
+    /// The parameter `allowWatchBookmarks`.
     pub bookmarks: bool,
-    /// `sendInitialEvents`.
+    /// The parameter `sendInitialEvents`.
     pub send_initial_events: Option<bool>,
-    /// `timeoutSeconds`.
+    /// The parameter `timeoutSeconds`.
     pub timeout_s: Option<u64>,
 }
 
@@ -115,11 +116,11 @@ pub(crate) struct RequestLog {
 struct Waiting {
     facts: VecDeque<RequestFact>,
     lost: u64,
-    /// Every resource ever requested, answered or not; at most [`RESOURCES_MAX`].
+    /// All resources that the user ever requested, with or without an answer; at most [`RESOURCES_MAX`].
     resources: BTreeSet<String>,
 }
 
-/// A request in progress. When it is dropped, the log gets its fact, however the request ended.
+/// A request in progress. When it is dropped, its fact goes into the log, however the request ended.
 #[derive(Debug)]
 pub(crate) struct Following {
     audit: Arc<UserAudit>,
@@ -127,7 +128,7 @@ pub(crate) struct Following {
     ended_by: Option<EndedBy>,
 }
 
-/// Counts a connection as its user's while it exists.
+/// Counts a connection as open for its user while this value exists.
 #[derive(Debug)]
 pub(crate) struct OwnConnection(Arc<UserAudit>);
 
@@ -160,12 +161,12 @@ impl RequestFact {
 }
 
 impl Said {
-    /// The texts of a refusal.
+    /// The texts of a refused request.
     pub(crate) fn refused(name: &str, message: &str) -> Arc<Self> {
         Arc::new(Self { name: cut(name, NAME_MAX).to_owned(), message: cut(message.trim(), MESSAGE_MAX).to_owned() })
     }
 
-    /// The texts for a created object.
+    /// The texts of a request that created an object.
     pub(crate) fn made(name: &str) -> Arc<Self> {
         Self::refused(name, "")
     }
@@ -196,12 +197,12 @@ impl RequestLog {
         }
     }
 
-    /// Whether the user ever requested a resource, answered or not.
+    /// Whether the user ever requested a resource, with or without an answer.
     pub fn asked_for(&self, resource: &str) -> bool {
         self.inner.lock().resources.contains(resource)
     }
 
-    /// Facts since the last call, and the number of lost ones.
+    /// The facts since the last call, and the number of lost ones.
     pub fn take(&self) -> (Vec<RequestFact>, u64) {
         let mut inner = self.inner.lock();
         (inner.facts.drain(..).collect(), std::mem::take(&mut inner.lost))
@@ -209,7 +210,7 @@ impl RequestLog {
 }
 
 impl Following {
-    /// Follows a request if its user is followed.
+    /// Begins to record a request if its user is followed; returns `None` for other users.
     pub fn begin(audit: &Arc<UserAudit>, record: &RequestRecord) -> Option<Box<Self>> {
         let log = &audit.log;
         if !log.follows() {
@@ -224,7 +225,7 @@ impl Following {
         Some(Box::new(Self { audit: audit.clone(), fact, ended_by: None }))
     }
 
-    /// Notes the answer. Any request but a watch is over when its answer goes to the connection.
+    /// Notes the answer. All requests except watches end when their answer goes to the connection.
     pub fn answered(&mut self, status: u16, about: About, said: Option<Arc<Said>>, streams: bool) {
         self.fact.record.status = status;
         self.fact.about = about;
@@ -236,7 +237,7 @@ impl Following {
         }
     }
 
-    /// Notes object versions sent on the watch.
+    /// Notes object versions that were sent on the watch.
     pub fn sent(&mut self, objects: u64, revision: u64, now_us: u64) {
         let about = &mut self.fact.about;
         about.objects += objects;
@@ -244,18 +245,18 @@ impl Following {
         self.fact.objects_us = Some((self.fact.objects_us.map_or(now_us, |(first_us, _)| first_us), now_us));
     }
 
-    /// Notes a bookmark sent on the watch.
+    /// Notes a bookmark that was sent on the watch.
     pub fn bookmarked(&mut self, revision: u64) {
         let about = &mut self.fact.about;
         about.bookmark = about.bookmark.max(Some(revision));
     }
 
-    /// Notes an `ERROR` event on the stream.
+    /// Notes an `ERROR` event that was sent on the watch.
     pub fn failed(&mut self, code: u16) {
         self.fact.about.error_code = Some(code);
     }
 
-    /// Notes that the server itself ends the stream.
+    /// Notes that the server, not the client, ends the stream.
     pub fn ends(&mut self, by: EndedBy) {
         self.ended_by = Some(by);
     }
@@ -269,7 +270,7 @@ impl Following {
 }
 
 impl OwnConnection {
-    /// Notes the user's first request on a connection.
+    /// Notes that a user sent the first request on a connection.
     pub fn first_use(audit: &Arc<UserAudit>) -> Self {
         audit.connection_opened();
         Self(audit.clone())

@@ -1,7 +1,8 @@
-//! The delivery progress of one watch, measured by the bytes that left the process.
+//! The delivery progress of one watch, measured by bytes that left the process.
 //!
-//! Owns the difference between "handed to the HTTP library" and "flushed to the socket". The connection counts its
-//! completed flushes. Bytes handed over before a flush that completed later have left the process.
+//! Owns the difference between bytes that the HTTP library has and bytes that were flushed to the socket. The
+//! connection counts its completed flushes. Bytes that the library got before a flush that completed later have left
+//! the process.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,32 +10,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// A reset discards bytes that the peer's kernel holds unread. Bytes flushed at least this long before a reset count as
-/// read.
+/// Microseconds from a flush to a reset after which the flushed bytes count as read. A reset discards bytes that the
+/// client's kernel holds unread.
 const READ_WITHIN_US: u64 = 1_000_000;
-/// Two marks within this time are merged, which limits the history of the last second to a few entries.
+/// Two marks within this time are merged, so that the history of the last second has only a few entries.
 const GRAIN_US: u64 = 100_000;
 
 #[derive(Debug)]
 pub(crate) struct Delivered {
-    /// The connection's completed flushes; the count goes on after the watch is over.
+    /// Number of completed flushes of the connection, which continues to rise after the watch ends.
     flushes: Arc<AtomicU64>,
-    /// The revision delivered before this watch.
+    /// The revision up to which the client had all versions before this watch.
     start: u64,
     inner: Mutex<Inner>,
 }
 
 #[derive(Debug)]
 struct Inner {
-    /// `(revision, flushes that had completed when it was handed over)`.
+    /// Pairs of a revision and the number of flushes that had completed when the library got that revision.
     pending: VecDeque<(u64, u64)>,
-    /// Oldest first; the first mark is older than the grace time.
+    /// Marks of revisions that left the process, oldest first. The first mark is older than [`READ_WITHIN_US`].
     left: VecDeque<Mark>,
     reset_us: Option<u64>,
 }
 
-/// Everything up to `revision` was known to have left at `at_us`. Marks that are close in time are merged into one
-/// mark, which began at `since_us`.
+/// At `at_us`, everything up to `revision` had left the process. Marks that are close in time are merged into one mark,
+/// which began at `since_us`.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     revision: u64,
@@ -53,7 +54,7 @@ impl Delivered {
         self.start
     }
 
-    /// Notes that everything up to `revision` is now handed to the connection.
+    /// Notes that the HTTP library now has everything up to `revision`.
     pub fn handed(&self, revision: u64, now_us: u64) {
         let flushes = self.flushes.load(Ordering::Acquire);
         let mut inner = self.inner.lock();
@@ -64,12 +65,12 @@ impl Delivered {
         }
     }
 
-    /// Updates the marks with the flushes completed so far.
+    /// Adds marks for the flushes that have completed since the last call.
     pub fn settle(&self, now_us: u64) {
         self.inner.lock().settle(self.flushes.load(Ordering::Acquire), now_us);
     }
 
-    /// The store was restored to revision `to`: newer deliveries do not count for the new timeline.
+    /// Notes that the store was restored to revision `to`: newer deliveries do not count in the new timeline.
     pub fn rewound(&self, to: u64) {
         let mut inner = self.inner.lock();
         for (revision, _) in &mut inner.pending {
@@ -80,12 +81,12 @@ impl Delivered {
         }
     }
 
-    /// The stream is reset: bytes that left within the last second may be unread.
+    /// Notes that the stream was reset: the client may not have read bytes that left within the last second.
     pub fn was_reset(&self, now_us: u64) {
         self.inner.lock().reset_us = Some(now_us);
     }
 
-    /// The revision up to which everything was delivered to the client.
+    /// The revision up to which the client got all versions.
     pub fn through(&self, now_us: u64) -> u64 {
         let mut inner = self.inner.lock();
         let Some(reset_us) = inner.reset_us else {

@@ -1,17 +1,17 @@
-//! The excerpt of a stream line: its type, and the parts that identify the object and its version.
+//! Excerpts of stream lines: the type of the event, and the text around the object's name and revision.
 //!
 //! Owns where a long line is cut. An object may have kilobytes before its name (annotations, managed fields), so the
-//! beginning of a line says nothing.
+//! beginning of a line does not identify the object.
 
-/// Lines up to this many characters are shown whole.
+/// Longest line that is shown whole, in characters.
 const WHOLE_MAX: usize = 240;
-/// Characters shown of the beginning: enough for the type of the event.
+/// Characters of the line's beginning that are shown: enough for the type of the event.
 const HEAD: usize = 30;
-/// Characters shown before and after a match.
+/// Characters that are shown before and after the name and the revision.
 const AROUND: usize = 50;
 
-/// The line; of a long line, its beginning and the parts around the object's name and its revision. The name may be
-/// absent from the line.
+/// The line; of a long line, the beginning and the text around the object's name and its revision. The line may lack
+/// the name.
 pub(super) fn excerpt(line: &str, name: Option<&str>, revision: u64) -> String {
     let line: Vec<char> = line.trim_end().chars().collect();
     if line.len() <= WHOLE_MAX {
@@ -33,7 +33,7 @@ pub(super) fn excerpt(line: &str, name: Option<&str>, revision: u64) -> String {
     shown(&line, &pieces)
 }
 
-/// The pieces, which are in order, with dots for omitted text.
+/// The pieces in order, with dots for omitted text.
 fn shown(line: &[char], pieces: &[(usize, usize)]) -> String {
     let (mut text, mut end) = (String::new(), 0);
     for &(from, to) in pieces {
@@ -53,7 +53,7 @@ fn shown(line: &[char], pieces: &[(usize, usize)]) -> String {
 mod tests {
     use super::*;
 
-    /// A long line shows the name and the revision wherever they stand, and shows no part twice.
+    /// An excerpt of a long line shows the name and the revision, wherever they are, and shows no text twice.
     #[test]
     fn a_long_line_is_cut_round_the_name_and_the_revision() {
         let fields = "f:x ".repeat(900);

@@ -1,4 +1,4 @@
-//! The newest requests, for verdicts about a subject's requests and for reports.
+//! The newest requests of all users, for reports and for verdicts about a subject's requests.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,32 +6,32 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Texts that new requests are compared with: one for each value of a byte.
+/// Most texts that are kept to share equal texts between requests: one for each value of a byte.
 const TEXTS_MAX: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestRecord {
-    /// Arrival time in microseconds since the epoch.
+    /// The time of arrival in microseconds since the epoch.
     pub at_us: u64,
-    /// `GET`, `POST`, …
+    /// The HTTP method: `GET`, `POST`, …
     pub method: String,
     /// The path, at most 512 bytes.
     pub path: String,
     /// The query, at most 1024 bytes.
     pub query: String,
-    /// `system:anonymous` for an unknown client.
+    /// The name of the user; `system:anonymous` for an unknown client.
     pub user: Arc<str>,
-    /// The `User-Agent`, at most 256 bytes.
+    /// The header `User-Agent`, at most 256 bytes.
     pub user_agent: Arc<str>,
     pub connection: u64,
-    /// 1 or 2.
+    /// The HTTP version, 1 or 2.
     pub http_version: u8,
     pub status: u16,
-    /// The revision of the returned object or list.
+    /// The revision of the object or list in the answer.
     pub revision: Option<u64>,
 }
 
-/// The newest requests; the oldest is dropped when it is full.
+/// The newest requests. If the ring is full, a new request replaces the oldest one.
 #[derive(Debug)]
 pub(crate) struct RequestRing {
     inner: Mutex<Inner>,
@@ -41,13 +41,13 @@ pub(crate) struct RequestRing {
 #[derive(Debug, Default)]
 struct Inner {
     ring: VecDeque<Kept>,
-    /// Number of requests ever added.
+    /// Number of requests that were ever added.
     pushed: u64,
-    /// The texts of newer requests by their hash: most requests repeat the paths and programs of others.
+    /// Texts of newer requests by their hash, because most requests repeat the paths and user agents of others.
     texts: Vec<Option<Arc<str>>>,
 }
 
-/// A request in compact form: a third of the size of its record.
+/// A request in compact form, which needs a third of the memory of its record.
 #[derive(Debug)]
 struct Kept {
     at_us: u64,
@@ -55,9 +55,9 @@ struct Kept {
     user: Arc<str>,
     user_agent: Arc<str>,
     method: Arc<str>,
-    /// The path, then the query.
+    /// The path followed by the query.
     target: Arc<str>,
-    /// 0 for none.
+    /// The revision in the answer; 0 if there is none.
     revision: u64,
     status: u16,
     path_bytes: u16,
@@ -94,7 +94,7 @@ impl RequestRing {
     }
 
     /// The requests after the first `seen`, in the order of their answers. Returns the total number so far, the number
-    /// of new ones dropped meanwhile, and the remaining ones.
+    /// of new requests that were dropped, and the other new requests.
     pub fn since(&self, seen: u64) -> (u64, u64, Vec<RequestRecord>) {
         let inner = self.inner.lock();
         let kept = inner.ring.len() as u64;
@@ -103,7 +103,7 @@ impl RequestRing {
         (inner.pushed, new.saturating_sub(kept), inner.ring.iter().skip(skip).map(Kept::record).collect())
     }
 
-    /// The newest `max` requests that `keep` accepts, newest first.
+    /// The newest requests that `keep` accepts, at most `max`, newest first.
     pub fn newest_first(&self, max: usize, keep: impl Fn(&RequestRecord) -> bool) -> Vec<RequestRecord> {
         self.inner.lock().ring.iter().rev().map(Kept::record).filter(keep).take(max).collect()
     }
@@ -114,7 +114,7 @@ impl RequestRing {
 }
 
 impl Inner {
-    /// The text, shared with an earlier request if that one is still kept.
+    /// The text, shared with an earlier request that has the same text, if that request is still kept.
     fn shared(&mut self, text: &str) -> Arc<str> {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
@@ -145,7 +145,7 @@ impl Kept {
     }
 }
 
-/// At most `max` bytes of `text`, cut at a character boundary.
+/// The first `max` bytes of `text` or fewer, cut at a character boundary.
 pub(crate) fn cut(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// The order of the answers counts, not that of arrival: a request answered late is new when it is answered.
+    /// A request counts as new when it is answered, even if it arrived before others that were answered earlier.
     #[test]
     fn what_is_new_is_told_once_and_what_was_dropped_is_counted() {
         let ring = RequestRing::new(3);

@@ -1,7 +1,7 @@
-//! The part of the store that each cache has been shown, and when. It determines the state on which a client acted.
+//! The state that the server has shown to each client cache, and when: the state on which a client acted.
 //!
-//! Owns the bounded log between the watches of caches and its one reader. A reader that falls behind gets the number of
-//! lost entries. The log is empty until it is followed.
+//! Owns the bounded log between the watches of caches and its one reader. A reader that is too slow gets the number of
+//! lost entries. The log stays empty until a harness follows it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,43 +11,43 @@ use mock_faults::Stream;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-/// Entries that wait for their reader, which takes them several times a second.
+/// Most entries that wait for their reader, which takes them several times a second.
 const SHOWN_MAX: usize = 65_536;
-/// The query parameter by which watches of caches are recognised.
+/// The query parameter of watches that fill caches.
 const CACHE: &str = "allowWatchBookmarks=true";
-/// A watch with one of these selectors is shown a part of the kind, so missing versions prove nothing.
+/// Query parameters with which a watch shows only some objects of a kind, so that missing versions prove nothing.
 const SELECTORS: [&str; 2] = ["labelSelector=", "fieldSelector="];
 
-/// One step in the state of a cache.
+/// One change of the state that a cache has been shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
-    /// In microseconds since the epoch.
+    /// The time in microseconds since the epoch.
     pub at_us: u64,
     pub user: Arc<str>,
     pub user_agent: Arc<str>,
     pub watch: u64,
-    /// Full resource name.
+    /// The full name of the resource.
     pub resource: Arc<str>,
-    /// The watched namespace; `None` means all.
+    /// The watched namespace; `None` means all namespaces.
     pub namespace: Option<String>,
-    /// Everything up to this revision was shown.
+    /// The revision up to which all versions were shown.
     pub through: u64,
     pub by: ShownBy,
 }
 
-/// The event that changed a cache's state.
+/// The reason why the state of a cache changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ShownBy {
-    /// A watch began there: the client claims to know everything up to that revision, and nothing after it.
+    /// A watch began at this revision: the client claims to know everything up to it.
     Begun,
-    /// A snapshot replaced the cache's content.
+    /// A snapshot replaced the content of the cache.
     Snapshot,
-    /// An event, or a bookmark.
+    /// The watch sent an event or a bookmark.
     Event,
     /// The server ended the watch.
     Ended,
-    /// The client ended the watch and stops using the cache.
+    /// The client ended the watch and no longer uses the cache.
     Left,
 }
 
@@ -62,14 +62,14 @@ impl ShownLog {
         self.on.store(true, Ordering::Release);
     }
 
-    /// Entries since the last call, and the number of lost ones.
+    /// The entries since the last call, and the number of lost ones.
     pub fn take(&self) -> (Vec<Shown>, u64) {
         let mut inner = self.inner.lock();
         let (shown, lost) = &mut *inner;
         (shown.drain(..).collect(), std::mem::take(lost))
     }
 
-    /// Notes an event of a watch, if the watch belongs to a cache of all objects of its kind.
+    /// Adds an entry for an event of a watch, if the watch fills a cache with all objects of its kind.
     #[inline]
     pub fn note(&self, stream: &Stream, namespace: Option<&str>, by: ShownBy, through: u64, at_us: u64) {
         if self.on.load(Ordering::Acquire) && is_of_a_whole_cache(&stream.query) {

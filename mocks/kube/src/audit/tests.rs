@@ -1,4 +1,4 @@
-//! Tests of gaps and deliveries, without sockets.
+//! Tests of gaps and deliveries in the audit, without sockets.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -49,7 +49,8 @@ fn a_snapshot_in_the_stream_counts_when_its_end_was_delivered() {
     assert_eq!(gaps, [(20, 25)]);
 }
 
-/// For example, client-go's reflector replaces its store when the closing bookmark comes.
+/// Versions that came and went during the initial events need not be reported: client-go's reflector replaces its store
+/// only at the closing bookmark.
 #[test]
 fn what_came_and_went_before_the_initial_events_were_closed_need_not_be_told() {
     let (audit, flushes) = (UserAudit::default(), Arc::new(AtomicU64::new(0)));

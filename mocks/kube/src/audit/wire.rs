@@ -1,7 +1,7 @@
-//! The bytes put on the wire for one user: the state of the newest versions, and the newest stream lines.
+//! The bytes that the server sent to one user: how the newest versions were delivered, and the newest stream lines.
 //!
-//! Owns both rings and the excerpts of lines. A batch that goes to a hundred watches is one entry for each watch, not
-//! one for each event.
+//! Owns the two bounded queues and the excerpts of lines. A batch that goes to a hundred watches makes one entry for
+//! each watch instead of one for each event.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use mock_store::batch::Batch;
 use super::excerpt::excerpt;
 use super::{Delivery, Sending, Wanted, WireLine};
 
-/// Versions whose state is remembered, per user: 7 MiB at most.
+/// Most versions per user whose delivery is remembered: at most 7 MiB.
 const SENT_MAX: usize = 131_072;
-/// Stream lines that are kept for reports, per user. They share the bytes that were sent.
+/// Most stream lines per user that are kept for reports. The lines share the bytes that were sent.
 const LINES_MAX: usize = 1024;
-/// Sendings of one version that are returned, the first ones, if a client is sent the version more often.
+/// Most sendings of one version that are returned: the first ones.
 const SENDINGS_MAX: usize = 8;
 
-/// Longest time between taking a write's time and noting the write.
+/// Longest time between taking the time of a write and noting the write.
 const NOTED_WITHIN_US: u64 = 1_000_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Wire {
-    /// Oldest first, like the lines.
+    /// Writes to watches, oldest first, like the lines.
     writes: VecDeque<Write>,
     versions: usize,
     lines: VecDeque<Lines>,
@@ -44,7 +44,7 @@ struct Write {
 #[derive(Debug)]
 enum What {
     Sent(u64),
-    /// Ascending.
+    /// The revisions in ascending order.
     SentAll(Arc<[u64]>),
     Withheld(u64, FaultId),
 }
@@ -62,7 +62,7 @@ enum Of {
     Batch(Arc<Batch>),
 }
 
-/// One stream line, borrowed.
+/// A borrowed stream line.
 #[derive(Debug, Clone, Copy)]
 struct Line<'a> {
     watch: u64,
@@ -86,7 +86,7 @@ impl Wire {
         self.note(Write { resource, watch, at_us, what: What::Withheld(revision, fault) });
     }
 
-    /// Forgets writes after revision `to`: the new timeline has none.
+    /// Forgets writes of revisions after `to`, because the new timeline does not have them.
     pub fn rewound(&mut self, to: u64) {
         for write in &mut self.writes {
             if let What::SentAll(revisions) = &mut write.what {
@@ -103,7 +103,7 @@ impl Wire {
         self.versions = self.writes.iter().map(|write| write.what.count()).sum();
     }
 
-    /// The last delivery of a version; being sent beats being withheld.
+    /// The last delivery of a version; if it was sent once and withheld once, it counts as sent.
     pub fn delivery(&self, resource: ResourceId, revision: u64) -> Delivery {
         let mut found = Delivery::NotSent;
         for write in self.writes.iter().rev().filter(|write| write.resource == resource) {
@@ -124,7 +124,7 @@ impl Wire {
         found
     }
 
-    /// All sendings of these versions (ascending) from `since_us` on, oldest first; of each version the first 8.
+    /// The sendings of these versions (ascending) since `since_us`, oldest first; at most 8 per version.
     pub fn sendings(&self, resource: ResourceId, revisions: &[u64], since_us: u64) -> Vec<Sending> {
         let mut found = Vec::new();
         let mut times = vec![0; revisions.len()];
@@ -151,8 +151,8 @@ impl Wire {
         found
     }
 
-    /// The lines around a version, `around` before and after, of the watch whose lines came nearest to it; of two
-    /// equally near, the one nearest to the moment.
+    /// The lines of the watch whose lines came nearest to a version, `around` lines before and after. If two are
+    /// equally near, the one nearest to the wanted time counts.
     pub fn lines_round(&self, wanted: &Wanted<'_>, around: usize) -> Vec<WireLine> {
         let distance = |line: &Line<'_>| (line.revision.abs_diff(wanted.revision), line.at_us.abs_diff(wanted.at_us));
         let Some(nearest) = self.each_line().min_by_key(distance) else { return Vec::new() };

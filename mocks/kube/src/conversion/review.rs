@@ -1,7 +1,7 @@
 //! One `ConversionReview` (apiextensions.k8s.io/v1): the request to a webhook, and the checks of its answer.
 //!
-//! Owns the checks of a real server and its messages: kind, version, name, namespace and uid must be right, and only
-//! labels and annotations of the webhook's metadata are used.
+//! Owns the real server's checks and messages. Kind, version, name, namespace and uid must be right; of the webhook's
+//! metadata, only labels and annotations are used.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::cluster::Cluster;
 use crate::reach::Nowhere;
 use crate::webhooks::{authority, client, place};
 
-/// The deadline of a real server.
+/// The deadline for a conversion webhook, as in a real server.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why a webhook did not convert.
+/// Why a conversion failed.
 #[derive(Debug, thiserror::Error)]
 enum Unconverted {
     #[error("Post \"{url}\": {why}")]
@@ -47,8 +47,8 @@ enum Unconverted {
     Failed(String),
 }
 
-/// Converts objects of one resource into one version, with its webhook if it has one; objects in that version stay
-/// unchanged.
+/// Converts objects of one resource into one version, through its webhook if it has one. Objects that already have that
+/// version stay unchanged.
 pub(super) async fn convert(
     cluster: &Cluster,
     resource: &Resource,
@@ -89,7 +89,7 @@ pub(super) async fn convert(
     Ok(values)
 }
 
-/// Removes the fields that a version does not have.
+/// Removes the fields that a version's schema does not have.
 fn leave_out(value: &mut Value, resource: &Resource, api_version: &str) {
     let version = resource.versions.iter().find(|version| *version.api_version == *api_version);
     if let Some(schema) = version.and_then(|version| version.structure.as_ref()) {
@@ -98,7 +98,7 @@ fn leave_out(value: &mut Value, resource: &Resource, api_version: &str) {
     object::drop_unknown(value, resource);
 }
 
-/// Posts one review; returns the answer's objects unchecked.
+/// Posts one review; returns the objects in the answer without checking them.
 async fn ask(
     cluster: &Cluster,
     webhook: &Webhook,
@@ -151,7 +151,7 @@ async fn ask(
     })
 }
 
-/// Why one object of an answer is refused.
+/// Why the server rejects one object of an answer.
 #[derive(Debug, PartialEq, Eq)]
 enum Wrong {
     Type(String),
@@ -159,7 +159,8 @@ enum Wrong {
     Metadata(String),
 }
 
-/// Accepts an object of an answer as `original` in another version, with the original's protected metadata.
+/// Checks an object from an answer that should be `original` in another version; adds the original's protected
+/// metadata.
 fn check(original: &Value, mut made: Value, api_version: &str) -> Result<Value, Wrong> {
     let (expected, received) = (text(original, "kind"), text(&made, "kind").to_owned());
     if made["apiVersion"] != api_version {
@@ -216,7 +217,7 @@ fn check_texts(key: &str, texts: &Map<String, Value>, made: &Value) -> Result<()
     }
 }
 
-/// The object as a real server's store has it: the revision is stored separately.
+/// The object without its `resourceVersion`, as a real server stores it.
 fn without_revision(value: &Value) -> Value {
     let mut value = value.clone();
     object::metadata(&mut value).remove("resourceVersion");
@@ -227,7 +228,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// Go's name of a JSON value's type.
+/// Go's name for the type of a JSON value.
 fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -248,7 +249,7 @@ mod tests {
         json!({"apiVersion": api_version, "kind": "Foo", "metadata": meta, "spec": {}})
     }
 
-    /// A webhook may change only labels and annotations of the metadata.
+    /// A webhook can change no metadata except labels and annotations.
     #[test]
     fn other_metadata_stays_as_it_was() {
         let original = foo("a.b/v1", &json!({"name": "x", "uid": "u", "finalizers": ["a/b"], "labels": {"l": "1"}}));

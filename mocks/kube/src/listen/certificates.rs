@@ -1,7 +1,7 @@
 //! The certificates that an endpoint shows to new connections.
 //!
-//! Owns the server configurations of one endpoint: the right one, and those that a fault shows instead. All of them are
-//! made before the first connection, so that a handshake costs the same with every one.
+//! Owns the TLS configurations of one endpoint: the right one, and those that a fault shows instead. All configurations
+//! are made before the first connection, so that every handshake costs the same.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use mock_pki::{Authority, Pair};
 
 use super::super::config::Identity;
 
-/// The common name of an authority that no client trusts; it equals the common name in every real cluster.
+/// The common name of an authority that no client trusts; every real cluster uses the same common name.
 const STRANGER: &str = "kubernetes";
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Certificates {
 }
 
 impl Certificates {
-    /// Makes a certificate for these names and the certificates for faults; client certificates of `authority` are
+    /// Makes a certificate for these names, and the certificates for faults. Client certificates of `authority` are
     /// accepted.
     pub fn new(authority: &Authority, names: &[&str]) -> Result<Self, mock_pki::Error> {
         let config = |pair: &Pair| mock_pki::server_config(pair, Some(authority.ca_pem()));
@@ -36,7 +36,7 @@ impl Certificates {
         })
     }
 
-    /// The given certificate and the certificates for faults. Clients without a certificate are accepted.
+    /// The configurations for the given certificate, and those for faults. Clients need not send a certificate.
     pub fn of(identity: &Identity) -> Result<Self, mock_pki::Error> {
         let right = mock_pki::server_config(&identity.serving, identity.clients_ca_pem.as_deref())?;
         let stranger = Authority::generate(STRANGER)?;
@@ -51,7 +51,7 @@ impl Certificates {
         })
     }
 
-    /// The same certificates for an endpoint that offers other protocols by ALPN, most preferred first.
+    /// The same certificates with other protocols for ALPN, the most preferred first.
     pub fn with_alpn(&self, alpn: &[&str]) -> Self {
         let offering = |config: &Arc<ServerConfig>| {
             let mut config = ServerConfig::clone(config);
@@ -66,7 +66,7 @@ impl Certificates {
         }
     }
 
-    /// The configuration for a new connection.
+    /// The TLS configuration for a new connection; `instead` is the fault's certificate, if a fault is active.
     pub fn shown(&self, instead: Option<Kind>) -> Arc<ServerConfig> {
         let config = match instead {
             None => &self.right,

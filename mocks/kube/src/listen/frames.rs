@@ -1,9 +1,9 @@
-//! An HTTP/2 frame filter between TLS and the HTTP implementation. It removes client PINGs that a fault leaves
+//! An HTTP/2 frame filter between TLS and the HTTP library. The filter removes client PINGs that a fault leaves
 //! unanswered, and inserts a GOAWAY between two frames.
 //!
-//! Owns following the frames of both directions (RFC 9113, section 4.1: a length of 24 bits, a type, flags, a stream),
-//! however the bytes are cut. Without a fault it passes bytes on unchanged; it holds no more than one frame header. It
-//! must not answer or interpret frames.
+//! Owns finding the boundaries of frames in both directions (RFC 9113, section 4.1: a length of 24 bits, a type, flags,
+//! a stream), in whatever pieces the bytes come. Without a fault, the filter does not change bytes, and holds at most
+//! one frame header. The filter must not answer or interpret frames.
 
 use std::io;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ const TYPE_PING: u8 = 0x6;
 const TYPE_GOAWAY: u8 = 0x7;
 const FLAG_ACK: u8 = 0x1;
 
-/// A byte stream with known frame boundaries.
+/// A byte stream whose frame boundaries are tracked.
 #[derive(Debug)]
 pub(super) struct Frames<S> {
     inner: S,
@@ -31,22 +31,22 @@ pub(super) struct Frames<S> {
     faults: Arc<Faults>,
     incoming: Incoming,
     outgoing: Outgoing,
-    /// The highest stream that the client has opened.
+    /// The highest stream number that the client has used.
     last_stream: u32,
-    /// The frame being inserted, and the number of its bytes written so far.
+    /// The frame that is being inserted, and the number of its bytes that are already written.
     inserting: Option<(Vec<u8>, usize)>,
-    /// Whether to close after the inserted frame.
+    /// Whether the connection closes after the inserted frame.
     closing: bool,
-    /// An error that follows bytes already read.
+    /// An error that is returned after the bytes that were read before it.
     failed: Option<io::Error>,
 }
 
-/// The position in the bytes from the client.
+/// The position in the byte stream from the client.
 #[derive(Debug)]
 enum Incoming {
     Preface(usize),
     Header(Header),
-    /// A header that is passed on to the reader; the payload follows.
+    /// A header that the HTTP library is being given; the payload follows.
     Emitting {
         header: [u8; HEADER_BYTES],
         sent: usize,
@@ -64,7 +64,7 @@ struct Header {
     have: usize,
 }
 
-/// The position in the bytes to the client.
+/// The position in the byte stream to the client.
 #[derive(Debug, Default)]
 struct Outgoing {
     header: Header,
@@ -91,12 +91,12 @@ impl Header {
 }
 
 impl Outgoing {
-    /// Whether the next byte begins a frame.
+    /// Whether the next byte is the first one of a frame.
     fn at_boundary(&self) -> bool {
         self.header.have == 0 && self.payload == 0
     }
 
-    /// Follows bytes that were written.
+    /// Moves the position by bytes that were written.
     fn advance(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.payload > 0 {
@@ -133,7 +133,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Frames<S> {
         }
     }
 
-    /// Inserts a due frame if the next byte begins a frame. Ready when no insertion is left.
+    /// Inserts a waiting frame if the next byte begins a frame. Ready when no frame remains to be inserted.
     fn poll_insert(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.inserting.is_none() && !self.closing {
             if !self.outgoing.at_boundary() {
@@ -162,7 +162,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Frames<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Decides whether to pass on a frame of the client.
+    /// Decides whether the HTTP library gets a frame of the client.
     fn decide(&mut self, header: Header) -> Incoming {
         let payload = header.payload();
         if header.kind() == TYPE_HEADERS {
@@ -178,7 +178,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Frames<S> {
         Incoming::Emitting { header: header.bytes, sent: 0, of: HEADER_BYTES, payload }
     }
 
-    /// Takes one step; `Ready(false)` means that the stream ended without more bytes.
+    /// Reads or passes on some bytes; `Ready(false)` means that the stream has ended.
     fn poll_step(&mut self, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<bool>> {
         match &mut self.incoming {
             Incoming::Preface(left) | Incoming::Payload(left) => {

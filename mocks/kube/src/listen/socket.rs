@@ -1,8 +1,8 @@
-//! The two ends of a connection's byte stream: the TCP socket below TLS, and the meter above it.
+//! The two ends of a connection's byte stream: the TCP socket below TLS, and the counter of flushes above it.
 //!
-//! Owns closing with a reset, standing still, the deadline of writes, and counting completed flushes. While a
-//! connection stands still, incoming bytes are set aside up to a limit. They are not served; they show whether the
-//! client has left, because a socket without a client must not be counted as open.
+//! Owns closing with a reset, freezing by a fault, the deadline of writes, and counting completed flushes. While a
+//! fault freezes a connection, incoming bytes are kept up to a limit and not served. The kept bytes show whether the
+//! client has left, because a socket without a client must not count as open.
 
 use std::io;
 use std::pin::Pin;
@@ -20,10 +20,10 @@ use tokio::time::{Instant, Sleep};
 use mock_faults::handle::{Handle, Way};
 use mock_faults::{FaultId, Faults};
 
-/// Bytes that a client may send into a connection that stands still before the kernel makes it wait.
+/// Most bytes that a client can send into a frozen connection before the kernel makes it wait.
 const ASIDE_BYTES_MAX: usize = 64 * 1024;
 
-/// A TCP connection that can end with a reset or stand still, and that ends when its peer does not read for too long.
+/// A TCP connection that can end with a reset or freeze, and that ends if its peer does not read for too long.
 #[derive(Debug)]
 pub(super) struct Socket {
     /// `None` only while the socket is being dropped.
@@ -31,17 +31,17 @@ pub(super) struct Socket {
     reset: Arc<AtomicBool>,
     handle: Arc<Handle>,
     faults: Arc<Faults>,
-    /// Takes the socket of a connection that ended while it stood still: the client must not see that end.
+    /// Where the TCP socket is put if its connection ends while it is frozen, because the client must not see that end.
     grave: Grave,
-    /// Bytes received while the connection stood still.
+    /// Bytes that were received while the connection was frozen.
     aside: BytesMut,
     client_left: bool,
     write_timeout: Duration,
-    /// Armed while a write waits.
+    /// The write deadline; `None` unless a write waits.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-/// A socket without a connection.
+/// A TCP socket whose connection has ended.
 pub(super) type Grave = Arc<Mutex<Option<TcpStream>>>;
 
 impl Socket {
@@ -61,7 +61,7 @@ impl Socket {
         Pin::new(self.tcp.as_mut().expect("the socket is there until it is dropped"))
     }
 
-    /// The fault that stops all sending; the task is woken when no fault does any more.
+    /// The fault that stops all sending, if there is one. The task is woken when no fault stops it any more.
     fn stands_still(&mut self, cx: &mut Context<'_>) -> Option<FaultId> {
         self.handle.wakes(cx.waker());
         let by = self.handle.frozen(Way::Out)?;
@@ -70,7 +70,7 @@ impl Socket {
         Some(by)
     }
 
-    /// Sets incoming bytes aside; ends only when the client has left.
+    /// Keeps incoming bytes aside; ready only when the client has left.
     fn poll_aside(&mut self, cx: &mut Context<'_>, by: FaultId) -> Poll<io::Result<()>> {
         while self.aside.len() < ASIDE_BYTES_MAX {
             let mut piece = [0; 2048];
@@ -171,7 +171,7 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// Counts the completed flushes: everything written before one has been given to the kernel.
+/// Counts completed flushes: a flush completes when the kernel has all bytes written before it.
 #[derive(Debug)]
 pub(super) struct Metered<S> {
     inner: S,
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
     use mock_faults::{Fault, Name};
 
-    /// A socket whose connection ended during a standstill stays open, unless it was to be reset or its client left.
+    /// A socket whose connection ends while frozen stays open, unless it is reset or its client has left.
     #[tokio::test]
     async fn a_client_does_not_see_an_end_that_came_while_nothing_moved() {
         for (frozen, reset, kept) in [(true, false, true), (true, true, false), (false, false, false)] {

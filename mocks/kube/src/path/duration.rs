@@ -1,8 +1,8 @@
-//! The check of a duration as Go parses it (`time.ParseDuration`), for the deadline of a request.
+//! Checks a duration in the way Go parses it (`time.ParseDuration`), for the deadline of a request.
 
 const UNITS: [&str; 8] = ["ns", "us", "\u{b5}s", "\u{3bc}s", "ms", "s", "m", "h"];
 
-/// Why a text is no duration, in the words of the real library.
+/// Why a text is not a duration, with Go's messages.
 pub(super) fn wrong(text: &str) -> Option<String> {
     let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
     if rest == "0" {

@@ -1,7 +1,7 @@
-//! A list as bytes, encoded piece by piece as it is read.
+//! A list as bytes, encoded piece by piece while the client reads it.
 //!
-//! Owns the bytes around and between the items. A list of a large store is hundreds of megabytes. For a client that
-//! requests it and does not read it, memory holds the addresses of the versions and one piece, not the whole list.
+//! Owns the bytes around and between the items. A list of a large store has hundreds of megabytes. If a client requests
+//! such a list and does not read it, memory contains the addresses of the versions and one piece.
 
 use std::sync::Arc;
 
@@ -13,23 +13,24 @@ use serde_json::{Value, json};
 use super::{ListMeta, Renderer, Shape, TypeOfItem};
 use crate::pretty::Indenter;
 
-/// Bytes encoded at a time. Lists up to this length are one piece, with their length in the head.
+/// Bytes that are encoded at a time. A list up to this length is one piece, and the head of the answer contains its
+/// length.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// A list; a short one is already whole.
+/// An encoded list; a short list is complete at once.
 pub(crate) enum List {
     Whole(Bytes),
     Pieces(Box<ListBody>),
 }
 
-/// The rest of a list.
+/// The part of a list that is not encoded yet.
 pub(crate) struct ListBody {
     renderer: Renderer,
     type_of_item: TypeOfItem,
     items: std::vec::IntoIter<Arc<Version>>,
-    /// The beginning of the first piece.
+    /// The bytes before the first item.
     head: Vec<u8>,
-    /// Whether an item was written, so that the next one needs a comma.
+    /// Whether the next item needs a comma before it.
     comma: bool,
     end: Option<&'static [u8]>,
     indenter: Option<Indenter>,
@@ -88,7 +89,6 @@ impl Renderer {
 }
 
 impl ListBody {
-    /// Indents the list for people.
     pub fn indent(&mut self) {
         self.indenter = Some(Indenter::default());
     }

@@ -1,5 +1,5 @@
-//! The key that signs tokens: P-256 or RSA, read like kube-apiserver's `--service-account-signing-key-file`, or
-//! generated.
+//! The key that signs tokens: P-256 or RSA, generated or read like kube-apiserver's
+//! `--service-account-signing-key-file`.
 //!
 //! Owns the differences between the two algorithms. Other curves are refused.
 
@@ -16,7 +16,7 @@ use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
-/// The bytes before the point of a P-256 key in its `SubjectPublicKeyInfo` (RFC 5480).
+/// The bytes before the point of a P-256 key in a `SubjectPublicKeyInfo` (RFC 5480).
 const SPKI_PREFIX: &[u8] = &[
     0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
     0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
@@ -43,7 +43,7 @@ impl Key {
         Ok(Self::Curve(Box::new(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)?)))
     }
 
-    /// PKCS#8, PKCS#1 or SEC 1.
+    /// Reads a PEM key in the form PKCS#8, PKCS#1 or SEC 1.
     pub fn read(pem: &str) -> Result<Self, Unusable> {
         let der = PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(Unusable::Pem)?;
         let der = der.secret_der();
@@ -89,7 +89,7 @@ impl Key {
         Ok(())
     }
 
-    /// The public key as a `SubjectPublicKeyInfo` (RFC 5280), which names the key.
+    /// The public key as `SubjectPublicKeyInfo` (RFC 5280); its hash is the name of the key.
     pub fn spki(&self) -> Vec<u8> {
         match self {
             Self::Curve(key) => [SPKI_PREFIX, key.public_key().as_ref()].concat(),
@@ -100,7 +100,7 @@ impl Key {
         }
     }
 
-    /// The parameters of the public key for a JSON web key.
+    /// The parameters of the public key in a JSON web key.
     pub fn public(&self) -> Value {
         match self {
             Self::Curve(key) => {

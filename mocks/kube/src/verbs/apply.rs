@@ -1,7 +1,8 @@
-//! Server-side apply as a verb.
+//! The verb `apply`: server-side apply.
 //!
-//! Owns the order of checks of an intent: owners, type, fields that do not fit the type, conflicts, duplicate lines,
-//! name. It also handles an object that is created or deleted meanwhile. Merging is in `patch::server_side`.
+//! Owns the order in which an applied object is checked: owners, type, fields that do not fit the type, conflicts,
+//! duplicate lines, name. The module also handles an object that another client creates or deletes at the same time.
+//! `patch::server_side` merges.
 
 use mock_objects::status::{About, Cause, Failure};
 use mock_objects::{object, patch};
@@ -14,16 +15,16 @@ use crate::answer::Answer;
 use crate::call::Call;
 use crate::represent::Renderer;
 
-/// The wanted fields of an object, from one manager.
+/// The fields that one manager applies to an object.
 struct Intent<'a> {
     call: &'a Call,
     applied: Value,
     by: patch::Manager<'a>,
-    /// Messages about duplicate lines of the YAML.
+    /// Messages about duplicate fields in the YAML.
     twice: Vec<String>,
 }
 
-/// Applies an intent with `twice` as its duplicate lines; creates the object if it is absent.
+/// Applies the fields; creates the object if it does not exist. `twice` are messages about duplicate fields.
 pub(super) async fn answer(
     call: &Call,
     renderer: &Renderer,
@@ -64,7 +65,7 @@ pub(super) async fn answer(
 }
 
 impl<'a> Intent<'a> {
-    /// Refuses an invalid intent.
+    /// Checks an applied object and refuses an invalid one.
     fn read(call: &'a Call, mut applied: Value, twice: Vec<String>, status_only: bool) -> Result<Self, Failure> {
         check_manager(call)?;
         patch::check_intent(&applied)?;
@@ -96,7 +97,7 @@ impl<'a> Intent<'a> {
         Ok(Self { call, applied, by: manager(call, status_only), twice })
     }
 
-    /// The name on the URL.
+    /// The name in the path.
     fn name(&self) -> &'a str {
         self.call.target.name.as_deref().unwrap_or_default()
     }
@@ -112,7 +113,7 @@ impl<'a> Intent<'a> {
         }
     }
 
-    /// The object made of the intent alone, and the warnings.
+    /// The object made from the applied fields alone, and the warnings.
     fn alone(&self) -> Result<(Value, Vec<String>), Failure> {
         let name = self.name();
         let mut fresh = json!({"metadata": {"name": name}});
@@ -134,7 +135,7 @@ impl<'a> Intent<'a> {
         Ok((fresh, shape::applied_twice(self.call, self.twice.clone())?))
     }
 
-    /// The intent merged into an object, and the warnings.
+    /// The applied fields merged into an existing object, and the warnings.
     fn merged(&self, current: &Version) -> Result<(Value, Vec<String>), Failure> {
         let call = self.call;
         let mut merged = from_storage(call, current);
@@ -152,7 +153,7 @@ impl<'a> Intent<'a> {
     }
 }
 
-/// An apply must name its field manager.
+/// Refuses an apply that does not name its field manager.
 pub(super) fn check_manager(call: &Call) -> Result<(), Failure> {
     if call.query.field_manager.is_some() {
         return Ok(());

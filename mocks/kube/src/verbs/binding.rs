@@ -1,7 +1,7 @@
-//! `POST pods/NAME/binding`, the write of a scheduler, and `POST bindings`, the older form with the pod's name in the
-//! body.
+//! `POST pods/NAME/binding`, with which a scheduler assigns a node, and the older form `POST bindings` with the pod's
+//! name in the body.
 //!
-//! Owns the checks of a `Binding` and its change of the pod. Webhooks see the `Binding`, not the pod.
+//! Owns the checks of a `Binding` and how it changes the pod. Webhooks see the `Binding` instead of the pod.
 
 use http::StatusCode;
 use hyper::body::Incoming;
@@ -30,7 +30,7 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
     Ok(Answer { warnings, ..done() })
 }
 
-/// The older form. To webhooks it is the creation of an object of the resource `bindings`.
+/// Handles the older form. Webhooks see it as the creation of an object of the resource `bindings`.
 pub(super) async fn create_by_body(call: &Call, body: Incoming) -> Result<Answer, Failure> {
     let bytes = read_body(&call.app.limits, body).await?;
     let mut binding = decode(&call.content_type, &bytes)?;
@@ -55,7 +55,7 @@ fn done() -> Answer {
     Answer::value(StatusCode::CREATED, &done)
 }
 
-/// The real server joins these causes into a plain error.
+/// Checks a `Binding`. The real server joins the causes into one plain error.
 fn check(binding: &Value) -> Result<(), Failure> {
     let target = |key: &str| binding["target"][key].as_str().unwrap_or_default();
     let mut wrong = Vec::new();
@@ -92,7 +92,7 @@ fn assign(call: &Call, binding: &Value) -> Result<(), Failure> {
     Err(Failure::stale(resource.about(name)))
 }
 
-/// The pod must be the one that the binding names, in the named version; the error says why it is not.
+/// Checks that the pod has the uid and the version that the binding names; the error names the difference.
 fn check_preconditions(binding: &Value, pod: &Version) -> Result<(), String> {
     let revision = pod.revision.to_string();
     for (what, key, is) in [("UID", "uid", &*pod.identity.uid), ("ResourceVersion", "resourceVersion", &*revision)] {
@@ -104,7 +104,7 @@ fn check_preconditions(binding: &Value, pod: &Version) -> Result<(), String> {
     Ok(())
 }
 
-/// Binds the pod to its node, or says why that is impossible.
+/// Sets the node of the pod; the error says why the pod cannot be bound.
 fn bind(pod: &mut Value, binding: &Value) -> Result<(), String> {
     if object::is_deleting(pod) {
         return Err("is being deleted, cannot be assigned to a host".to_owned());

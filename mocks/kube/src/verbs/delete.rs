@@ -1,7 +1,7 @@
-//! `delete` and `deletecollection`.
+//! The verbs `delete` and `deletecollection`.
 //!
-//! Owns preconditions, propagation, grace periods and finalizers. No kubelet ends a pod, so a pod that is bound to a
-//! node stays until it is deleted again without a grace period, as on a real server alone.
+//! Owns preconditions, propagation, grace periods and finalizers. No kubelet ends pods here. So a pod with a node stays
+//! until a client deletes it again without a grace period, as on a real server without kubelets.
 
 mod grace;
 
@@ -32,7 +32,7 @@ const TRIES: usize = 16;
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
-/// The fate of the dependents.
+/// The effect of a deletion on the object's dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Propagation {
     #[default]
@@ -41,32 +41,30 @@ pub(crate) enum Propagation {
     Orphan,
 }
 
-/// The options of the request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Options {
     propagation: Propagation,
     pub uid: Option<String>,
     pub revision: Option<String>,
     pub dry_run: bool,
-    /// `gracePeriodSeconds`; if absent, the pod's own value counts.
+    /// `gracePeriodSeconds`; if absent, the pod's own value is used.
     grace_s: Option<i64>,
 }
 
-/// How an object is deleted, for any caller.
+/// How an object is deleted, by a client or by the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Manner {
     pub propagation: Propagation,
-    /// Seconds that a pod gets; if absent, the pod's own value counts.
+    /// The grace period of a pod in seconds; if absent, the pod's own value is used.
     pub grace_s: Option<i64>,
 }
 
-/// The result of a deletion.
 pub(super) enum Outcome {
-    /// The object is gone; this is its last state.
+    /// The object is removed; this is its last state.
     Gone(Value),
     /// The object waits for its finalizers.
     Waiting(Arc<Version>),
-    /// The object is marked, and no finalizer holds it: it is to be removed next.
+    /// The object is marked as being deleted, and no finalizer holds it: the caller removes it next.
     Marked(Arc<Version>),
 }
 
@@ -118,8 +116,9 @@ async fn delete_named(call: &Call, renderer: &Renderer, name: &str, options: &Op
     Err(Failure::stale(about))
 }
 
-/// Calls the admission webhooks for a deletion and does it. Returns their warnings, and `None` as outcome of a dry run.
-/// They are called again for a marked object before its removal, and not at all if an earlier deletion already stands.
+/// Calls the admission webhooks for a deletion and deletes. Returns the warnings, and no outcome for a dry run. The
+/// webhooks are called again before a marked object is removed. Webhooks are not called if an earlier deletion makes
+/// this one unnecessary.
 async fn ask_and_delete(
     call: &Call,
     asked_for: &str,
@@ -142,7 +141,7 @@ async fn ask_and_delete(
     Ok((warnings, Some(outcome)))
 }
 
-/// Whether an earlier deletion stands and this one changes nothing.
+/// Whether the object is already being deleted and this deletion changes nothing.
 fn is_decided(current: &Version, resource: &Resource, options: &Options) -> bool {
     current.facts().finalizing
         && match resource.rules.ending {
@@ -152,7 +151,7 @@ fn is_decided(current: &Version, resource: &Resource, options: &Options) -> bool
         }
 }
 
-/// Calls the admission webhooks; they see the old object only.
+/// Calls the admission webhooks, which see only the old object.
 async fn ask(call: &Call, name: &str, current: &Arc<Version>) -> Result<Vec<String>, Failure> {
     let chain = Chain::of(call);
     if chain.is_empty() {
@@ -209,7 +208,7 @@ async fn collected(call: &Call, version: &Arc<Version>, options: &Options) -> Re
     Err(Failure::stale(call.resource.about(&identity.name)))
 }
 
-/// Deletes an object if it still exists. For deletions without a waiting client.
+/// Deletes an object if it still exists, for deletions without a waiting client.
 pub(crate) fn delete_place(cluster: &Cluster, resource: &Resource, namespace: &str, name: &str, manner: Manner) {
     for _ in 0..TRIES {
         let Some(current) = cluster.get(resource, namespace, name) else { return };
@@ -220,7 +219,7 @@ pub(crate) fn delete_place(cluster: &Cluster, resource: &Resource, namespace: &s
     }
 }
 
-/// Deletes an object as far as its finalizers and grace period allow.
+/// Deletes an object as far as its finalizers and its grace period allow.
 pub(super) fn delete(
     cluster: &Cluster,
     resource: &Resource,
@@ -233,20 +232,18 @@ pub(super) fn delete(
     }
 }
 
-/// Removes a marked object.
 fn remove(cluster: &Cluster, resource: &Resource, marked: &Version) -> Result<Outcome, Refused> {
     gone(cluster, resource, marked, marked.value())
 }
 
-/// Removes an object with `last` as its last state; the returned state carries the revision of the deletion, like its
-/// event.
+/// Removes an object whose last state is `last`. The returned state has the revision of the deletion, like its event.
 fn gone(cluster: &Cluster, resource: &Resource, current: &Version, mut last: Value) -> Result<Outcome, Refused> {
     let event = cluster.remove(current, resource, last.clone())?;
     object::metadata(&mut last).insert("resourceVersion".to_owned(), Value::from(event.version.revision.to_string()));
     Ok(Outcome::Gone(last))
 }
 
-/// The next step of a deletion: one commit, or none.
+/// Does the next step of a deletion, with at most one commit.
 fn step(cluster: &Cluster, resource: &Resource, current: &Version, manner: Manner) -> Result<Outcome, Refused> {
     let mut value = current.value();
     let grace = grace::of(&value, resource, manner.grace_s);
@@ -292,7 +289,6 @@ fn current_again(cluster: &Cluster, resource: &Resource, current: &Version) -> R
     cluster.get(resource, &identity.namespace, &identity.name).map(Outcome::Waiting).ok_or(Refused::Absent)
 }
 
-/// Marks an object as being deleted.
 fn mark(value: &mut Value, resource: &Resource, grace: Grace) {
     let now = Timestamp::now();
     let is_emptied = resource.rules.ending == Ending::Emptied;
@@ -345,7 +341,7 @@ fn rehearsed(
     Answer::json(StatusCode::OK, renderer.value(&value))
 }
 
-/// Refuses a deletion whose preconditions name another object or version.
+/// Refuses a deletion whose preconditions name another uid or version.
 pub(super) fn check_preconditions(
     current: &Version,
     options: &Options,
@@ -394,7 +390,6 @@ fn options(call: &Call, bytes: &Bytes) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// The options in a `DeleteOptions` body.
 pub(super) fn parse_options(body: &Value, resource: &Resource) -> Result<Options, Failure> {
     let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     Ok(Options {
@@ -406,7 +401,6 @@ pub(super) fn parse_options(body: &Value, resource: &Resource) -> Result<Options
     })
 }
 
-/// The propagation named in a body.
 fn parse_propagation(body: &Value) -> Result<Option<Propagation>, Failure> {
     let orphan = body["orphanDependents"].as_bool();
     let Some(policy) = body["propagationPolicy"].as_str() else {
@@ -420,7 +414,7 @@ fn parse_propagation(body: &Value) -> Result<Option<Propagation>, Failure> {
     propagation(policy).map(Some)
 }
 
-/// The default propagation.
+/// The propagation of a deletion if the client names none.
 fn unsaid(resource: &Resource) -> Propagation {
     if resource.rules.orphans { Propagation::Orphan } else { Propagation::Background }
 }

@@ -1,8 +1,7 @@
-//! `POST pods/NAME/eviction`: a deletion that must be allowed by the pod's disruption budget ("API-initiated
-//! Eviction").
+//! `POST pods/NAME/eviction`: a deletion that the pod's `PodDisruptionBudget` must allow ("API-initiated Eviction").
 //!
-//! Owns the order of an eviction. `budget` decides for a budget; `delete` does the deletion. Webhooks see the creation
-//! of an `Eviction` and the write of the budget's status, but not the deletion that follows.
+//! Owns the order of an eviction. `budget` decides whether a budget allows it, and `delete` deletes the pod. Webhooks
+//! see the creation of an `Eviction` and the write of the budget's status, but not the deletion that follows.
 
 mod budget;
 
@@ -38,7 +37,7 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
     Ok(Answer { warnings, ..Answer::value(StatusCode::CREATED, &done) })
 }
 
-/// Deletes the pod if its budget allows it.
+/// Deletes the pod if its `PodDisruptionBudget` allows it.
 async fn evict(call: &Call, options: &Options) -> Result<(), Failure> {
     let Some(pod) = unless_unguarded(call, options)? else { return Ok(()) };
     let catalogue = call.cluster().catalogue();
@@ -68,7 +67,7 @@ async fn evict(call: &Call, options: &Options) -> Result<(), Failure> {
     remove(call, options, None)
 }
 
-/// Deletes the pod if budgets do not apply to it; otherwise returns it.
+/// Deletes the pod if no `PodDisruptionBudget` can apply to it; otherwise returns the pod.
 fn unless_unguarded(call: &Call, options: &Options) -> Result<Option<Arc<Version>>, Failure> {
     for _ in 0..TRIES {
         let pod = current(call)?;
@@ -92,7 +91,7 @@ fn current(call: &Call) -> Result<Arc<Version>, Failure> {
     found.ok_or_else(|| Failure::not_found(call.resource.about(name)))
 }
 
-/// The budgets that select the pod.
+/// The `PodDisruptionBudget`s that select the pod.
 fn guarding(call: &Call, resource: &Resource, pod: &Version) -> Vec<Arc<Version>> {
     let namespace = Some(call.namespace());
     let page =
@@ -102,8 +101,8 @@ fn guarding(call: &Call, resource: &Resource, pod: &Version) -> Vec<Arc<Version>
     budgets
 }
 
-/// Notes the eviction in the pod and deletes it. The pod must still have the revision `fixed`, or the one that the
-/// caller named.
+/// Sets the condition of the eviction in the pod and deletes the pod. The pod must still have the revision that the
+/// caller named, or the revision `fixed`.
 fn remove(call: &Call, options: &Options, fixed: Option<u64>) -> Result<(), Failure> {
     let (cluster, resource) = (call.cluster(), &call.resource);
     let name = call.target.name.as_deref().unwrap_or_default();
@@ -128,7 +127,7 @@ fn remove(call: &Call, options: &Options, fixed: Option<u64>) -> Result<(), Fail
     Err(Failure::stale(resource.about(name)))
 }
 
-/// Writes the condition into the pod; returns the new version.
+/// Sets the condition of the eviction in the pod; returns the pod's new version.
 fn note(call: &Call, current: &Arc<Version>) -> Result<Arc<Version>, Refused> {
     let mut value = current.value();
     if !budget::note_eviction(&mut value, Timestamp::now()) {

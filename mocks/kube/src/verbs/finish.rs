@@ -1,11 +1,11 @@
-//! The conditions under which an object in deletion is removed.
+//! When an object that is being deleted is removed.
 
 use mock_objects::catalogue::Resource;
 use mock_objects::kinds::Ending;
 use mock_objects::object;
 use serde_json::Value;
 
-/// Whether no finalizer holds the object any more.
+/// Whether no finalizer holds the object.
 pub(crate) fn is_unheld(value: &Value, resource: &Resource) -> bool {
     // The namespace controller removes this one when the namespace is empty.
     let holds = || value.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty());

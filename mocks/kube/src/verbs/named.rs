@@ -1,7 +1,7 @@
-//! The common part of POSTs to a subresource of a named object: a binding, an eviction, a token request.
+//! Code that bindings, evictions and token requests share: POSTs to a subresource of a named object.
 //!
-//! Owns the view of webhooks: the creation of the body, which is an object of its own kind, not a change of the object
-//! that the path names.
+//! Owns the view of webhooks. They see the creation of the body, which is an object of another kind, instead of a
+//! change of the object in the path.
 
 use http::Method;
 use mock_objects::object;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::admission::{Attempt, Chain, Operation};
 use crate::call::Call;
 
-/// Sets kind and namespace of a body from the path.
+/// Sets the kind and namespace of a body from the path.
 pub(super) fn begin(call: &Call, body: &mut Value, api_version: &str, kind: &str) -> Result<(), Failure> {
     debug_assert_eq!(call.method, Method::POST);
     let Some(fields) = body.as_object_mut() else {
@@ -36,7 +36,6 @@ pub(super) async fn validate(call: &Call, chain: &Chain, body: &Value) -> Result
     chain.validate(&attempt(call), body).await
 }
 
-/// Checks that the body names the object of the path.
 pub(super) fn check_name(call: &Call, body: &Value, kind: &str) -> Result<(), Failure> {
     if call.target.name.as_deref() == Some(object::meta(body, "name")) {
         return Ok(());

@@ -1,5 +1,5 @@
-//! The server's writes to itself, which a real server makes over its loopback connection: under its own user name, past
-//! webhooks, and with an owner in `managedFields`.
+//! Writes of the server to its own API, which a real server makes over its loopback connection. The writes have the
+//! server's user name, bypass webhooks, and have an owner in `managedFields`.
 
 use std::sync::Arc;
 
@@ -19,8 +19,7 @@ const NAME: &str = "system:apiserver";
 const GROUP: &str = "system:masters";
 const PROGRAM: &str = "kube-apiserver";
 
-/// Changes the status of an object in the namespace of `call`, for that request. `next` is called again after a lost
-/// race.
+/// Changes the status of an object in the namespace of `call`. If another write comes first, `next` is called again.
 pub(super) async fn change_status(
     call: &Call,
     resource: &Arc<Resource>,

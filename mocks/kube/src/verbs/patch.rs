@@ -1,4 +1,4 @@
-//! PATCH: merges the body into the stored object. `apply` handles server-side apply.
+//! The verb `patch`: merges the body into the stored object. `apply` handles server-side apply.
 
 use http::StatusCode;
 use hyper::body::Incoming;

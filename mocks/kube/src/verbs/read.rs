@@ -1,7 +1,7 @@
-//! `get` and `list`.
+//! The verbs `get` and `list`.
 //!
 //! Owns the rules of `resourceVersion` and `resourceVersionMatch` for lists (Kubernetes API concepts, "Resource
-//! versions"; KEP-2523) and the continue tokens.
+//! versions"; KEP-2523), and continue tokens.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use crate::audit::{About, Scope};
 use crate::call::Call;
 use crate::represent::{ListMeta, Renderer};
 
-/// A list without `limit` is one page.
+/// The page size of a list without `limit`.
 const UNLIMITED: usize = usize::MAX;
 
-/// The position at which a paged list goes on. Opaque to clients.
+/// The position at which a paged list continues; clients cannot read it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Token {
-    /// The snapshot; 0 goes on with the present state.
+    /// The revision of the snapshot; 0 continues at the present state.
     revision: u64,
     namespace: String,
     name: String,
@@ -51,7 +51,7 @@ pub(super) async fn one(call: &Call) -> Result<Answer, Failure> {
     Ok(Answer::json(StatusCode::OK, renderer.object(&version)).of(version.revision))
 }
 
-/// The version of an object that this endpoint shows; `current` unless the endpoint lags.
+/// The version of an object that this endpoint shows; it is `current` unless the endpoint lags.
 fn seen(call: &Call, name: &str, current: Option<Arc<Version>>) -> Option<Arc<Version>> {
     let (id, namespace) = (call.resource.id, call.namespace());
     call.cluster().read(|store| {
@@ -110,7 +110,7 @@ pub(super) async fn list(call: &Call) -> Result<Answer, Failure> {
     Ok(Answer { about, body: renderer.list(page.items, &meta).into(), ..Answer::json(StatusCode::OK, Bytes::new()) })
 }
 
-/// The metadata of a page after `already` objects.
+/// The metadata of a page, if earlier pages had `already` objects.
 pub(super) fn meta(page: &Page, already: usize, selector: &Selector) -> ListMeta {
     // The token comes from the client, so the sum must not overflow.
     let served = already.saturating_add(page.items.len());
@@ -122,7 +122,7 @@ pub(super) fn meta(page: &Page, already: usize, selector: &Selector) -> ListMeta
     }
 }
 
-/// The scope of an informer with these parameters.
+/// The objects that an informer with these parameters follows.
 pub(super) fn scope(call: &Call) -> Scope {
     Scope {
         resource: call.resource.id,
@@ -142,7 +142,7 @@ pub(super) fn number(text: Option<&str>) -> Result<Option<u64>, Failure> {
     text.parse().map(Some).map_err(|_| wrong())
 }
 
-/// [`number`], with a bad request as the refusal.
+/// Like [`number`], but the error is a bad request.
 fn good_number(text: Option<&str>) -> Result<Option<u64>, Failure> {
     number(text).map_err(|failure| Failure::bad_request(format!("invalid resource version: {}", failure.message)))
 }
@@ -162,7 +162,7 @@ pub(super) fn too_new(call: &Call, wanted: u64) -> Result<(), Failure> {
     if wanted > current { Err(Failure::from_the_future(wanted, current)) } else { Ok(()) }
 }
 
-/// Puts the newest version first if a fault demands it.
+/// Moves the newest version to the front if a fault demands it.
 pub(super) fn newest_first(call: &Call, items: &mut [Arc<Version>]) {
     if let Some(active) = call.injection.newest_first.as_ref().filter(|_| items.len() > 1)
         && active.hit(|| format!("{} answered newest first", call.describe()))
@@ -171,7 +171,7 @@ pub(super) fn newest_first(call: &Call, items: &mut [Arc<Version>]) {
     }
 }
 
-/// Counts a hit of the fault that shows an old state, if there is a newer state than `revision`.
+/// Counts a hit of the fault that shows an old state, if a state newer than `revision` exists.
 pub(super) fn note_stale(call: &Call, revision: u64) {
     let current = call.cluster().revision();
     if let Some(stale) = call.injection.stale.as_ref().filter(|_| revision < current) {
@@ -179,17 +179,17 @@ pub(super) fn note_stale(call: &Call, revision: u64) {
     }
 }
 
-/// The state that a list shows.
+/// Which state a list shows.
 #[derive(Debug, Clone, Copy)]
 enum Snapshot {
     /// The newest state, as in a quorum read.
     Present,
-    /// The state that this endpoint shows; the present one unless the endpoint lags.
+    /// The state that this endpoint shows; it is the newest one unless the endpoint lags.
     Seen,
     Exact(u64),
 }
 
-/// The requested state.
+/// Which state a request wants.
 fn snapshot(call: &Call, token: Option<&Token>) -> Result<Snapshot, Failure> {
     let query = &call.query;
     let wanted = good_number(query.resource_version.as_deref())?;

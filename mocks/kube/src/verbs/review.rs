@@ -1,7 +1,7 @@
-//! Reviews: questions that are answered and never stored.
+//! Reviews, which the server answers and never stores.
 //!
-//! Owns token reviews, access reviews, and the refusal of invalid questions. Webhooks see the creation of a review
-//! before its answer exists.
+//! Owns token reviews, access reviews, and the refusal of invalid reviews. Webhooks see the creation of a review
+//! without its answer.
 
 mod question;
 

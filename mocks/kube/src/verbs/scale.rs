@@ -1,7 +1,7 @@
 //! The scale subresource (autoscaling/v1 `Scale`).
 //!
-//! Owns the mapping between a `Scale` and its object. The mutating webhooks see and change the requested `Scale`, the
-//! validating ones see the `Scale` of the resulting object; neither sees the object. A `Scale` may be applied as well.
+//! Owns the mapping between a `Scale` and its object. Mutating webhooks see and change the requested `Scale`.
+//! Validating webhooks see the `Scale` of the resulting object, never the object. Clients can also apply a `Scale`.
 
 mod owners;
 
@@ -68,14 +68,14 @@ pub(super) async fn answer(call: &Call, body: Incoming) -> Result<Answer, Failur
     Err(Failure::stale(call.resource.about(name)))
 }
 
-/// The content of a write to a scale.
+/// The content of a write to a scale subresource.
 struct Asks {
     what: What,
-    /// Warnings about duplicate lines.
+    /// Warnings about duplicate fields.
     told: Vec<String>,
 }
 
-/// Why a value is no `Scale`.
+/// Why a value is not a `Scale`.
 #[derive(Debug, thiserror::Error)]
 enum NoScale {
     #[error("the body of the request is not an object")]
@@ -90,7 +90,7 @@ enum What {
     /// The `Scale` of a PUT.
     Given(Value),
     Patched(Patch),
-    /// The applied `Scale`: the fields that its manager wants to own.
+    /// The applied `Scale`, whose fields the manager wants to own.
     Applied(Value),
 }
 
@@ -121,7 +121,7 @@ fn asks(call: &Call, bytes: &Bytes) -> Result<Asks, Failure> {
     Ok(Asks { what: What::Applied(applied), told: shape::applied_twice(call, noted)? })
 }
 
-/// The requested `Scale`, with its owners: the managers of the object that own the number of replicas.
+/// The requested `Scale`. The owners of the `Scale` are the managers of the object that own the number of replicas.
 fn asked(call: &Call, asks: &Asks, old: &Value) -> Result<Value, Failure> {
     let mut by = write::manager(call, false);
     (by.api_version, by.subresource) = (API_VERSION, "scale");
@@ -155,7 +155,7 @@ fn owned_view(value: &Value, scale: &Scale, call: &Call) -> Value {
     view
 }
 
-/// The current `Scale` with a patch applied.
+/// The current `Scale` after a patch.
 fn patched(call: &Call, old: &Value, patch: &Patch) -> Result<Value, Failure> {
     let mut value = old.clone();
     patch.apply(&mut value, &call.resource)?;
@@ -164,7 +164,7 @@ fn patched(call: &Call, old: &Value, patch: &Patch) -> Result<Value, Failure> {
     Ok(value)
 }
 
-/// Reads a JSON value as a `Scale`, or says why it is none.
+/// Decodes a JSON value as a `Scale`; the error says why it is none.
 fn read(value: &mut Value) -> Result<(), NoScale> {
     let Some(given) = value.as_object_mut() else { return Err(NoScale::NotAnObject) };
     for (key, wanted) in [("apiVersion", API_VERSION), ("kind", "Scale")] {
@@ -197,7 +197,7 @@ fn check_place(call: &Call, scale: &Value) -> Result<(), Failure> {
     object::check_namespace(&call.resource, object::meta(scale, "namespace"), call.namespace())
 }
 
-/// The object with the values of a `Scale`.
+/// The object with the number of replicas, the preconditions and the owners from a `Scale`.
 fn scaled(call: &Call, mut value: Value, asked: &Value, scale: &Scale) -> Result<Value, Failure> {
     let replicas = asked["spec"]["replicas"].as_i64().unwrap_or(0);
     if replicas < 0 {
@@ -230,7 +230,7 @@ fn scaled(call: &Call, mut value: Value, asked: &Value, scale: &Scale) -> Result
     Ok(value)
 }
 
-/// Sets a value at a pointer and creates the objects on the way.
+/// Sets a value at a JSON pointer, and creates missing parent objects.
 fn set(value: &mut Value, pointer: &str, new: Value) {
     let mut at = value;
     for part in pointer.split('/').filter(|part| !part.is_empty()) {

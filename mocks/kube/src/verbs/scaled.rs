@@ -8,7 +8,7 @@ use crate::call::Call;
 
 pub(super) const API_VERSION: &str = "autoscaling/v1";
 
-/// The paths of the numbers for a request to the scale; `None` for other requests.
+/// The paths of the number of replicas, for a request to the scale subresource; `None` for other requests.
 pub(super) fn of(call: &Call) -> Option<&Scale> {
     call.served().scale.as_ref().filter(|_| call.target.subresource.as_deref() == Some("scale"))
 }

@@ -1,8 +1,8 @@
-//! The fields that a write may have.
+//! Which fields the objects in writes may have.
 //!
 //! Owns `fieldValidation` (Kubernetes API concepts, "Field validation"): whether an unknown or duplicate field is
-//! refused, warned about or ignored. Schemas define the fields of custom resources, the table of types those of
-//! built-in ones.
+//! refused, reported as a warning, or ignored. Schemas define the fields of custom resources, and the table of types
+//! those of built-in kinds.
 
 use mock_objects::object;
 use mock_objects::schema::Verdict;
@@ -12,10 +12,10 @@ use serde_json::Value;
 use crate::answer::Answer;
 use crate::call::Call;
 
-/// A little below the limit of the JSON parser (128).
+/// Deepest nesting of an object: a little less than the JSON parser's limit (128).
 const DEPTH_MAX: usize = 120;
 
-/// Causes of errors after which CEL rules are not evaluated.
+/// Types of errors after which CEL rules are not evaluated.
 const BLOCKING: &[&str] = &[
     "FieldValueNotSupported",
     "FieldValueRequired",
@@ -26,14 +26,14 @@ const BLOCKING: &[&str] = &[
 const NOT_ASKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to \
                          complete validation";
 
-/// The duplicate fields of a body, as its decoder names them. Only the last value of each is kept.
+/// The duplicate fields of a body, as its decoder reports them. Only the last value of each field is kept.
 #[derive(Debug)]
 pub(super) enum Twice {
-    /// Paths, in JSON.
+    /// The paths of fields in JSON.
     Fields(Vec<String>),
-    /// Messages about lines of YAML.
+    /// Messages about lines in YAML.
     Lines(Vec<String>),
-    /// Messages about a patch.
+    /// Messages about operations of a patch.
     Patch(Vec<String>),
 }
 
@@ -43,7 +43,7 @@ impl Default for Twice {
     }
 }
 
-/// Removes unknown fields; returns warnings about them and about the duplicate fields in `twice`.
+/// Removes unknown fields; returns warnings about these and about the duplicate fields in `twice`.
 pub(super) fn prune(call: &Call, value: &mut Value, twice: &Twice) -> Result<Vec<String>, Failure> {
     let unknown = unknown(call, value);
     match call.query.field_validation.as_deref() {
@@ -71,7 +71,7 @@ pub(super) fn unknown(call: &Call, value: &mut Value) -> Vec<String> {
     unknown
 }
 
-/// The warnings for the client, in the order of the real server.
+/// The warnings for the client, in the order of a real server.
 fn warnings(call: &Call, twice: &Twice, unknown: &[String]) -> Vec<String> {
     let fields = unknown.iter().map(|path| format!("unknown field \"{path}\""));
     match twice {
@@ -85,7 +85,7 @@ fn warnings(call: &Call, twice: &Twice, unknown: &[String]) -> Vec<String> {
     }
 }
 
-/// The warnings as parts of one error; all messages about the lines of YAML are one part.
+/// The same messages for one error; all messages about lines of YAML are one entry.
 fn strict_errors(call: &Call, twice: &Twice, unknown: &[String]) -> Vec<String> {
     match twice {
         Twice::Lines(lines) if !lines.is_empty() => {
@@ -100,7 +100,7 @@ fn is_at_or_below(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// Why an applied intent does not fit the type; `Strict` and `Warn` make no difference here.
+/// Why an applied object does not fit its type; `Strict` and `Warn` do not differ here.
 pub(super) fn untyped(call: &Call, intent: &mut Value) -> Vec<String> {
     let undeclared = unknown(call, intent).into_iter().map(|path| format!(".{path}: field not declared in schema"));
     let mut wrong: Vec<String> = undeclared.collect();
@@ -110,7 +110,7 @@ pub(super) fn untyped(call: &Call, intent: &mut Value) -> Vec<String> {
     wrong
 }
 
-/// Refuses the duplicate lines of an applied intent, or returns them as warnings.
+/// Refuses duplicate fields in an applied object, or returns warnings about them.
 pub(super) fn applied_twice(call: &Call, lines: Vec<String>) -> Result<Vec<String>, Failure> {
     match call.query.field_validation.as_deref() {
         Some("Strict") if !lines.is_empty() => Err(Failure::bad_request(format!(
@@ -122,7 +122,7 @@ pub(super) fn applied_twice(call: &Call, lines: Vec<String>) -> Result<Vec<Strin
     }
 }
 
-/// Refuses an object that is nested too deeply to be read again.
+/// Refuses an object that is nested so deeply that it could not be parsed again.
 pub(super) fn check_depth(value: &Value) -> Result<(), Failure> {
     if is_deeper(value, DEPTH_MAX) {
         return Err(Failure::bad_request(format!("the object is nested deeper than {DEPTH_MAX}")));
@@ -146,12 +146,12 @@ pub(super) fn fill(call: &Call, value: &mut Value) -> Result<(), Failure> {
     }
 }
 
-/// The violations of the schema in an object.
+/// The errors of an object against its schema.
 pub(super) fn check(call: &Call, value: &Value, old: Option<&Value>) -> Vec<Cause> {
     call.served().structure.as_ref().map(|schema| schema.check(value, old)).unwrap_or_default()
 }
 
-/// The violations of the schema's rules in an object that already has the errors in `found`.
+/// The result of the schema's CEL rules for an object that already has the errors in `found`.
 pub(super) fn judge(call: &Call, value: &Value, old: Option<&Value>, found: &[Cause]) -> Verdict {
     let Some(schema) = call.served().structure.as_ref().filter(|schema| schema.has_rules()) else {
         return Verdict::default();
@@ -163,7 +163,6 @@ pub(super) fn judge(call: &Call, value: &Value, old: Option<&Value>, found: &[Ca
     schema.judge(value, old)
 }
 
-/// Adds warnings to an answer.
 pub(super) fn tell(mut answer: Answer, warnings: Vec<String>) -> Answer {
     answer.warnings.extend(warnings);
     answer

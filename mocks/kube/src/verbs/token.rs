@@ -1,4 +1,4 @@
-//! `POST serviceaccounts/NAME/token`: a token for a service account (Kubernetes API reference, `TokenRequest`).
+//! `POST serviceaccounts/NAME/token`: makes a token for a service account (Kubernetes API reference, `TokenRequest`).
 //!
 //! Owns the checks of a request and its answer. `tokens` owns the form of a token.
 
@@ -18,7 +18,7 @@ use crate::answer::Answer;
 use crate::call::Call;
 use crate::tokens::{Claims, Subject};
 
-/// The shortest, the longest and the default lifetime of a token: the API's own numbers.
+/// The shortest lifetime of a token in seconds, as in the API.
 const SHORTEST_S: i64 = 600;
 const LONGEST_S: i64 = 1 << 32;
 const USUAL_S: i64 = 3600;
@@ -74,7 +74,7 @@ fn complete(request: &mut Value, account: &str, issuer: &str, now: Timestamp) ->
     Ok(lasts_s)
 }
 
-/// The status before a token exists.
+/// The status of a request that has no token yet.
 fn nothing_yet() -> Value {
     json!({"token": "", "expirationTimestamp": null})
 }
@@ -83,7 +83,7 @@ fn texts(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The lifetime of the token in seconds.
+/// The requested lifetime of the token in seconds.
 fn lifetime(spec: &Value) -> Result<i64, Failure> {
     let Some(asked_s) = spec["expirationSeconds"].as_i64() else { return Ok(USUAL_S) };
     let why = match asked_s {
@@ -95,7 +95,7 @@ fn lifetime(spec: &Value) -> Result<i64, Failure> {
     Err(Failure::invalid(About { group: "authentication.k8s.io", kind: "TokenRequest", name: "" }, &[cause]))
 }
 
-/// The object to which the token is bound: the token ends with it.
+/// The object to which the token is bound; the token ends when the object is deleted.
 fn bound(call: &Call, reference: &Value, account: &str) -> Result<Option<(String, Subject)>, Failure> {
     let text = |key: &str| reference[key].as_str().unwrap_or_default();
     let (kind, name) = (text("kind"), text("name"));

@@ -1,4 +1,4 @@
-//! `watch`: the starting revision, the form of a refusal, and the initial snapshot.
+//! The verb `watch`: the revision at which a watch starts, its refusal, and the initial snapshot.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,13 +22,14 @@ use crate::watch::{Initial, Opening, WatchBody};
 
 use super::read::{newest_first, note_stale, number, scope, too_new};
 
-/// Most events that are repeated on a watch.
+/// Most events that a fault repeats on a watch.
 const REPEATED_MAX: usize = 4096;
-/// Events that are read at a time.
+/// Most events that are read from the store at a time.
 const PULL_MAX: usize = 256;
-/// kube-apiserver's `--min-request-timeout`: a watch lasts between this long and twice as long.
+/// kube-apiserver's `--min-request-timeout`: a watch lasts at least this many seconds and at most twice as many.
 const LASTS_MIN_S: u64 = 1800;
-/// `timeoutSeconds` may be any number; no run is longer than a leap year, and clocks cannot add much more.
+/// Most seconds in `timeoutSeconds` that have an effect. Clients may send any number, but clocks cannot add much more
+/// than a year.
 const LASTS_S_MAX: u64 = 366 * 24 * 3600;
 
 pub(super) async fn open(call: &Call) -> Result<Answer, Failure> {
@@ -105,7 +106,7 @@ pub(super) async fn open(call: &Call) -> Result<Answer, Failure> {
     Ok(answer)
 }
 
-/// The token that ends the watch when the definition of its resource changes, for a custom resource.
+/// The token that ends a watch on a custom resource when the definition changes; `None` for built-in resources.
 fn replaced(call: &Call) -> Option<CancellationToken> {
     if !call.resource.custom {
         return None;
@@ -120,7 +121,7 @@ fn replaced(call: &Call) -> Option<CancellationToken> {
     Some(replaced)
 }
 
-/// The restore that explains a watch from a revision which the store has not reached.
+/// The restore because of which a client knows a revision that the store has not reached.
 fn ahead(call: &Call, wanted: u64) -> Option<(Newer, u64)> {
     if wanted <= call.cluster().revision() {
         return None;
@@ -128,7 +129,7 @@ fn ahead(call: &Call, wanted: u64) -> Option<(Newer, u64)> {
     call.cluster().known_before(wanted)
 }
 
-/// Counts a refused watch from before a restore as a hit of the fault that made the restore.
+/// Counts the refusal of a watch that began before a restore as a hit of the fault that restored the store.
 fn note_ahead(call: &Call, wanted: u64, from_before: bool) {
     if from_before {
         call.cluster().faults.ahead(&stream(call, 0), wanted);
@@ -146,13 +147,13 @@ fn stream(call: &Call, id: u64) -> Stream {
     })
 }
 
-/// Whether a watch is accepted although its revision is newer than the old state of a fault, and waits for it.
+/// Whether a fault shows an old state and accepts a watch from a newer revision, which then waits for that revision.
 fn waits(call: &Call, wanted: u64) -> bool {
     let injection = &call.injection;
     injection.stale.is_some() && injection.too_large.is_none() && wanted <= call.cluster().revision()
 }
 
-/// The snapshot in the requested version.
+/// The initial snapshot, converted into the requested version.
 async fn shown(call: &Call, initial: Option<Initial>) -> Result<Option<Initial>, Failure> {
     let Some(initial) = initial else { return Ok(None) };
     let versions = call.shown_all(initial.versions.into()).await?.into();
@@ -161,7 +162,7 @@ async fn shown(call: &Call, initial: Option<Initial>) -> Result<Option<Initial>,
 
 type Start = (Cursor, Option<Initial>, u64);
 
-/// Begins with the current objects. The cursor is taken under the same lock, so no event lies between.
+/// Starts a watch with the current objects. The cursor is taken under the same lock, so that no event is missed.
 fn snapshot(call: &Call, selector: &Selector) -> Start {
     let id = call.resource.id;
     let namespace = call.target.namespace.as_deref();
@@ -180,7 +181,7 @@ fn snapshot(call: &Call, selector: &Selector) -> Start {
     (cursor, Some(initial), page.revision)
 }
 
-/// Goes on after `wanted`, or from now if the client wants neither a snapshot nor the past.
+/// Starts a watch after `wanted`, or now if the client wants neither a snapshot nor past events.
 fn resume(call: &Call, wanted: u64) -> Result<Start, Failure> {
     let id = call.resource.id;
     let since = if call.resource.custom { call.cluster().serving.since(id) } else { 0 };
@@ -195,7 +196,7 @@ fn resume(call: &Call, wanted: u64) -> Result<Start, Failure> {
     Ok((cursor, None, revision))
 }
 
-/// The start of a watch from `from`: there, or some events earlier if a fault repeats them.
+/// The revision from which a watch reads: `from`, or some events earlier if a fault repeats them.
 fn earlier(call: &Call, store: &Store, from: u64) -> u64 {
     let Some((events, active)) = &call.injection.repeat else { return from };
     let Ok(mut cursor) = store.cursor(call.resource.id, store.floor()) else { return from };
@@ -226,7 +227,7 @@ fn earlier(call: &Call, store: &Store, from: u64) -> u64 {
     start
 }
 
-/// KEP-3157: the initial events need `resourceVersionMatch=NotOlderThan`.
+/// Checks that a watch with initial events has `resourceVersionMatch=NotOlderThan` (KEP-3157).
 fn check_initial_events(call: &Call) -> Result<(), Failure> {
     let (send, rule) = (call.query.send_initial_events, call.query.resource_version_match.as_deref());
     let why = match (send, rule) {
@@ -238,7 +239,7 @@ fn check_initial_events(call: &Call) -> Result<(), Failure> {
     Err(Failure::invalid_options("ListOptions", Cause::forbidden("resourceVersionMatch", why)))
 }
 
-/// Refuses a revision from before the floor, in one of the two forms that real servers use.
+/// The answer to a watch from a compacted revision, in one of the two forms that real servers use.
 fn gone(call: &Call, stream: &Stream, wanted: u64, failure: &Failure) -> Answer {
     // kube-apiserver with its watch cache answers in the stream; aggregated and older servers by HTTP status.
     let form = call.cluster().faults.gone(stream, wanted).unwrap_or(Form::Stream);
@@ -252,7 +253,7 @@ fn gone(call: &Call, stream: &Stream, wanted: u64, failure: &Failure) -> Answer 
     Answer { about, ..Answer::json(StatusCode::OK, Bytes::from(format!("{line}\n"))) }
 }
 
-/// Spreads the ends of watches, without a random number: the golden ratio's multiples are evenly spread.
+/// Seconds that a watch lasts, spread evenly without a random number: multiples of the golden ratio are evenly spread.
 fn lasts_s(id: u64) -> u64 {
     LASTS_MIN_S + id.wrapping_mul(0x9E37_79B9) % LASTS_MIN_S
 }

@@ -1,7 +1,7 @@
-//! `create`, `update`, `patch` and the small writes that are like them.
+//! The verbs `create` and `update`, and the steps of writes that other verbs use.
 //!
-//! Owns the order of steps of a write: decode, check, merge with the stored object, validate, commit. After a lost race
-//! a write without a `resourceVersion` is tried again; with one it is a conflict.
+//! Owns the order of steps of a write: decode, check, merge with the stored object, validate, commit. If another write
+//! comes first, a write without a `resourceVersion` is tried again; with one, it is a conflict.
 
 mod preconditions;
 
@@ -32,7 +32,7 @@ use crate::represent::Renderer;
 use crate::webhooks::check_configuration;
 use preconditions::{check_number, check_uid, fixed_revision, is_patch, unconditional};
 
-/// Attempts of a write without a `resourceVersion` while others write the same object.
+/// Most attempts of a write without a `resourceVersion` while other clients write the same object.
 pub(super) const TRIES: usize = 16;
 
 pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failure> {
@@ -44,9 +44,9 @@ pub(super) async fn create(call: &Call, body: Incoming) -> Result<Answer, Failur
     Ok(shape::tell(create_object(call, &renderer, value).await?, told))
 }
 
-/// Creates `value`, which has no unknown fields; the answer is 201. The order is that of the real server. First,
-/// mutating webhooks see the sent object with its defaults. Then the name, the uid and the object's validity are
-/// checked. Then validating webhooks see a valid object. Last, the store checks whether the name is free.
+/// Creates `value`, which has no unknown fields; the answer is 201. The order of steps is that of a real server. First,
+/// mutating webhooks see the sent object with its defaults. Then the server checks name, uid and validity. Then
+/// validating webhooks see the valid object. Last, the store checks whether the name is free.
 pub(super) async fn create_object(call: &Call, renderer: &Renderer, mut value: Value) -> Result<Answer, Failure> {
     let (resource, now) = (&call.resource, Timestamp::now());
     object::check_type(&mut value, resource, call.served())?;
@@ -190,7 +190,7 @@ pub(super) async fn finalize(call: &Call, body: Incoming) -> Result<Answer, Fail
     .await
 }
 
-/// Reads the object, lets `next` make its successor, and commits that.
+/// Reads the object, lets `next` make the new version, and commits it.
 pub(super) async fn change(
     call: &Call,
     renderer: &Renderer,
@@ -209,8 +209,8 @@ pub(super) async fn change(
     Err(Failure::stale(resource.about(name)))
 }
 
-/// Commits the successor of `current`. `None` means a lost race, and the caller may try again. Mutating webhooks see
-/// the sent object, validating ones the object to be stored, and only if it is valid.
+/// Commits a new version of `current`. `None` means that another write came first; the caller may try again. Mutating
+/// webhooks see the sent object. Validating webhooks see the object to be stored, and only if it is valid.
 pub(super) async fn replace(
     call: &Call,
     renderer: &Renderer,
@@ -274,7 +274,7 @@ pub(super) async fn replace(
     }
 }
 
-/// Assigns addresses to a service; the returned reservation must live until the commit.
+/// Assigns addresses to a service; callers keep the returned reservation until the commit.
 fn give_addresses<'a>(call: &'a Call, value: &mut Value) -> Result<Option<impl Sized + use<'a>>, Failure> {
     if !addresses::concerns(&call.resource) {
         return Ok(None);
@@ -293,8 +293,8 @@ async fn mutate_new(call: &Call, chain: &Chain, value: &mut Value) -> Result<Adm
     chain.mutate(&Attempt { call, operation: Operation::Create, name: &name, old: None }, value).await
 }
 
-/// Lets mutating webhooks change an object before an update; returns their warnings. Their changes have no owner, so
-/// the owners are recorded before.
+/// Lets mutating webhooks change an object before an update; returns their warnings. The owners of fields are recorded
+/// before, so that the webhooks' changes have no owner.
 async fn mutate_changed(
     call: &Call,
     chain: &Chain,
@@ -318,8 +318,8 @@ async fn mutate_changed(
     Ok(admitted.warnings)
 }
 
-/// Lets validating webhooks refuse the object to be stored; returns their warnings. They see it in the requested
-/// version, and for a scale they see the `Scale`.
+/// Lets validating webhooks refuse the object to be stored; returns their warnings. Webhooks see the object in the
+/// requested version; for the scale subresource, they see the `Scale`.
 async fn ask_validating(
     call: &Call,
     chain: &Chain,
@@ -342,7 +342,7 @@ async fn ask_validating(
     chain.validate(&Attempt { call, operation, name, old: old.as_deref() }, &value).await
 }
 
-/// Sets the defaults of an update.
+/// Fills in the defaults of an updated object.
 fn fill_changed(value: &mut Value, resource: &Resource, status_only: bool) {
     if status_only {
         defaults::on_status(value, resource);
@@ -351,8 +351,8 @@ fn fill_changed(value: &mut Value, resource: &Resource, status_only: bool) {
     }
 }
 
-/// Turns the requested object into the successor of `old`: keeps immutable fields and sets the fields that the server
-/// counts.
+/// Completes the new version of an object: keeps the immutable fields of `old`, and sets the fields that only the
+/// server sets.
 fn succeed(value: &mut Value, old: &Value, call: &Call, status_only: bool) {
     let (resource, stored) = (&call.resource, call.resource.storage_version());
     let part = part(call).map(|part| (part, value.clone()));
@@ -376,7 +376,7 @@ fn succeed(value: &mut Value, old: &Value, call: &Call, status_only: bool) {
     object::count_generation(value, old, resource, stored, status_only);
 }
 
-/// The stored object, with defaults that the definition got later.
+/// The stored object with defaults that its definition got later.
 fn refilled<'v>(call: &Call, stored: &'v Value) -> Cow<'v, Value> {
     if !call.resource.late_defaults {
         return Cow::Borrowed(stored);
@@ -386,18 +386,18 @@ fn refilled<'v>(call: &Call, stored: &'v Value) -> Cow<'v, Value> {
     Cow::Owned(value)
 }
 
-/// The part of the object that the request's subresource writes, if it is not the whole.
+/// How the request's subresource changes a part of the object; `None` if the request writes the whole object.
 fn part(call: &Call) -> Option<&'static Part> {
     let subresource = call.target.subresource.as_deref()?;
     call.resource.rules.part(Some(subresource))
 }
 
-/// Whether the requested version is not the stored one.
+/// Whether the requested version differs from the stored one.
 fn converts(call: &Call) -> bool {
     call.resource.mirrors || call.served().name != call.resource.storage
 }
 
-/// The writer for `managedFields`: the field manager, else the program's name.
+/// The field manager for `managedFields`; by default, the name of the client program.
 pub(super) fn manager(call: &Call, status_only: bool) -> patch::Manager<'_> {
     patch::Manager {
         name: call.query.field_manager.as_deref().unwrap_or_else(|| program(&call.user_agent)),
@@ -412,7 +412,7 @@ pub(super) fn manager(call: &Call, status_only: bool) -> patch::Manager<'_> {
     }
 }
 
-/// Notes the owners of fields in a new object.
+/// Records the owners of fields in a new object.
 fn track_new(call: &Call, value: &mut Value) {
     if !converts(call) {
         return track(call, value, None, false);
@@ -422,7 +422,7 @@ fn track_new(call: &Call, value: &mut Value) {
     show(call, value);
 }
 
-/// Notes the owners of fields in the stored form; an apply has done so itself.
+/// Records the owners of fields in an object to be stored. For an apply, the owners are already recorded.
 fn track(call: &Call, value: &mut Value, old: Option<&Value>, status_only: bool) {
     let applies = is_patch(call) && call.content_type.starts_with(patch::APPLY);
     if applies {
@@ -494,7 +494,7 @@ fn validate(call: &Call, value: &Value, old: Option<&Value>) -> Result<Vec<Strin
     Ok(verdict.warnings)
 }
 
-/// New content needs a namespace that exists and is not being deleted.
+/// Refuses a new object if its namespace does not exist or is being deleted.
 fn check_namespace_takes_content(call: &Call, new: &str) -> Result<(), Failure> {
     if !call.resource.namespaced {
         return Ok(());
@@ -518,7 +518,7 @@ fn check_namespace_takes_content(call: &Call, new: &str) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Converts to the stored version.
+/// Converts an object into the stored version.
 pub(super) fn to_storage(call: &Call, value: &mut Value) {
     convert::to_stored(value, &call.resource);
 }
@@ -541,7 +541,7 @@ fn shown(call: &Call, value: &Value) -> Value {
     value
 }
 
-/// The JSON of an answer, kept beside the verbs that use it.
+/// An answer with the status 200 and these bytes as JSON.
 pub(super) fn ok(bytes: Bytes) -> Answer {
     Answer::json(StatusCode::OK, bytes)
 }

@@ -1,6 +1,6 @@
-//! A watch with effects of faults: the same events, one by one, through the pipe.
+//! A watch with effects of faults: events pass one by one through the effects.
 //!
-//! Owns the slow path, and how a fault ends a stream. It must not decide the effects of a fault.
+//! Owns this slower code, and how a fault ends a stream. This module must not decide the effects of a fault.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use super::{Resting, WatchBody, bookmark, framed};
 use crate::audit::{EndedBy, ShownBy};
 use crate::broken::Broken;
 
-/// Time for written bytes, head included, to leave before a stream is broken off: a reset discards waiting bytes.
+/// Time for written bytes, including the head, to leave before a fault breaks the stream off: a reset discards waiting
+/// bytes.
 const SETTLES: Duration = Duration::from_millis(10);
 
-/// The result of a poll of a stream.
 type Polled = Poll<Option<Result<Bytes, Broken>>>;
 
 impl WatchBody {
@@ -32,7 +32,7 @@ impl WatchBody {
         }
     }
 
-    /// The next bytes through the pipe; `None` if the stream's state has changed meanwhile.
+    /// The next bytes after the effects; `None` if the state of the stream has changed and must be examined again.
     pub(super) fn poll_piped(&mut self, cx: &mut Context<'_>) -> Option<Polled> {
         let mut pipe = self.pipe.take()?;
         if pipe.is_done() {
@@ -62,7 +62,7 @@ impl WatchBody {
         act(&Flow { now, stream: &self.o.stream, bookmarks: self.o.bookmarks, bookmark: &line });
     }
 
-    /// The next item of the log; the initial events come first.
+    /// The next item before the effects: the initial events first, then those of the log.
     fn upstream(&mut self, cx: &mut Context<'_>) -> Poll<Item> {
         if let Some(item) = self.initial_item() {
             return Poll::Ready(item);
@@ -115,7 +115,7 @@ impl WatchBody {
         Some(Item::Event(event))
     }
 
-    /// Writes an item from the pipe; `None` if it has no bytes for the wire.
+    /// Writes an item that left the effects; `None` if the item has no bytes.
     fn emit(&mut self, item: Item, cx: &mut Context<'_>) -> Option<Polled> {
         if let Item::Bookmark { revision, closes, .. } = &item {
             let by = if *closes { ShownBy::Snapshot } else { ShownBy::Event };

@@ -1,7 +1,7 @@
-//! The connections to webhooks: HTTP/1.1 over TLS, kept open as kube-apiserver keeps them.
+//! The connections to webhooks: HTTP/1.1 over TLS, kept open as by kube-apiserver.
 //!
-//! Owns the pool: at most 25 idle connections for one target, each for 90 seconds; no limit on open ones, as in the
-//! real server, because every call has a deadline and comes from a bounded number of requests.
+//! Owns the pool: at most 25 idle connections for one target, each for 90 seconds. As in a real server, the number of
+//! open connections is not limited. Each call has a deadline, and the number of requests is bounded.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -19,13 +19,13 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-/// client-go's `MaxIdleConnsPerHost`.
+/// Most idle connections for one target: client-go's `MaxIdleConnsPerHost`.
 const IDLE_MAX: usize = 25;
-/// Go's `IdleConnTimeout` in kube-apiserver.
+/// How long an idle connection is kept: Go's `IdleConnTimeout` in kube-apiserver.
 const IDLE_FOR: Duration = Duration::from_secs(90);
 const DIAL: Duration = Duration::from_secs(30);
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Largest answer that is read: a patch of the largest object, in base64, with a margin.
+/// Largest answer that is read: enough for a patch of the largest object in base64.
 const ANSWER_MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// The address and the TLS settings of a webhook.
@@ -45,11 +45,11 @@ pub(crate) struct Client {
     configs: Mutex<HashMap<String, Arc<rustls::ClientConfig>>>,
     /// The clock for checking webhooks' certificates, if it is not the machine's.
     pace: OnceLock<mock_pki::Pace>,
-    /// Drives the connections; dropped with the server, which ends them.
+    /// The tasks that drive connections; they end when the server is dropped.
     drivers: Mutex<JoinSet<()>>,
 }
 
-/// Why a review could not be posted, or its answer is none; in the real server's words.
+/// Why a review could not be posted or its answer could not be read, with the real server's messages.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("Post \"https://{server_name}:{port}{path_and_query}\": {why}")]
@@ -62,7 +62,7 @@ pub(crate) enum Error {
     },
 }
 
-/// A whole answer, unpacked.
+/// A complete answer, decompressed.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub status: http::StatusCode,
@@ -70,7 +70,7 @@ pub(crate) struct Reply {
     pub body: Bytes,
 }
 
-/// The failure between server and webhook.
+/// Why the connection between server and webhook failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Why {
     #[error("dial tcp: i/o timeout")]
@@ -107,7 +107,7 @@ impl Client {
         let _ = self.pace.set(pace);
     }
 
-    /// Posts a review and returns the answer unchecked.
+    /// Posts a review; returns the answer without checking it.
     pub(crate) async fn post(&self, target: &Target, path_and_query: &str, body: Bytes) -> Result<Reply, Error> {
         let failed = |why: Why| Error::Post {
             server_name: target.server_name.clone(),

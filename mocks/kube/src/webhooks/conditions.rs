@@ -1,7 +1,7 @@
-//! `matchConditions`: conditions of a webhook beyond its rules (KEP-3716).
+//! `matchConditions`: CEL conditions of a webhook in addition to its rules (KEP-3716).
 //!
-//! Owns their validation and their result. One false condition skips the webhook, whatever the others return; otherwise
-//! an error follows the failure policy.
+//! Owns checking and evaluating them. If one condition is false, the webhook is skipped, whatever the others return.
+//! Otherwise, an error of a condition is handled by the failure policy.
 
 use mock_cel::formats::NAME_PART;
 use mock_cel::{BUDGET, Input, Program};
@@ -9,14 +9,14 @@ use mock_objects::object::check_label_key;
 use mock_objects::status::Cause;
 use serde_json::Value;
 
-/// `failurePolicy`: the fate of a request that cannot be checked.
+/// `failurePolicy`: the decision about a request whose webhook cannot be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailurePolicy {
     Fail,
     Ignore,
 }
 
-/// The API's own limit.
+/// Most conditions of one webhook, as in the API.
 const CONDITIONS_MAX: usize = 64;
 
 /// The result of a webhook's conditions for a request.
@@ -59,7 +59,7 @@ pub(super) fn check(conditions: &Value, field: &str) -> Vec<Cause> {
     causes
 }
 
-/// Compiles conditions that were checked before.
+/// Compiles conditions that were already checked.
 pub(super) fn read(conditions: &Value) -> Vec<Program> {
     let list = conditions.as_array().into_iter().flatten();
     list.filter_map(|condition| Program::compile(text(condition, "expression")).ok()).collect()
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// Each of two conditions may use most of the budget, but both together may not exceed it.
+    /// Each of two conditions uses less than the budget, but both together exceed it, so the second one fails.
     #[test]
     fn the_conditions_of_a_webhook_share_one_budget() {
         let (object, null) = (json!({"items": (0..250).collect::<Vec<u32>>()}), Value::Null);
@@ -106,7 +106,7 @@ mod tests {
         assert!(why.ends_with("actual cost limit exceeded"), "{why}");
     }
 
-    /// A false condition wins over an error, and errors follow the failure policy.
+    /// A false condition counts more than an error, and errors are handled by the failure policy.
     #[test]
     fn opinions() {
         let judged = |expressions: &[&str], policy| {

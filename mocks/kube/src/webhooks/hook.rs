@@ -1,6 +1,6 @@
 //! One configured webhook: its rules and its address.
 //!
-//! Owns reading configurations and the errors in them. It must not know requests.
+//! Owns parsing configurations and finding their errors. This module must not know requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use super::conditions::{self, FailurePolicy};
 
-/// The API's own default and limits of `timeoutSeconds`.
+/// The default of `timeoutSeconds`, as in the API.
 const TIMEOUT_DEFAULT_S: u64 = 10;
 const TIMEOUT_MAX_S: u64 = 30;
 
@@ -40,7 +40,7 @@ pub(crate) struct Hook {
     pub reinvoke: bool,
     pub conditions: Vec<Program>,
     pub match_policy: MatchPolicy,
-    /// The first of the webhook's list that this server knows.
+    /// The first review version in the webhook's list that this server supports.
     pub review: ReviewVersion,
     pub rules: Vec<Rule>,
     pub namespaces: Vec<Requirement>,
@@ -49,14 +49,14 @@ pub(crate) struct Hook {
     pub ca_pem: String,
 }
 
-/// The effect of a rule on requests through other versions and APIs of the same objects.
+/// Whether a rule also matches requests through other versions and APIs of the same objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MatchPolicy {
     Exact,
     Equivalent,
 }
 
-/// The address of a webhook.
+/// The configured address of a webhook.
 #[derive(Debug)]
 pub(crate) enum Place {
     Url { host: String, port: u16, path: String },
@@ -64,7 +64,7 @@ pub(crate) enum Place {
     Unusable(Unusable),
 }
 
-/// Why a configuration has no usable address.
+/// Why the address in a configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unusable {
     #[error("url \"{0}\" must begin with https://")]
@@ -77,7 +77,7 @@ pub(crate) enum Unusable {
     Port,
 }
 
-/// The requests that a webhook wants to see.
+/// Which requests a webhook wants to see.
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub operations: Vec<String>,
@@ -87,12 +87,12 @@ pub(crate) struct Rule {
     pub scope: String,
 }
 
-/// Whether a resource is one of the two kinds of configurations.
+/// Whether a resource is one of the two kinds of webhook configurations.
 pub(crate) fn is_configuration(resource: &Resource) -> bool {
     resource.rules.meaning == Meaning::Webhooks
 }
 
-/// Refuses settings that this server cannot honour, so that no user relies on them.
+/// Refuses settings that this server does not support, so that no user relies on them.
 pub(crate) fn check_configuration(value: &Value, resource: &Resource) -> Vec<Cause> {
     let mut causes = Vec::new();
     if !is_configuration(resource) {
@@ -190,12 +190,11 @@ impl Hook {
         }
     }
 
-    /// The path and query of the requests.
     pub fn path_and_query(&self) -> String {
         self.place.path_and_query(self.timeout)
     }
 
-    /// The URL for error texts.
+    /// The URL as error messages show it.
     pub fn shown_url(&self) -> String {
         self.place.shown(&self.path_and_query())
     }
@@ -217,7 +216,7 @@ impl Rule {
 }
 
 impl Place {
-    /// The path with `?timeout=`, whole seconds as the real server sends them.
+    /// The path with the query `?timeout=` in whole seconds, as a real server sends it.
     pub fn path_and_query(&self, timeout: Duration) -> String {
         let path = match self {
             Self::Url { path, .. } | Self::Service { path, .. } => path.as_str(),
@@ -227,7 +226,7 @@ impl Place {
         format!("{path}{sign}timeout={}s", timeout.as_secs())
     }
 
-    /// The URL for error texts.
+    /// The URL as error messages show it.
     pub fn shown(&self, path_and_query: &str) -> String {
         match self {
             Self::Url { host, port, .. } => format!("https://{host}:{port}{path_and_query}"),
@@ -239,7 +238,7 @@ impl Place {
     }
 }
 
-/// The authority of a client configuration, PEM; empty if it names none.
+/// The certificate authority in a client configuration, PEM; empty if there is none.
 pub(crate) fn authority(config: &Value) -> String {
     let ca = config["caBundle"].as_str().unwrap_or_default();
     BASE64.decode(ca).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
@@ -274,8 +273,7 @@ pub(crate) fn place(config: &Value) -> Place {
     }
 }
 
-/// A path as client-go's `path.Join` leaves it: no empty parts, none that is `.` or `..`, no slash at the end. A query
-/// stays.
+/// A path after client-go's `path.Join`: without empty segments, `.`, `..` and a slash at the end. A query is kept.
 fn cleaned(path: &str) -> String {
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     let mut parts: Vec<&str> = Vec::new();
@@ -294,7 +292,8 @@ fn cleaned(path: &str) -> String {
 mod tests {
     use super::*;
 
-    /// envtest writes `https://127.0.0.1:PORT//path`, and Go's own server redirects unclean paths.
+    /// A path with a double slash is cleaned before the request: envtest writes `https://127.0.0.1:PORT//path`, and
+    /// Go's server redirects such paths.
     #[test]
     fn a_path_is_cleaned_before_it_is_asked() {
         for (written, asked) in

@@ -1,6 +1,6 @@
-//! The handshake, with the rules, their order and the words of `golang.org/x/net/websocket`.
+//! The WebSocket handshake, with the rules, the order of checks and the messages of `golang.org/x/net/websocket`.
 //!
-//! Stricter than RFC 6455 in one point and laxer in another: an `Origin` is required, and any key is accepted.
+//! The handshake differs from RFC 6455 in two points: it requires an `Origin`, and it accepts any key.
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine as _;
@@ -11,17 +11,17 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use super::{first, says_upgrade};
 use crate::body::Body;
 
-/// RFC 6455, section 1.3.
+/// The GUID of RFC 6455, section 1.3.
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const VERSION: &str = "13";
 
-/// The answer to an accepted client.
+/// The answer to a client whose handshake is accepted.
 pub(super) struct Accepted {
     accept: HeaderValue,
     protocol: Option<HeaderValue>,
 }
 
-/// The answer to a refused client: the connection is closed after it.
+/// The answer to a client whose handshake is refused; the connection is closed after the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Refused {
     pub status: StatusCode,
@@ -35,7 +35,7 @@ const fn bad(words: &'static str) -> Refused {
 const NOT_WEBSOCKET: Refused = bad("not websocket protocol");
 const NO_KEY: Refused = bad("mismatch challenge/response");
 const OTHER_VERSION: Refused = bad("missing or bad WebSocket Version");
-/// The refusal of several subprotocols: a server that supports only one cannot choose.
+/// The error for several subprotocols: a server that supports only one cannot choose.
 const MANY_PROTOCOLS: Refused = bad("");
 const NO_ORIGIN: Refused = Refused { status: StatusCode::FORBIDDEN, words: "" };
 
@@ -89,7 +89,7 @@ pub(super) fn shake(headers: &HeaderMap) -> Result<Accepted, Refused> {
     })
 }
 
-/// The proof that the server has read the key.
+/// The value of `Sec-WebSocket-Accept` for a key.
 fn accept(key: &str) -> String {
     STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key.as_bytes(), GUID].concat()))
 }

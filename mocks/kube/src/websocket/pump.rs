@@ -1,7 +1,7 @@
-//! The pump from the stream of a watch to WebSocket frames, which also reads the client's frames.
+//! Sends the stream of a watch as WebSocket frames, and reads the client's frames.
 //!
-//! Owns the order: the next item is taken from the stream only after the previous one has left. The client's frames are
-//! read all the time, so that its pings are answered and its leaving is noticed; their content is discarded.
+//! Owns the order: the next item is taken from the stream only after the previous one was sent. The client's frames are
+//! read all the time, so that pings are answered and the end of the client is noticed; their content is discarded.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -23,40 +23,41 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use crate::broken::Broken;
 use crate::connection::Opened;
 
-/// A client sends next to nothing on a watch; the buffer lives as long as the watch does.
+/// Size of the read buffer, which lives as long as the watch: a client sends almost nothing on a watch.
 const READ_BUFFER_BYTES: usize = 4 * 1024;
-/// Longest message of a client, which is discarded; a client with a longer one is cut off. kube-apiserver reads up to
-/// 32 MiB.
+/// Longest message of a client, which is discarded. If a client sends a longer one, the connection is closed.
+/// kube-apiserver reads up to 32 MiB.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
-/// One block of a watch: its last object comes on top of 256 KiB, and an object is as large as a request may be.
+/// Size limit of the write buffer: a block of a watch has up to 256 KiB and one more object, which is as large as a
+/// request may be.
 const WRITE_BUFFER_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Time for a client to close its side too; the same as for one that HTTP refused.
+/// Time for a client to close its side, as for a client that HTTP refused.
 const LINGER: Duration = Duration::from_secs(1);
-/// Bytes read at a time from a finished connection.
+/// Bytes that are read at a time from a finished connection.
 const DISCARD_BYTES: usize = 1024;
 
 type Frames = WebSocketStream<TokioIo<Upgraded>>;
 
 /// How a WebSocket ends.
 enum End {
-    /// The stream is over.
+    /// The stream of the watch has ended.
     Clean,
-    /// A fault breaks it off.
+    /// A fault breaks the stream off.
     Cut,
-    /// The client has left or broke the protocol.
+    /// The client has left or has broken the protocol.
     Left,
 }
 
 struct Pump {
     frames: Frames,
     body: UnsyncBoxBody<Bytes, Broken>,
-    /// Frames wait to be sent.
+    /// Whether frames wait to be sent.
     flushing: bool,
-    /// The last frame was only the beginning of an event: faults send lines in pieces.
+    /// Whether the last frame was only the beginning of an event, because faults send lines in pieces.
     within: bool,
 }
 
-/// Serves a WebSocket to its end. The handshake's answer must have been handed to the HTTP library.
+/// Serves a WebSocket until its end. The HTTP library must already have the handshake's answer.
 pub(crate) async fn serve(opened: Opened) {
     let Ok(upgraded) = opened.upgrade.await else { return };
     let io = TokioIo::new(upgraded);
@@ -77,7 +78,7 @@ pub(crate) async fn serve(opened: Opened) {
     }
 }
 
-/// Sends a close frame and closes, as kube-apiserver does even after a client's close frame.
+/// Sends a close frame and closes the connection, as kube-apiserver does even after a client's close frame.
 async fn hang_up(mut frames: Frames) {
     let normal = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::from_static("") };
     // After a close frame of the client the library has its own answer, which only waits to be sent.
@@ -118,7 +119,7 @@ impl Pump {
         }
     }
 
-    /// Ready when the client sends nothing more.
+    /// Ready when the client will send nothing more.
     fn poll_client(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match ready!(self.frames.poll_next_unpin(cx)) {
@@ -131,7 +132,7 @@ impl Pump {
         }
     }
 
-    /// Sends one message an event, its newline included.
+    /// Sends each event as one message, with its newline.
     fn put(&mut self, mut bytes: Bytes) -> Result<(), Error> {
         while !bytes.is_empty() {
             let end = memchr::memchr(b'\n', &bytes);

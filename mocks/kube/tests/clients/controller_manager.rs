@@ -1,4 +1,4 @@
-//! Tests with a real kube-controller-manager beside the mock API server, for kinds without a simulated controller.
+//! Tests with a real kube-controller-manager against the mock API server, for kinds without a simulated controller.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -12,16 +12,17 @@ use tokio::process::Command;
 use crate::world::{World, until};
 
 const PROGRAM: &str = "kube-controller-manager";
-/// The controllers of workloads, and the garbage collector for their dependents.
+/// The controllers that kube-controller-manager runs: those of workloads, and the garbage collector for their
+/// dependents.
 const CONTROLLERS: &str = "deployment,replicaset,garbagecollector,namespace,endpoint";
 
-/// The program beside the API server that the envtest convention names.
+/// The path of kube-controller-manager in the folder of envtest's binaries.
 fn program() -> Option<PathBuf> {
     let path = PathBuf::from(std::env::var_os("KUBEBUILDER_ASSETS")?).join(PROGRAM);
     path.is_file().then_some(path)
 }
 
-/// A deployment becomes a replica set and pods, is scaled, and takes all of them with it.
+/// The real controllers make a replica set and pods for a deployment, scale them, and delete them with the deployment.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow: kube-controller-manager"]
 async fn a_real_one_makes_pods_of_a_deployment_and_takes_them_away() {

@@ -1,6 +1,5 @@
-//! Tests of kube-rs: the parts that no other client has, or reads differently. Its watches and its controller, which
-//! applies and patches, are in the files below. Requests (`tests/kube`) and kubectl cover reads, writes and refusals
-//! themselves.
+//! Tests of kube-rs: features that no other client has, or uses differently. Tests of its watches and its controller
+//! are in the files below. Tests of requests (`tests/kube`) and of kubectl cover reads, writes and refusals.
 
 mod controller;
 mod watching;
@@ -96,8 +95,8 @@ async fn conditions_come_true() {
     world.server.shutdown().await;
 }
 
-/// The runtime is built on `Api::watch`. A server without faults answers in the stream, like the watch cache of a real
-/// one.
+/// A watch from before the history gets 410 as an `ERROR` event, like from a real server's watch cache. kube-rs'
+/// runtime is built on `Api::watch`.
 #[tokio::test]
 async fn a_bare_watch_from_before_the_history_ends_with_410() {
     let world = World::start().await;

@@ -1,4 +1,4 @@
-//! Tests of everyday commands with `kubectl`, the oldest and the newest version on the machine.
+//! Tests of everyday commands with the oldest and the newest `kubectl` on the machine.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ impl<'a> Kubectl<'a> {
         tokio::time::timeout(PATIENCE, output).await.unwrap_or_else(|_| panic!("no end: {arguments:?}")).unwrap()
     }
 
-    /// The output of a command, written as in a shell but without its quotes, that must succeed.
+    /// The output of a command that must succeed; the command is written as in a shell but without quotes.
     async fn ok(&self, line: &str) -> String {
         self.words(&line.split_whitespace().collect::<Vec<_>>()).await
     }
@@ -111,8 +111,8 @@ impl<'a> Kubectl<'a> {
     }
 }
 
-/// The oldest and the newest: `kubectl` and `kubectl.1.*` in the folders of `PATH` and in the folders that links in
-/// them lead to, where packages keep older versions.
+/// The oldest and the newest `kubectl` on the machine. Searches for `kubectl` and `kubectl.1.*` in the folders of
+/// `PATH` and in the folders to which links in them lead, where packages keep older versions.
 fn programs() -> Vec<PathBuf> {
     let mut folders = installer::folders();
     let links: Vec<PathBuf> = folders.iter().filter_map(|folder| folder.join("kubectl").canonicalize().ok()).collect();
@@ -128,7 +128,7 @@ fn programs() -> Vec<PathBuf> {
     if found.is_empty() { installer::on_path("kubectl").into_iter().collect() } else { found }
 }
 
-/// Runs a test with each version, against a server of its own.
+/// Runs a test with each version of kubectl, each against its own server.
 async fn each(test: impl AsyncFn(&Kubectl<'_>)) {
     let programs = programs();
     if programs.is_empty() {
@@ -202,7 +202,7 @@ async fn kinds_are_explained() {
     .await;
 }
 
-/// A node is drained as far as the budget allows, and further when the budget allows more.
+/// `kubectl drain` evicts as many pods as the `PodDisruptionBudget` allows, and more when the budget allows more.
 #[tokio::test]
 #[ignore = "slow"]
 async fn a_node_is_drained_as_fast_as_a_budget_allows() {
@@ -394,7 +394,7 @@ async fn deletion_cascades_as_asked() {
     .await;
 }
 
-/// Foreground deletion of one of two owners removes the reference, not the object.
+/// A foreground deletion of one of two owners removes the reference to it, not the object.
 async fn shared_dependents_stay(kubectl: &Kubectl<'_>) {
     let mut owners = Vec::new();
     for name in ["first", "second"] {

@@ -1,12 +1,12 @@
 //! Tests of real, unmodified clients against the mock API server.
 //!
-//! Owns the duties towards every client: to read and write objects and, with kube-rs and kubectl, to see a list and its
-//! changes, through a reset and both forms of 410. `scenarios/tests/e2e/clients.rs` covers other clients without
-//! faults; the matrix, which is run by hand, covers them with faults. A missing client that cannot be installed is
-//! skipped with a line that names the requirement. No part of a client is kept in the tree: npm and Python packages go
-//! to the user's cache folder (`longhaul/clients/<name>-<version>`), once.
+//! Every client must be able to read and write objects. With kube-rs and kubectl, a list and its changes are also
+//! tested through a reset and through 410 as HTTP status and as `ERROR` event. `scenarios/tests/e2e/clients.rs` tests
+//! other clients without faults; a matrix that is run by hand tests them with faults. If a client is missing and cannot
+//! be installed, its test is skipped with a line that names the requirement. The repository contains no client: npm and
+//! Python packages are installed once, in the user's cache folder (`longhaul/clients/<name>-<version>`).
 //!
-//! The tests assert the server's duty. A client's behaviour under a fault is only printed.
+//! The tests assert only the duties of the server. A client's behaviour under a fault is only printed.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail where it stands")]
 

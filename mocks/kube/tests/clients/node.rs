@@ -1,4 +1,4 @@
-//! `@kubernetes/client-node` and `kubernetes-fluent-client`.
+//! Tests of the JavaScript clients `@kubernetes/client-node` and `kubernetes-fluent-client`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use tokio::process::Command;
 use crate::program;
 use crate::world::World;
 
-/// A JavaScript client and its program.
+/// A JavaScript client and the program that uses it.
 struct Client {
     package: &'static str,
     version: &'static str,
@@ -22,7 +22,7 @@ static CLIENT_NODE: Client =
 static FLUENT: Client =
     Client { package: "kubernetes-fluent-client", version: "3.11.11", program: include_str!("fluent/program.mjs") };
 
-/// The missing requirement, for the text after `skipped: needs`.
+/// The requirement that is missing, as text after `skipped: needs`.
 #[derive(Debug, thiserror::Error)]
 enum Needs {
     #[error(transparent)]
@@ -67,7 +67,7 @@ impl Installed {
     }
 }
 
-/// The installed client; `None`, with a message, if a requirement is missing.
+/// The installed client; `None`, after a message, if a requirement is missing.
 async fn installed(client: &Client) -> Option<Installed> {
     client.install().await.inspect_err(|missing| println!("skipped: needs {missing}")).ok()
 }

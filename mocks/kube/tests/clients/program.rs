@@ -1,4 +1,4 @@
-//! A client in another language as a child process that reports its view, one JSON object a line.
+//! A client in another language as a child process, which prints its state as one JSON object per line.
 
 use std::process::Stdio;
 
@@ -7,7 +7,7 @@ use tokio::process::Command;
 
 use crate::world::{PATIENCE, World};
 
-/// Runs it to its end, which must be a success, and returns its reports. The child gets only `PATH` of this process's
+/// Runs a client until it succeeds, and returns the objects that it prints. The child gets only `PATH` from the
 /// environment, so that a proxy or a cluster of the machine has no influence.
 pub async fn run(name: &str, mut command: Command, world: &World) -> Vec<Value> {
     let home = tempfile::tempdir().unwrap();

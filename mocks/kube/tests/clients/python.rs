@@ -1,4 +1,4 @@
-//! `kubernetes`, the official Python client.
+//! Tests of `kubernetes`, the official Python client.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use tokio::process::Command;
 use crate::program;
 use crate::world::World;
 
-/// A Python client and its program.
+/// A Python client and the program that uses it.
 struct Client {
     package: &'static str,
     version: &'static str,
@@ -45,7 +45,7 @@ impl Installed {
     }
 }
 
-/// The installed client; `None`, with a message, if a requirement is missing.
+/// The installed client; `None`, after a message, if a requirement is missing.
 async fn installed(client: &Client) -> Option<Installed> {
     client.install().await.inspect_err(|missing| println!("skipped: needs {missing}")).ok()
 }

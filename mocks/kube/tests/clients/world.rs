@@ -1,4 +1,4 @@
-//! A server, the harness's own client (kube-rs), and the record of the subject's requests.
+//! A server, the harness's own client (kube-rs), and the record of the subject's requests, for all tests of clients.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use mock_pki::Authority;
 use serde_json::{Value, json};
 use units::Span;
 
-/// Longer than a client's longest pause before it connects again (5 s), on a busy machine.
+/// Longest wait of a test: longer than a client's longest pause before it connects again (5 s), on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(40);
 /// Interval of checking a condition.
 pub const GLANCE: Duration = Duration::from_millis(20);
@@ -42,12 +42,12 @@ impl World {
         Self { server, harness, next_fault: 0 }
     }
 
-    /// A kube-rs client of the subject.
+    /// A kube-rs client with the subject's user.
     pub async fn subject(&self) -> kube::Client {
         client(&self.server, "subject").await
     }
 
-    /// The packages of the namespace `default`, as the harness sees them.
+    /// The packages in the namespace `default`, through the harness's client.
     pub fn packages(&self) -> Api<DynamicObject> {
         Api::namespaced_with(self.harness.clone(), "default", &package_resource())
     }
@@ -57,7 +57,7 @@ impl World {
         self.packages().create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
     }
 
-    /// Writes a new version.
+    /// Writes a new version of a package.
     pub async fn change(&self, name: &str, image: &str) {
         let patch = Patch::Merge(json!({"spec": {"image": image}}));
         self.packages().patch(name, &PatchParams::default(), &patch).await.unwrap();
@@ -67,7 +67,7 @@ impl World {
         self.packages().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// The actual content of the namespace: name and revision.
+    /// The actual content of the namespace: the name and revision of each package.
     pub async fn truth(&self) -> BTreeMap<String, String> {
         let list = self.packages().list(&ListParams::default()).await.unwrap();
         let meta = |object: DynamicObject| (object.metadata.name.unwrap(), object.metadata.resource_version.unwrap());
@@ -83,8 +83,8 @@ impl World {
         until("the subject has an open watch", async || self.server.traffic("subject").watches_open > 0).await;
     }
 
-    /// Begins a fault of watches of `resource`; its id identifies its hits. A reset is momentary: otherwise every new
-    /// watch would be reset too.
+    /// Begins a fault of watches of `resource`; returns its id, which its hits contain. A reset is momentary, because
+    /// it would otherwise also reset every new watch.
     pub fn begin(&mut self, name: Name, resource: &str, adapt: impl FnOnce(&mut Fault)) -> FaultId {
         self.next_fault += 1;
         let id = FaultId(self.next_fault);
@@ -97,7 +97,7 @@ impl World {
         id
     }
 
-    /// The subject's requests after its first `skip` ones, one line each. Watches appear when they end.
+    /// The subject's requests after the first `skip`, one line for each. Watches appear when they end.
     pub fn story(&self, skip: usize) -> Vec<String> {
         let requests = self.server.requests();
         let subject = requests.iter().filter(|request| &*request.user == "subject");
@@ -115,7 +115,6 @@ impl World {
     }
 }
 
-/// Waits until a condition holds.
 pub async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     let look = async {
         while !so().await {
@@ -139,7 +138,7 @@ async fn client(server: &Server, user: &str) -> kube::Client {
     kube::Client::try_from(config).unwrap()
 }
 
-/// `packages.longhaul.dev`, with a status, a scale, and columns.
+/// The definition of `packages.longhaul.dev`, with a status, a scale, and columns.
 fn package_definition() -> Value {
     let text = json!({"type": "string", "description": "Where the image is."});
     let replicas = json!({"type": "integer"});

@@ -12,7 +12,7 @@ use crate::{CONFIG_MAPS, PACKAGES, config_map, package};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// A server with roles, its administrator, and a guest without rights.
+/// A server with RBAC, a client of its administrator, and a client of a user without rights.
 pub async fn guarded() -> (World, Client, Client) {
     let world = World::with(|config| {
         config.authorization = Authorization::Rbac;
@@ -282,8 +282,8 @@ async fn roles_are_made_of_others_and_everybody_can_ask_for_theirs() {
     }
 }
 
-/// A user with the right to impersonate acts as another user, whose permissions then count. For other users the message
-/// names the first refused right.
+/// A user with the right to impersonate acts as another user, whose permissions then count. For a user without it, the
+/// message names the first right that is missing.
 #[tokio::test]
 async fn somebody_acts_as_somebody_else() {
     let (_world, mut admin, mut guest) = guarded().await;

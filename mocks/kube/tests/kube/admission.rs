@@ -1,4 +1,5 @@
-//! Tests of admission webhooks: a webhook over real TLS that returns the test's answers, and records its calls.
+//! Tests of admission webhooks. The webhook uses real TLS, returns the answers that a test defines, and records its
+//! calls.
 
 mod matching;
 
@@ -30,7 +31,7 @@ mod plugins;
 mod reviews;
 mod scales;
 
-/// The webhook's answer to `(path, review)`: status and body; `None` never answers.
+/// The webhook's answer to `(path, review)`: status and body; `None` means that it never answers.
 pub type Script = Arc<dyn Fn(&str, &Value) -> Option<(u16, Value)> + Send + Sync>;
 
 pub struct Webhook {
@@ -47,7 +48,7 @@ impl Webhook {
         Self::answering_together(script, 1).await
     }
 
-    /// Answers only when this many calls are waiting, which takes this many connections.
+    /// A webhook that answers only when this many calls wait, which requires this many connections.
     async fn answering_together(script: Script, calls_together: usize) -> Self {
         let gate = Arc::new(Barrier::new(calls_together));
         let authority = Authority::generate("webhook").unwrap();
@@ -85,7 +86,7 @@ impl Webhook {
         Self { port, ca: BASE64.encode(authority.ca_pem()), calls, connections, open, _tasks: tasks }
     }
 
-    /// One webhook of a configuration; `more` overrides.
+    /// One webhook of a configuration; the fields in `more` replace others.
     fn entry(&self, path: &str, more: &Value) -> Value {
         let mut entry = json!({
             "name": format!("{}.example.com", path.trim_start_matches('/')), "sideEffects": "None",
@@ -99,7 +100,7 @@ impl Webhook {
         entry
     }
 
-    /// The paths of the calls since the last call of this, sorted, without their queries.
+    /// The sorted paths, without queries, of the calls since the last call of this method.
     fn asked(&self) -> Vec<String> {
         let mut paths: Vec<String> = self.paths().iter().map(|uri| uri.split('?').next().unwrap().to_owned()).collect();
         self.calls.lock().unwrap().clear();
@@ -107,7 +108,7 @@ impl Webhook {
         paths
     }
 
-    /// The reviews since the last call of this, by path.
+    /// The reviews since the last call of this method, with their paths.
     pub fn reviews(&self) -> Vec<(String, Value)> {
         let calls = std::mem::take(&mut *self.calls.lock().unwrap());
         calls.into_iter().map(|(uri, _, review)| (uri, review)).collect()
@@ -163,7 +164,7 @@ async fn configure(world: &World, kind: &str, webhooks: Vec<Value>) -> (u16, Val
     client.post(&format!("/apis/admissionregistration.k8s.io/v1/{plural}"), &configuration).await
 }
 
-/// A world whose `/mutate` and `/validate` are called for these operations on these resources.
+/// A world in which `/mutate` and `/validate` are called for these operations on these resources.
 async fn asking(script: Script, operation: &str, groups: &[&str], resources: &[&str]) -> (World, Webhook) {
     let (world, hook) = (World::start().await, Webhook::start(script).await);
     let rule = json!({"operations": [operation], "apiGroups": groups, "apiVersions": ["*"], "resources": resources});
@@ -342,7 +343,8 @@ async fn conditions_decide_who_is_asked() {
     assert!(!hook.asked().contains(&"/closed".to_owned()), "a webhook whose conditions failed is not called");
 }
 
-/// A webhook for one API of the events sees those that come through the other, in its own form, and may change them.
+/// A webhook for one API of events also sees events that come through the other API, in its own form, and may change
+/// them.
 #[tokio::test]
 async fn equivalent_requests_match_unless_exact_ones_are_asked_for() {
     let script: Script = Arc::new(|path, request| match path {
@@ -406,7 +408,7 @@ async fn older_reviews_are_sent_to_webhooks_that_want_them() {
     }
 }
 
-/// A condition made to run for ever costs its own request, but no other request.
+/// A condition that would run for ever makes its own request fail, but no other request.
 #[tokio::test]
 async fn a_condition_without_end_stops_nobody_else() {
     let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
@@ -493,8 +495,8 @@ async fn a_service_is_found_and_its_name_is_checked() {
     assert!(refused["message"].as_str().unwrap().contains("verify certificate"), "{refused}");
 }
 
-/// Two updates without a revision are admitted at the same time. The second one is made again from the sent object, and
-/// calls the webhook once more; that call is answered together with the creation of another object.
+/// Two updates without a revision are admitted at the same time. The second one is repeated from the sent object and
+/// calls the webhook again; the webhook answers that call together with the creation of another object.
 #[tokio::test]
 async fn an_update_that_was_overtaken_is_made_again() {
     let (world, hook) = (World::start().await, Webhook::answering_together(allowing(), 2).await);

@@ -1,5 +1,5 @@
-//! Tests of the lossless record of a followed user: each request appears once, a watch when it is answered and when it
-//! ends.
+//! Tests of the complete record of a followed user's requests: each request appears once, a watch when it is answered
+//! and when it ends.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,6 @@ use units::Span;
 use crate::client::{Protocol, World};
 use crate::{PACKAGES, package, revision};
 
-/// Takes facts until one satisfies `last`.
 async fn until(world: &World, last: impl Fn(&RequestFact) -> bool) -> Vec<RequestFact> {
     let deadline = Instant::now() + Duration::from_secs(10);
     let mut all = Vec::new();
@@ -100,7 +99,7 @@ async fn who_ended_a_watch_is_told() {
     }
 }
 
-/// The reason of a refused write, and the name of a created object, are recorded nowhere else.
+/// The record contains the reason of a refused write and the name of a created object, which no other record has.
 #[tokio::test]
 async fn what_a_write_came_to_is_told_in_words() {
     let world = World::start().await;
@@ -155,7 +154,7 @@ async fn refusals_and_connections_are_told() {
     assert_eq!(world.server.traffic("subject").connections, 2);
 }
 
-/// Begins a fault for the subject, written as in a scenario.
+/// Begins a fault for the subject; `fault` is written as in a scenario.
 fn begin(world: &World, number: u32, fault: serde_json::Value) {
     world.server.faults().target_users(["subject"]);
     let fault: Fault = serde_json::from_value(fault).unwrap();
@@ -214,7 +213,7 @@ async fn a_request_without_an_answer_is_told_when_it_is_over() {
     }
 }
 
-/// A client with an old token is not silent.
+/// The requests of a client with an old token appear as requests of its user.
 #[tokio::test]
 async fn requests_with_an_old_token_are_their_users() {
     let world = World::start().await;
@@ -229,8 +228,8 @@ async fn requests_with_an_old_token_are_their_users() {
     assert!(world.server.take_requests("subject").0.is_empty());
 }
 
-/// If the old token stays valid for a while, a client that reads its file in time is never refused; other clients are
-/// refused afterwards.
+/// If the old token stays valid for a while, a client that reads its token file in time is never refused. Other clients
+/// are refused afterwards.
 #[tokio::test]
 async fn an_old_token_may_stay_for_a_while() {
     let world = World::start().await;

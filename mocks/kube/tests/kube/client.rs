@@ -1,4 +1,4 @@
-//! A plain HTTP client over TLS, HTTP/1.1 or HTTP/2, that returns the data on the wire.
+//! A plain HTTP client over TLS, HTTP/1.1 or HTTP/2, which returns the data as the server sent it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Longer than any step needs, short enough that a hang is noticed.
+/// Longest wait of a test step: long enough for every step, short enough to notice a hang.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server with two users, `subject` and `harness`.
@@ -37,7 +37,7 @@ pub struct Client {
     token: Option<String>,
     pub content_type: &'static str,
     pub accept: &'static str,
-    /// Headers besides those that every request has.
+    /// Headers in addition to those that every request has.
     pub more: &'static [(&'static str, &'static str)],
 }
 
@@ -46,7 +46,7 @@ enum Sender {
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
-/// The lines of a watch.
+/// The lines of an open watch.
 pub struct Lines {
     body: Incoming,
     buffer: BytesMut,
@@ -57,14 +57,14 @@ impl World {
         Self::with(|_| {}).await
     }
 
-    /// A world with a client of the harness.
+    /// A new server, and a client of the harness.
     pub async fn alone() -> (Self, Client) {
         let world = Self::start().await;
         let client = world.client(Protocol::Http1, "harness").await;
         (world, client)
     }
 
-    /// A world whose faults target the subject.
+    /// A new server whose faults target the subject.
     pub async fn aimed() -> Self {
         let world = Self::start().await;
         world.server.faults().target_users(["subject"]);
@@ -96,12 +96,12 @@ impl World {
         self.client_at(address, Protocol::Http1, user).await
     }
 
-    /// A client of another endpoint, over this protocol.
+    /// A client of another endpoint, with this protocol.
     pub async fn client_at(&self, address: SocketAddr, protocol: Protocol, user: &str) -> Client {
         self.connect(address, protocol, None).await.with_token(&format!("{user}-token"))
     }
 
-    /// A connection without any request yet.
+    /// Opens a connection without sending a request.
     pub async fn dial(&self, address: SocketAddr, protocol: Protocol, pair: Option<&Pair>) -> TlsStream<TcpStream> {
         let alpn = if protocol == Protocol::Http2 { "h2" } else { "http/1.1" };
         let tls = client_config(self.authority.ca_pem(), pair, &[alpn]).unwrap();
@@ -139,7 +139,7 @@ impl Client {
         self.try_send(method, path, body).await.unwrap()
     }
 
-    /// Status, warnings and body.
+    /// The status, warnings and body of an answer.
     pub async fn warned(&mut self, method: Method, path: &str, body: String) -> (u16, Vec<String>, Value) {
         let response = self.send(method, path, body).await;
         let status = response.status().as_u16();
@@ -183,7 +183,7 @@ impl Client {
         answer.expect("an answer in time")
     }
 
-    /// Status and JSON of an answer.
+    /// The status and JSON of an answer.
     pub async fn call(&mut self, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
         let bytes = body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()));
         let response = self.send(method, path, bytes).await;
@@ -225,7 +225,7 @@ impl Client {
 }
 
 impl Lines {
-    /// The next line as JSON: `Ok(None)` at a clean end, `Err` if the stream broke.
+    /// The next line as JSON: `Ok(None)` at a clean end, `Err` if the stream breaks.
     pub async fn next(&mut self) -> Result<Option<Value>, hyper::Error> {
         tokio::time::timeout(PATIENCE, self.read()).await.expect("a line in time")
     }
@@ -250,13 +250,12 @@ impl Lines {
         }
     }
 
-    /// The next piece of the body as it came: a chunk of HTTP/1.1, a DATA frame of HTTP/2.
+    /// The next piece of the body as the server sent it: a chunk of HTTP/1.1, or a DATA frame of HTTP/2.
     pub async fn piece(&mut self) -> Result<Option<Bytes>, hyper::Error> {
         let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await.expect("a piece in time");
         Ok(frame.transpose()?.and_then(|frame| frame.into_data().ok()))
     }
 
-    /// The next line as bytes.
     pub async fn raw_line(&mut self) -> Bytes {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
@@ -267,7 +266,7 @@ impl Lines {
         }
     }
 
-    /// The next line, which must be there: `(type, name, revision)`.
+    /// `(type, name, revision)` of the next line, which must exist.
     pub async fn event(&mut self) -> (String, String, u64) {
         let line = self.next().await.unwrap().expect("one more line");
         let meta = &line["object"]["metadata"];
@@ -275,7 +274,7 @@ impl Lines {
         (line["type"].as_str().unwrap().to_owned(), meta["name"].as_str().unwrap_or_default().to_owned(), revision)
     }
 
-    /// Whether no line comes for this long.
+    /// Whether no line arrives for this long.
     pub async fn is_silent(&mut self, so_long: Duration) -> bool {
         tokio::time::timeout(so_long, self.read()).await.is_err()
     }

@@ -1,4 +1,4 @@
-//! Tests of every fault of connections from a client's view, on HTTP/1.1 and HTTP/2, and that other clients are spared.
+//! Tests of all faults of connections as clients see them, on HTTP/1.1 and HTTP/2, and that they spare other clients.
 
 mod frames;
 mod standstill;
@@ -17,7 +17,7 @@ use crate::{PACKAGES, package, revision};
 const ID: FaultId = FaultId(7);
 const RESOURCE: &str = "packages.longhaul.dev";
 
-/// A cluster in which the subject has an endpoint of its own.
+/// A cluster in which the subject has its own endpoint.
 struct Scene {
     world: World,
     door: Replica,
@@ -44,7 +44,7 @@ impl Scene {
         self.world.server.faults().hits(ID)
     }
 
-    /// The details of the hits since the last call.
+    /// The descriptions of the hits since the last call.
     fn details(&self) -> Vec<String> {
         self.world.server.faults().take_hits().into_iter().map(|hit| hit.detail).collect()
     }
@@ -59,7 +59,7 @@ impl Scene {
         revision(&writer.post(PACKAGES, &package(name)).await.1)
     }
 
-    /// The number of objects that a new connection of the subject lists.
+    /// Lists objects over a new connection of the subject; returns their number.
     async fn lists(&self, protocol: Protocol) -> usize {
         let mut client = self.world.client_at(self.address(), protocol, "subject").await;
         let (status, list) = client.get(PACKAGES).await;
@@ -67,7 +67,7 @@ impl Scene {
         list["items"].as_array().unwrap().len()
     }
 
-    /// Connections to the subject's endpoint whose server side is open.
+    /// Number of connections at the subject's endpoint that the server has not closed.
     fn open_at_server(&self) -> usize {
         // `man 5 proc`: the second column is the local address, the fourth the state, 01 established, 08 close wait.
         let port = format!(":{:04X}", self.address().port());
@@ -81,7 +81,6 @@ fn at_once(name: Name) -> Fault {
     Fault { resource: Some(RESOURCE.to_owned()), ..Fault::new(name, Span::default()) }
 }
 
-/// Waits until a condition holds.
 async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let waiting = async {
         while !holds() {

@@ -1,4 +1,4 @@
-//! Tests of conversion webhooks of custom resources. The texts of refusals are those of kube-apiserver 1.34.1.
+//! Tests of conversion webhooks of custom resources. Error messages are those of kube-apiserver 1.34.1.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ const V1: &str = "/apis/test.dev/v1/namespaces/default/foos";
 const V2: &str = "/apis/test.dev/v2/namespaces/default/foos";
 const STATUS_V2: &str = "/apis/test.dev/v2/namespaces/default/foos/a/status";
 
-/// The mistake that a converter is to make.
+/// The mistake that the conversion webhook makes next.
 type Plant = Arc<Mutex<&'static str>>;
 
-/// A world in which `foos` have `spec.host` in v1, which is stored, and `spec.address` in v2.
+/// A world in which the resource `foos` has `spec.host` in v1, the stored version, and `spec.address` in v2.
 struct Converted {
     world: World,
     client: Client,
@@ -42,7 +42,7 @@ impl Converted {
         *self.plant.lock() = what;
     }
 
-    /// The conversions since the last call of this: the wanted version, and the names.
+    /// The conversions since the last call of this method: the wanted version, and the names of the objects.
     fn asked(&self) -> Vec<(String, Vec<String>)> {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let reviews = self.hook.reviews();
@@ -61,7 +61,7 @@ impl Converted {
         made
     }
 
-    /// A client of its own for a watch, alive while the watch is read.
+    /// A watch, and its client, which must live as long as the watch is read.
     async fn watch(&self, path: &str) -> (Client, Lines) {
         let mut client = self.world.client(Protocol::Http1, "harness").await;
         let lines = client.watch(path).await;
@@ -112,7 +112,7 @@ fn definition(hook: &Webhook) -> Value {
     definition
 }
 
-/// The answer of a converter, correct except for the planted mistake.
+/// The answer of the conversion webhook, which is correct except for the mistake `planted`.
 fn answer(review: &Value, planted: &str) -> (u16, Value) {
     let request = &review["request"];
     let wanted = request["desiredAPIVersion"].as_str().unwrap();
@@ -229,7 +229,7 @@ async fn a_list_is_converted_in_few_reviews_and_a_watch_event_by_event() {
     );
 }
 
-/// A watch is silent while the converter fails, and then goes on where it was.
+/// A watch is silent while the conversion webhook fails, and then continues without losing an event.
 #[tokio::test]
 async fn a_watch_waits_for_a_converter_that_fails() {
     let mut it = Converted::start().await;
@@ -246,7 +246,7 @@ async fn a_watch_waits_for_a_converter_that_fails() {
     assert_eq!((&event["type"], &event["object"]["spec"]["address"]), (&json!("ADDED"), &json!("h")));
 }
 
-/// Each planted mistake has its message; without one the same requests succeed.
+/// Each mistake of the conversion webhook has its own error message; without a mistake the same requests succeed.
 #[tokio::test]
 async fn a_wrong_converter_is_not_believed() {
     let mut it = Converted::start().await;
@@ -324,7 +324,7 @@ async fn what_was_stored_in_another_version_is_converted_too() {
     assert_eq!((status, &refused["details"]["causes"][0]["field"]), (422, &json!("status.storedVersions[0]")));
 }
 
-/// The strategy `None`: each version has the fields of its own schema, and the defaults are those of the stored
+/// With the strategy `None`, each version has the fields of its own schema, and the defaults are those of the stored
 /// version.
 #[tokio::test]
 async fn without_a_webhook_a_version_leaves_out_what_it_does_not_have() {
@@ -350,7 +350,8 @@ async fn without_a_webhook_a_version_leaves_out_what_it_does_not_have() {
     assert_eq!(list["items"][0]["apiVersion"], json!("test.dev/v2"));
 }
 
-/// A real server makes a new cache for a resource that is served differently: its clients list again.
+/// A watch ends when the definition of its resource changes, so that clients list again. A real server then makes a new
+/// cache.
 #[tokio::test]
 async fn a_watch_ends_when_its_definition_changes() {
     let mut it = Converted::start().await;

@@ -1,4 +1,4 @@
-//! Tests of custom resources with a schema: refused, dropped, defaulted and shown fields.
+//! Tests of custom resources with a schema: fields that are refused, dropped, defaulted and shown.
 
 use http::Method;
 use http_body_util::BodyExt;
@@ -115,7 +115,7 @@ async fn an_applied_object_must_be_of_its_schema() {
     assert_eq!(status, 201, "{made}");
 }
 
-/// The answer of kube-apiserver 1.20.2 to a definition with every keyword, sent again.
+/// A definition with every keyword is returned as by kube-apiserver 1.20.2, also when it is sent again.
 #[tokio::test]
 async fn every_keyword_of_a_definition_is_kept() {
     let (_world, mut client) = World::alone().await;
@@ -168,7 +168,7 @@ async fn a_definition_may_come_in_protobuf() {
     assert_eq!((status, &made["spec"]), (201, &json!({"size": 3})), "the default came along");
 }
 
-/// The request by which cluster-api checks that a cluster is up.
+/// The root path lists all paths; cluster-api requests it to check that a cluster is up.
 #[tokio::test]
 async fn the_root_lists_the_paths() {
     let (_world, mut client) = defined().await;

@@ -1,4 +1,5 @@
-//! Tests of evictions and budgets. No controller counts pods here: the tests write its results.
+//! Tests of evictions and `PodDisruptionBudget`s. No controller counts pods here; the tests write the budgets'
+//! statuses.
 
 use serde_json::{Value, json};
 
@@ -7,7 +8,7 @@ use crate::{MERGE, PODS};
 
 const BUDGETS: &str = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 
-/// Makes a running and ready pod `app=web`.
+/// Makes a running and ready pod with the label `app=web`.
 async fn running(client: &mut Client, name: &str) {
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": "web"}},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});
@@ -110,7 +111,7 @@ async fn what_no_budget_can_decide_is_refused() {
     assert_eq!(evict(&mut client, "p", &Value::Null).await.0, 201);
 }
 
-/// As many as the budget allows, and no more, however many come at once.
+/// Concurrent evictions delete only as many pods as the `PodDisruptionBudget` allows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn evictions_at_the_same_time_take_no_more_than_there_is() {
     let (world, mut client) = World::alone().await;

@@ -1,4 +1,5 @@
-//! Tests of the server behind a proxy in a network namespace. They need such a namespace.
+//! Tests of the server behind a proxy in a network namespace. The tests are skipped if the machine cannot make such a
+//! namespace.
 
 use mock_pki::{Authority, client_config};
 use mock_proxy::netns::{Error, Namespace};
@@ -7,7 +8,7 @@ use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// `None`, with a message, if there can be no namespace.
+/// A network namespace; `None`, after a message, if the machine cannot make one.
 fn namespace() -> Option<Namespace> {
     match Namespace::create() {
         Ok(namespace) => Some(namespace),
@@ -19,7 +20,7 @@ fn namespace() -> Option<Namespace> {
     }
 }
 
-/// The subject needs no further trust: the API server's certificate names the far end.
+/// A subject in the network namespace trusts the API server, because its certificate contains the address of the proxy.
 #[tokio::test]
 async fn the_api_server_is_known_at_the_far_end() {
     let Some(namespace) = namespace() else { return };

@@ -1,4 +1,4 @@
-//! Tests of every fault on the wire, with its hits, and that other clients are spared.
+//! Tests of all faults over real connections: their effects, their hits, and that they spare other clients.
 
 mod cuts;
 mod effects;
@@ -19,7 +19,7 @@ use crate::{PACKAGES, package, revision};
 const ID: FaultId = FaultId(7);
 const RESOURCE: &str = "packages.longhaul.dev";
 
-/// A fault that lasts long enough for streams that open after its beginning.
+/// A fault that lasts long enough to hit streams that open after it begins.
 fn fault(name: Name) -> Fault {
     let lasts = Some(Span::from_secs(60));
     Fault { resource: Some(RESOURCE.to_owned()), lasts, ..Fault::new(name, Span::default()) }
@@ -31,7 +31,7 @@ async fn watch(world: &World, protocol: Protocol, user: &str) -> Lines {
     client.watch(&format!("{PACKAGES}?watch=1&resourceVersion={}", revision(&list))).await
 }
 
-/// A world with a fault of the subject.
+/// A new server with a fault that targets the subject.
 async fn with(fault: &Fault) -> World {
     let world = World::aimed().await;
     world.server.faults().begin(ID, fault).unwrap();
@@ -50,13 +50,13 @@ async fn hits(world: &World, id: FaultId, wanted: u64) {
     assert!(waited.is_ok(), "{} hits of {wanted}", faults.hits(id));
 }
 
-/// The causes of an error, as one text.
+/// The texts of an error's causes, joined.
 fn causes(error: &dyn std::error::Error) -> String {
     let chain = std::iter::successors(Some(error), |error| error.source());
     chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Checks that a fault spares the harness's own client: it lists, writes, and sees the change at once.
+/// Checks that a fault spares the harness's client: it lists, writes, and sees the change at once.
 async fn harness_is_spared(world: &World, name: &str) {
     let mut client = world.client(Protocol::Http1, "harness").await;
     let (status, list) = client.get(PACKAGES).await;

@@ -1,4 +1,4 @@
-//! Tests of unknown fields of built-in types, and of duplicate fields.
+//! Tests of unknown fields in objects of built-in types, and of duplicate fields.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -70,7 +70,8 @@ fn told(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| format!("299 - {text:?}")).collect()
 }
 
-/// The texts are those of the real server's own test (`test/integration/apiserver/field_validation_test.go`).
+/// Messages about unknown and duplicate fields in patches are those of the real server's test
+/// (`test/integration/apiserver/field_validation_test.go`).
 #[tokio::test]
 async fn patches_are_looked_at_before_and_after() {
     let (_world, mut client) = World::alone().await;

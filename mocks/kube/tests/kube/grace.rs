@@ -1,10 +1,10 @@
-//! Tests of pods with a grace period, and without a kubelet that ends them.
+//! Tests of pods with a grace period that no kubelet ends.
 
 use serde_json::json;
 
 use crate::client::{PATIENCE, World};
 
-/// A namespace does not wait for ever for pods that no kubelet ends.
+/// A namespace is removed after the grace periods of its pods, even if no kubelet ends the pods.
 #[tokio::test]
 async fn a_namespace_goes_when_the_time_of_its_pods_is_over() {
     let (_world, mut client) = World::alone().await;

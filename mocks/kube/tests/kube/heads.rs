@@ -1,4 +1,4 @@
-//! Tests of answers without a body, on both protocols: a client that gets a body takes the connection for broken.
+//! Tests of answers without a body, on both protocols. A client that gets a body there treats the connection as broken.
 
 use http::{Method, header};
 use http_body_util::BodyExt as _;
@@ -6,7 +6,7 @@ use http_body_util::BodyExt as _;
 use crate::CONFIG_MAPS;
 use crate::client::{PATIENCE, Protocol, World};
 
-/// The status, the announced length, and the number of received bytes.
+/// The status, the announced length of the body, and the number of received bytes.
 type Answer = (u16, Option<u64>, usize);
 
 async fn ask(world: &World, protocol: Protocol, method: Method, path: &str) -> Answer {

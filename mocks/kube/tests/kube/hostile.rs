@@ -1,4 +1,4 @@
-//! Tests of clients that send too much, that stop reading, and that go away.
+//! Tests of clients that send too much, stop reading, or disconnect.
 
 use std::time::{Duration, Instant};
 
@@ -111,14 +111,14 @@ async fn a_small_patch_cannot_make_a_large_or_deep_object() {
     assert_eq!(client.get(&one).await.1["spec"]["image"], json!("a:1"), "nothing of it was stored");
 }
 
-/// The resident set of this process, server and all.
+/// The resident memory of this process, which includes the server, in bytes.
 fn resident_bytes() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
-/// A list of a large store is encoded as it is read: a client that requests it and reads nothing causes no copy of the
-/// store.
+/// A list of a large store is encoded while it is read. If a client requests the list and does not read it, the server
+/// does not copy the store.
 #[tokio::test]
 async fn lists_that_nobody_reads_are_not_made() {
     const OBJECTS: usize = 30;
@@ -159,7 +159,8 @@ async fn lists_that_nobody_reads_are_not_made() {
     }
 }
 
-/// Each item of a list may have a default of its own: twenty kilobytes must not become gigabytes.
+/// An object is refused if its defaults would make it too large: every item of a list may have a default, so twenty
+/// kilobytes could become gigabytes.
 #[tokio::test]
 async fn defaults_cannot_make_a_small_object_larger_than_an_object_may_be() {
     let (_world, mut client) = World::alone().await;
@@ -184,7 +185,7 @@ async fn defaults_cannot_make_a_small_object_larger_than_an_object_may_be() {
     assert_eq!(client.post(bombs, &bomb(10)).await.0, 201);
 }
 
-/// Numbers of clients are added to others: none of them may end a connection without an answer.
+/// The server adds to numbers that clients send. The largest numbers must still get an answer.
 #[tokio::test]
 async fn numbers_at_their_limits_are_answered() {
     let world = World::start().await;
@@ -224,9 +225,9 @@ async fn numbers_at_their_limits_are_answered() {
     assert!(matches!(writer.post(path, &lasts).await.0, 201 | 404 | 422));
 }
 
-/// A page in a browser whose host name leads to this address (DNS rebinding). A browser has neither the authority nor a
-/// token: plain HTTP gets no answer, and over TLS no host name gives rights. So host names are not checked, as in
-/// kube-apiserver: clients come through tunnels and proxies by names of their own.
+/// A web page can make a browser connect here under the page's host name (DNS rebinding). The browser has neither the
+/// authority nor a token. Plain HTTP gets no answer, and over TLS no host name gives rights. So the server does not
+/// check host names, like kube-apiserver: clients come through tunnels and proxies with other names.
 #[tokio::test]
 async fn a_page_whose_name_leads_here_is_told_nothing() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -30,7 +30,6 @@ mod workloads;
 
 use serde_json::{Value, json};
 
-/// The definition of `packages.longhaul.dev`.
 fn package_definition() -> Value {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     json!({
@@ -58,7 +57,7 @@ fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "1"}})
 }
 
-/// A definition of namespaced resources of `test.dev`.
+/// A definition of a namespaced resource in the group `test.dev`.
 fn definition(plural: &str, kind: &str, versions: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

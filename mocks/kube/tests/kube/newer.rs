@@ -1,4 +1,5 @@
-//! Tests of details that no comparison with a real kube-apiserver covers: headers, the order of fields, later defaults.
+//! Tests of details that no comparison with a real kube-apiserver covers: headers, the order of fields, defaults that
+//! are added later.
 
 use http::Method;
 use http_body_util::BodyExt;

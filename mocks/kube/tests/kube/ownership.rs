@@ -1,4 +1,4 @@
-//! Tests of `managedFields`: the owners of fields, and the conflicts of an apply.
+//! Tests of `managedFields`: the owners of fields, and conflicts of an apply.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -80,7 +80,7 @@ async fn the_status_has_its_own_entry() {
     assert_eq!(client.send(Method::DELETE, &format!("{PACKAGES}/p"), "").await.status(), 200);
 }
 
-/// Lists in lists, lists below free names, and lists whose only key has a default.
+/// A definition with lists in lists, lists in map entries, and lists whose only key has a default.
 fn nested() -> Value {
     let port = json!({"type": "object", "properties": {"port": {"type": "integer"}, "note": {"type": "string"}}});
     let ports = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port"], "items": port});
@@ -151,7 +151,7 @@ async fn nested_lists_and_keys_with_defaults_merge_and_go() {
     );
 }
 
-/// A manager's applies to the status and to the rest are separate.
+/// A manager that applies the status and the rest of an object has one entry for each.
 #[tokio::test]
 async fn a_manager_has_an_entry_for_each_subresource() {
     let (_world, mut client) = World::alone().await;
@@ -169,7 +169,7 @@ async fn a_manager_has_an_entry_for_each_subresource() {
     assert_eq!(owners, [apply("status"), apply("")]);
 }
 
-/// A client that scales owns the number of replicas and nothing else, however it was written (KEP-555).
+/// A client that writes a scale owns only the number of replicas, with every way of writing (KEP-555).
 #[tokio::test]
 async fn a_scale_is_applied_and_its_owners_are_those_of_the_object() {
     let (_world, mut client) = World::alone().await;
@@ -264,7 +264,7 @@ async fn a_status_is_applied_on_its_own() {
     assert_eq!((status, empty["status"].get("phase")), (200, None), "{empty}");
 }
 
-/// Every kind of patch can approve; times come from the server, and a decision is final.
+/// Every patch format can approve a certificate signing request. The server sets the times, and a decision is final.
 #[tokio::test]
 async fn an_approval_may_be_patched_and_applied() {
     let (_world, mut client) = World::alone().await;
@@ -303,8 +303,8 @@ async fn an_approval_may_be_patched_and_applied() {
     assert_eq!((status, applied["status"]["conditions"].as_array().map(Vec::len)), (200, Some(3)), "{applied}");
 }
 
-/// A manager that applies a status to the whole object owns nothing, not even the spec that it did not send. It may
-/// apply the status to the subresource.
+/// A manager that applies a status to the whole object owns nothing, so that it conflicts with no other manager.
+/// Applied to the subresource, the status has an owner.
 #[tokio::test]
 async fn a_status_that_is_applied_alone_conflicts_with_nobody() {
     let (_world, mut client) = World::alone().await;

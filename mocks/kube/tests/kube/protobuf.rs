@@ -10,7 +10,7 @@ use crate::{CONFIG_MAPS, PACKAGES, config_map, package};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Status, content type and body.
+/// The status, content type and body of a GET that accepts only protobuf.
 async fn got(client: &mut Client, path: &str) -> (u16, String, Vec<u8>) {
     let response = client.send(Method::GET, path, "").await;
     let media = response.headers()["content-type"].to_str().unwrap().to_owned();

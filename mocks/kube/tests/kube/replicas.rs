@@ -1,4 +1,4 @@
-//! Tests of a second endpoint that lags, as in a control plane with several API servers.
+//! Tests of an additional endpoint that lags, as in a control plane with several API servers.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Tests of a store that is restored from an older backup.
+//! Tests of restoring the store to an older revision, as from a backup.
 
 use std::time::Duration;
 

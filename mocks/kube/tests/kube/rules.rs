@@ -1,4 +1,4 @@
-//! Tests of rules in CEL of custom resources, evaluated at every kind of write.
+//! Tests of CEL rules of custom resources with each verb that writes.
 
 use http::Method;
 use http_body_util::BodyExt;
@@ -40,7 +40,7 @@ async fn defined() -> (World, Client) {
     (world, client)
 }
 
-/// `field: message` of each cause.
+/// `field: message` of each cause in an answer.
 fn causes(refused: &Value) -> Vec<String> {
     let list = refused["details"]["causes"].as_array().into_iter().flatten();
     list.map(|cause| format!("{}: {}", cause["field"].as_str().unwrap(), cause["message"].as_str().unwrap())).collect()

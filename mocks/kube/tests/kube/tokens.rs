@@ -1,4 +1,4 @@
-//! Tests of tokens of service accounts: their content, their checkers, and their end.
+//! Tests of service account tokens: their content, how they are checked, and when they end.
 
 use aws_lc_rs::encoding::{AsDer as _, Pkcs8V1Der};
 use aws_lc_rs::rsa::{self, KeySize};
@@ -108,8 +108,8 @@ async fn a_token_is_for_its_audience_and_ends_with_what_it_was_made_for() {
     assert_eq!(robot.get(CONFIG_MAPS).await.0, 401, "the account of the same name is another one");
 }
 
-/// As in kube-apiserver with `--service-account-signing-key-file` and `--service-account-issuer`: fabric8 writes
-/// PKCS#1, envtest PKCS#8.
+/// Tokens are signed with a configured key and issuer, as with kube-apiserver's `--service-account-signing-key-file`
+/// and `--service-account-issuer`. fabric8 writes the key as PKCS#1, envtest as PKCS#8.
 #[tokio::test]
 async fn tokens_are_signed_with_the_key_that_is_given() {
     let rsa = rsa::KeyPair::generate(KeySize::Rsa2048).unwrap();

@@ -19,7 +19,7 @@ use crate::client::{PATIENCE, Protocol, World};
 use crate::{PACKAGES, package, revision};
 
 const RESOURCE: &str = "packages.longhaul.dev";
-/// A handshake that every server accepts.
+/// The headers of a handshake that every server accepts.
 const HEADERS: [(&str, &str); 5] = [
     ("Upgrade", "websocket"),
     ("Connection", "Upgrade"),
@@ -28,7 +28,7 @@ const HEADERS: [(&str, &str); 5] = [
     ("Origin", "https://localhost"),
 ];
 
-/// The head of an answer in lower case, and the connection behind it.
+/// The head of an answer in lower case, and the connection that follows it.
 struct Answered {
     head: String,
     rest: Vec<u8>,
@@ -37,7 +37,7 @@ struct Answered {
 
 struct Socket(WebSocketStream<TlsStream<TcpStream>>);
 
-/// Sends a request exactly as given.
+/// Sends a request with exactly these headers.
 async fn ask(world: &World, path: &str, headers: &[(&str, &str)]) -> Answered {
     let mut io = world.dial(world.server.address(), Protocol::Http1, None).await;
     let mut request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n");
@@ -61,7 +61,7 @@ async fn ask(world: &World, path: &str, headers: &[(&str, &str)]) -> Answered {
 }
 
 impl Socket {
-    /// A watch of packages by the subject, which must be accepted.
+    /// Opens a watch of packages by the subject, which must be accepted.
     async fn open(world: &World, query: &str) -> Self {
         let headers = [HEADERS.as_slice(), &[("Authorization", "Bearer subject-token")]].concat();
         let answered = ask(world, &format!("{PACKAGES}?watch=1&{query}"), &headers).await;
@@ -69,7 +69,7 @@ impl Socket {
         Self(WebSocketStream::from_partially_read(answered.io, answered.rest, Role::Client, None).await)
     }
 
-    /// A watch that begins now.
+    /// Opens a watch that begins now.
     async fn now(world: &World) -> Self {
         Self::open(world, &format!("resourceVersion={}", world.server.revision())).await
     }
@@ -78,7 +78,7 @@ impl Socket {
         tokio::time::timeout(PATIENCE, self.0.next()).await.expect("a message in time")
     }
 
-    /// The next message as it came; it must be an event.
+    /// The next message as the server sent it, which must be an event.
     async fn raw(&mut self) -> String {
         match self.next().await {
             Some(Ok(Message::Text(text))) => text.as_str().to_owned(),

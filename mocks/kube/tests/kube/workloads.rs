@@ -1,4 +1,4 @@
-//! Tests of workloads that become ready, over the API: the author of each write, and the reviews of webhooks and roles.
+//! Tests of workloads that become ready, through the API: the author of each write, webhooks, and roles.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn deployment(name: &str, replicas: u32) -> Value {
         "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template(name)}})
 }
 
-/// Repeats a request until its answer is as wanted; returns the last answer.
+/// Repeats a GET until `wanted` accepts the answer; returns the last answer.
 async fn until(client: &mut Client, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let mut seen = Value::Null;
     let waited = tokio::time::timeout(PATIENCE, async {
@@ -86,7 +86,7 @@ async fn a_deployment_becomes_ready_by_the_hands_of_its_controllers() {
     until(&mut client, SETS, |sets| items(sets) == 0).await;
 }
 
-/// At rest the programs send no request: a watch of a subject gets nothing more.
+/// When nothing changes, the simulated programs send no requests, and a watch of the subject gets no events.
 #[tokio::test]
 async fn at_rest_nothing_is_asked() {
     let (world, mut client) = world().await;
@@ -120,7 +120,7 @@ async fn at_rest_nothing_is_asked() {
     assert_eq!(asked(&world), before);
 }
 
-/// The programs need no role, and no minimal role contains their requests.
+/// The simulated programs need no role, and the minimal roles do not contain their requests.
 #[tokio::test]
 async fn roles_are_not_asked() {
     let world = World::with(|config| {
@@ -204,7 +204,7 @@ async fn a_fault_holds_workloads_and_counts_them() {
     assert_eq!(faults.hits(id), 2);
 }
 
-/// A fault of requests is for clients, even if every user is a target.
+/// Faults of requests hit only clients, never the simulated programs, even if every user is a target.
 #[tokio::test]
 async fn faults_of_requests_leave_the_programs_alone() {
     let (world, mut client) = world().await;

@@ -1,6 +1,6 @@
-//! The conversion between the versions of a custom resource: `spec.conversion` of its definition.
+//! The conversion between versions of a custom resource: `spec.conversion` of its definition.
 //!
-//! Owns checking it, and finding out whether a webhook converts. The webhook is called elsewhere.
+//! Owns checking `spec.conversion` and deciding whether a webhook converts. This module does not call the webhook.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use serde_json::Value;
 
 use crate::status::Cause;
 
-/// The field in the real server's errors: its internal type gives the name.
+/// The name of the webhook's field in error messages: a real server takes it from its internal type.
 const CLIENT: &str = "spec.conversion.webhookClientConfig";
 const REVIEWS: &str = "spec.conversion.conversionReviewVersions";
 
-/// The conversion of an object to another version.
+/// The conversion of a custom resource's objects between versions.
 #[derive(Debug, Clone)]
 pub struct Conversion {
-    /// The converting webhook. Without one only `apiVersion` changes, and fields that the other version lacks are
-    /// removed.
+    /// The webhook that converts. Without a webhook, only `apiVersion` changes, and fields that the other version lacks
+    /// are removed.
     pub webhook: Option<Webhook>,
     /// The `apiVersion` in which objects are stored.
     pub stored: Arc<str>,
@@ -24,14 +24,14 @@ pub struct Conversion {
 
 #[derive(Debug, Clone)]
 pub struct Webhook {
-    /// `clientConfig` as it was written.
+    /// `clientConfig` as the definition has it.
     pub client: Arc<Value>,
-    /// The first supported version of `conversionReviewVersions`: `v1` or `v1beta1`.
+    /// The first version in `conversionReviewVersions` that this server supports: `v1` or `v1beta1`.
     pub review: &'static str,
 }
 
 impl Conversion {
-    /// The conversion of a checked definition; `None` if the versions differ only in their names.
+    /// The conversion of a valid definition; `None` if the versions differ only in their names.
     pub(super) fn read(crd: &Value, stored: &str) -> Option<Self> {
         let conversion = &crd["spec"]["conversion"];
         let webhook = (conversion["strategy"] == "Webhook").then(|| Webhook {
@@ -56,7 +56,7 @@ fn reviews(conversion: &Value) -> impl Iterator<Item = &str> {
     conversion["webhook"]["conversionReviewVersions"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// The errors in a definition's conversion and storage versions.
+/// The errors in a definition's `spec.conversion` and storage versions.
 pub(super) fn check(crd: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let conversion = &crd["spec"]["conversion"];

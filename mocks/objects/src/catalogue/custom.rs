@@ -1,6 +1,6 @@
-//! Resources from a `CustomResourceDefinition` (apiextensions.k8s.io/v1).
+//! Reads resources from `CustomResourceDefinition`s (apiextensions.k8s.io/v1).
 //!
-//! Owns reading and checking a definition; `conversion` reads the conversion between versions.
+//! Owns reading and checking a definition; `conversion` reads how its versions are converted.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::kinds;
 use crate::schema;
 use crate::status::Cause;
 
-/// Reads a definition, or returns its errors.
+/// The resource of a definition, or the definition's errors.
 pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
     let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (group, plural, kind) = (text("/spec/group"), text("/spec/names/plural"), text("/spec/names/kind"));
@@ -100,7 +100,7 @@ pub fn definition(crd: &Value) -> Result<Resource, Vec<Cause>> {
     })
 }
 
-/// The errors in the names, which appear in paths.
+/// The errors in the names of a definition, which URLs contain.
 fn names(crd: &Value) -> Vec<Cause> {
     let is_label = |text: &str| {
         let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -151,7 +151,7 @@ fn served(group: &str, version: &Value, at: &str) -> Result<Served, Vec<Cause>> 
     })
 }
 
-/// The warning for users of a deprecated version: the definition's own text, or that of the real server.
+/// The warning for users of a deprecated version: the text of the definition, else the text of the real server.
 fn deprecation(crd: &Value, version: &Value, all: &[&Value]) -> Option<Arc<str>> {
     if version["deprecated"] != Value::Bool(true) {
         return None;
@@ -182,7 +182,7 @@ fn column(raw: &Value) -> Column {
     }
 }
 
-/// `selectableFields` of all versions; a repeated field counts once.
+/// `selectableFields` of all versions, without repetitions.
 fn fields(versions: &[&Value]) -> Vec<Field> {
     let mut fields: Vec<Field> = Vec::new();
     for raw in versions.iter().flat_map(|version| version["selectableFields"].as_array().into_iter().flatten()) {
@@ -195,7 +195,7 @@ fn fields(versions: &[&Value]) -> Vec<Field> {
     fields
 }
 
-/// `.spec.replicas` as a JSON pointer.
+/// Converts a path such as `.spec.replicas` into a JSON pointer.
 fn pointer(path: &str) -> String {
     path.replace('.', "/")
 }

@@ -1,10 +1,11 @@
-//! The path of a value in an object, as causes name it: `spec.containers[0].resources.limits[cpu]`.
+//! Paths of values in an object, as error causes name them: `spec.containers[0].resources.limits[cpu]`.
 //!
-//! Owns the notation. A path is turned into text only when it is shown, so that a check without errors allocates none.
+//! Owns the notation of paths. A path becomes text only when it is shown, so that a check without errors allocates no
+//! text.
 
 use std::fmt::{self, Display, Formatter};
 
-/// A path, as the list of its steps.
+/// A path as a linked list of its steps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At<'a> {
     above: Option<&'a At<'a>>,
@@ -24,17 +25,17 @@ impl<'a> At<'a> {
         Self { above: None, step: Step::Field(path) }
     }
 
-    /// A field of the object at this path.
+    /// The path of a field of the object at this path.
     pub(crate) const fn field(&'a self, name: &'a str) -> Self {
         Self { above: Some(self), step: Step::Field(name) }
     }
 
-    /// An item of the list at this path.
+    /// The path of an item of the list at this path.
     pub(crate) const fn item(&'a self, index: usize) -> Self {
         Self { above: Some(self), step: Step::Item(index) }
     }
 
-    /// An entry of the map at this path.
+    /// The path of an entry of the map at this path.
     pub(crate) const fn key(&'a self, key: &'a str) -> Self {
         Self { above: Some(self), step: Step::Key(key) }
     }

@@ -1,4 +1,4 @@
-//! The texts of refusals that several kinds share.
+//! The texts of error causes that several kinds share.
 
 use std::fmt::Display;
 
@@ -7,27 +7,27 @@ use serde_json::Value;
 use super::at::At;
 use crate::status::Cause;
 
-/// Most causes of one object. A body of 3 MiB could have a million, each with its text.
+/// Most causes for one object. A body of 3 MiB could have a million errors, each with its text.
 const CAUSES_MAX: usize = 1000;
-/// How often a whole text is shown for its faulty parts: without a limit the answer would grow with the square of the
-/// text.
+/// How often an invalid text is shown, if it has several errors. Without a limit, the answer would grow with the square
+/// of the text's length.
 pub(crate) const REPEATED_MAX: usize = 10;
 
-/// Constructors of causes.
+/// Functions that add causes to a list.
 pub(crate) trait Refuse {
     fn refuse(&mut self, reason: &'static str, at: At<'_>, message: String);
 
-    /// An invalid value.
+    /// Adds a cause for an invalid value.
     fn invalid(&mut self, at: At<'_>, value: &(impl Display + ?Sized), why: &(impl Display + ?Sized)) {
         self.refuse("FieldValueInvalid", at, format!("Invalid value: {value}: {why}"));
     }
 
-    /// An invalid text.
+    /// Adds a cause for an invalid text.
     fn invalid_text(&mut self, at: At<'_>, text: &str, why: &(impl Display + ?Sized)) {
         self.refuse("FieldValueInvalid", at, format!("Invalid value: {text:?}: {why}"));
     }
 
-    /// An invalid text, with one cause for each reason.
+    /// Adds one cause for each fault of an invalid text.
     fn faults(&mut self, at: At<'_>, text: &str, faults: Vec<String>) {
         for fault in faults {
             self.invalid_text(at, text, &fault);
@@ -43,7 +43,7 @@ pub(crate) trait Refuse {
         self.refuse("FieldValueForbidden", at, format!("Forbidden: {why}"));
     }
 
-    /// A text that is none of the known ones.
+    /// Adds a cause for a text that is none of the known ones.
     fn unsupported(&mut self, at: At<'_>, text: &str, known: &[&str]) {
         let known = known.iter().map(|one| format!("{one:?}")).collect::<Vec<_>>().join(", ");
         self.refuse("FieldValueNotSupported", at, format!("Unsupported value: {text:?}: supported values: {known}"));
@@ -53,7 +53,7 @@ pub(crate) trait Refuse {
         self.refuse("FieldValueDuplicate", at, format!("Duplicate value: {text:?}"));
     }
 
-    /// The name of an object that does not exist.
+    /// Adds a cause for the name of an object that does not exist.
     fn not_found(&mut self, at: At<'_>, text: &str) {
         self.refuse("FieldValueNotFound", at, format!("Not found: {text:?}"));
     }
@@ -66,28 +66,27 @@ pub(crate) trait Refuse {
         self.refuse("FieldValueTooMany", at, format!("Too many: {count}: must have at most {most} items"));
     }
 
-    /// Refuses a negative number.
     fn not_negative(&mut self, at: At<'_>, number: Option<i64>) {
         if let Some(number) = number.filter(|number| *number < 0) {
             self.invalid(at, &number, "must be greater than or equal to 0");
         }
     }
 
-    /// Refuses a number outside the bounds, which are inclusive.
+    /// Refuses a number outside the bounds `least` and `most`, which are inclusive.
     fn within(&mut self, at: At<'_>, number: Option<i64>, (least, most): (i64, i64)) {
         if let Some(number) = number.filter(|number| !(least..=most).contains(number)) {
             self.invalid(at, &number, &format!("must be between {least} and {most}, inclusive"));
         }
     }
 
-    /// Refuses a text that is none of these; an absent field is allowed.
+    /// Refuses a text that is none of `known`; the field may be absent.
     fn one_of(&mut self, value: &Value, at: At<'_>, known: &[&str]) {
         if let Some(text) = value.as_str().filter(|text| !known.contains(text)) {
             self.unsupported(at, text, known);
         }
     }
 
-    /// Requires a text in a field, and returns it.
+    /// Requires a non-empty text in the field `key`, and returns it.
     fn text_in<'v>(&mut self, object: &'v Value, key: &str, at: At<'_>) -> &'v str {
         let text = object[key].as_str().unwrap_or_default();
         if text.is_empty() {

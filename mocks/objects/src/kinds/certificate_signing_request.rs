@@ -1,4 +1,4 @@
-//! `CertificateSigningRequest`: a request for a certificate, and its decision.
+//! `CertificateSigningRequest`: a request for a certificate, and the decision about it.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ pub(super) const CERTIFICATE_SIGNING_REQUEST: Kind = Kind {
     ..Kind::cluster("certificates.k8s.io", &["v1"], "certificatesigningrequests", "CertificateSigningRequest")
 };
 
-/// An approval sets all conditions and the metadata that any client may set; other fields stay.
+/// Writes the subresource `approval`: it sets all conditions, labels and annotations, and keeps other fields.
 fn write_approval(request: &mut Value, sent: &Value) {
     for key in ["labels", "annotations"] {
         let (meta, given) = (metadata(request), sent["metadata"][key].clone());
@@ -62,7 +62,7 @@ fn write_approval(request: &mut Value, sent: &Value) {
     put_conditions(request, after);
 }
 
-/// Refuses to remove a decision, which is final.
+/// Refuses to remove an approval or a denial, which are final.
 fn check_approval(value: &Value, old: &Value, causes: &mut Causes) {
     let after = conditions(value);
     for condition in conditions(old) {
@@ -79,7 +79,7 @@ fn conditions(request: &Value) -> Vec<Value> {
     request.pointer("/status/conditions").and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
-/// Takes over the decisions, and keeps all other conditions.
+/// Takes over the conditions of decisions, and keeps all other conditions.
 fn decided(request: &mut Value, from: &Value) {
     let is_decision = |condition: &Value| matches!(condition["type"].as_str(), Some("Approved" | "Denied"));
     let mut all: Vec<Value> = conditions(request).into_iter().filter(|condition| !is_decision(condition)).collect();
@@ -98,7 +98,7 @@ fn put_conditions(request: &mut Value, conditions: Vec<Value>) {
     }
 }
 
-/// The request must be PEM.
+/// Checks that `spec.request` is PEM.
 fn check(value: &Value, causes: &mut Causes) {
     use base64::Engine as _;
     let request = value.pointer("/spec/request").and_then(Value::as_str).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `ConfigMap`: settings that are no secret. Its rules for keys also apply to `Secret`.
+//! `ConfigMap`: settings that are not secret. The rules for its keys also apply to `Secret`.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub(super) const CONFIG_MAP: Kind = Kind {
     ..Kind::namespaced("", &["v1"], "configmaps", "ConfigMap")
 };
 
-/// Keys of `ConfigMap` and `Secret` may be as long as a file name.
+/// Longest key of a `ConfigMap` or `Secret`: keys can be file names.
 const KEY_MAX_CHARS: usize = 253;
 
 fn check(value: &Value, causes: &mut Causes) {
@@ -47,7 +47,7 @@ pub(super) fn check_keys(value: &Value, map: &str, causes: &mut Causes) {
     }
 }
 
-/// Refuses changes to an immutable object.
+/// Refuses changes if the object is immutable.
 pub(super) fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
     if old["immutable"] != Value::Bool(true) {
         return;

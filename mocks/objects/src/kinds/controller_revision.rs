@@ -1,4 +1,4 @@
-//! `ControllerRevision`: an earlier state of a template.
+//! `ControllerRevision`: an earlier template of a workload.
 
 use serde_json::{Value, json};
 

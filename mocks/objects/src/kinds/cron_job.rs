@@ -1,4 +1,4 @@
-//! `CronJob`: starts a `Job` again and again by a schedule.
+//! `CronJob`: starts a `Job` at each time of a schedule.
 
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ fn check(value: &Value, causes: &mut Causes) {
     }
 }
 
-/// The name must leave room, because the names of its jobs end with a time.
+/// Refuses a name that is too long: the names of its jobs append a time.
 fn check_new(value: &Value, causes: &mut Causes) {
     let name = meta(value, "name");
     if name.len() > NAME_MAX_BYTES {
@@ -79,7 +79,7 @@ fn check_new(value: &Value, causes: &mut Causes) {
     }
 }
 
-/// Checks the form of a time zone's name; whether the zone exists is not looked up.
+/// Checks the form of a time zone's name, but not whether the zone exists.
 fn time_zone(zone: &str, causes: &mut Causes) {
     let at = At::from("spec.timeZone");
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_+".contains(&byte);
@@ -99,7 +99,7 @@ fn time_zone(zone: &str, causes: &mut Causes) {
     }
 }
 
-/// Why a text is neither a schedule of five fields nor a keyword for one. The content of the fields is checked roughly.
+/// Why a text is not a schedule of five fields or a keyword for one. The content of the fields is checked only roughly.
 fn not_a_schedule(text: &str) -> Option<String> {
     if let Some(word) = text.strip_prefix('@') {
         let known = ["yearly", "annually", "monthly", "weekly", "daily", "midnight", "hourly"];

@@ -1,4 +1,4 @@
-//! `CustomResourceDefinition`: adds a kind to the API. `catalogue::custom` reads its content.
+//! `CustomResourceDefinition`: adds a kind to the API. `catalogue::custom` reads its specification.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ pub(super) const CUSTOM_RESOURCE_DEFINITION: Kind = Kind {
     ..Kind::cluster("apiextensions.k8s.io", &["v1"], "customresourcedefinitions", "CustomResourceDefinition")
 };
 
-/// Marks a definition as established at once: no other component has to agree here.
+/// Sets a definition to established at once; a real server waits for other components.
 fn establish(crd: &mut Value, now: Timestamp) {
     let names = &crd["spec"]["names"];
     let kind = names["kind"].as_str().unwrap_or_default().to_owned();
@@ -84,7 +84,7 @@ fn establish(crd: &mut Value, now: Timestamp) {
     remember_stored(crd);
 }
 
-/// Adds the storage version to the versions in which objects may be stored already.
+/// Adds the storage version to `status.storedVersions`, the versions in which objects may be stored.
 fn remember_stored(crd: &mut Value) {
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
     let marked = versions.filter(|version| version["storage"] == Value::Bool(true));
@@ -98,8 +98,7 @@ fn remember_stored(crd: &mut Value) {
     crd["status"]["storedVersions"] = Value::Array(stored);
 }
 
-/// The fields that people write. The schemas in a definition are left open here: they are checked when they are
-/// compiled.
+/// The schema of a definition without the schemas in it, which are checked when they are compiled.
 fn schema() -> Value {
     let text = |about: &str| json!({"type": "string", "description": about});
     let flag = |about: &str| json!({"type": "boolean", "description": about});

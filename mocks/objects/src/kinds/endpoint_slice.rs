@@ -1,4 +1,4 @@
-//! `EndpointSlice`: a part of the addresses of a `Service`.
+//! `EndpointSlice`: some of the addresses of a `Service`.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `Event`: a notice about an object, for people; two APIs show the same events.
+//! `Event`: a notice for people about an object; the APIs `v1` and `events.k8s.io` show the same events.
 
 mod forms;
 
@@ -76,16 +76,15 @@ pub(super) const EVENTS_EVENT: Kind = Kind {
     ..Kind::namespaced("events.k8s.io", &["v1"], "events", "Event")
 };
 
-/// Fields are named as in the version in which they were written, and fields that no client set have no owner.
+/// Field owners name fields as in the version that the client used; fields that no client set have no owner.
 const BARE: Option<Bare> = Some(Bare { unfill: forms::unfill, fill: forms::fill });
 
-/// The columns have an order of their own, and the name comes last.
+/// The columns of events in their special order: the name is last.
 const PRINTER: Printer = Printer {
     columns: "Last Seen, Type, Reason, Object, Subobject+, Source+, Message, First Seen+, Count+, Name+",
     cells,
 };
 
-/// All cells of an event.
 fn cells(row: &Row<'_>) -> Vec<Value> {
     let text = |pointer: &str| row.text(pointer);
     let or = |one: &'static str, other: &'static str| if text(one).is_empty() { text(other) } else { text(one) };

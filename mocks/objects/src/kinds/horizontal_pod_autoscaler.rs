@@ -1,4 +1,4 @@
-//! `HorizontalPodAutoscaler`: changes a number of replicas by measured load.
+//! `HorizontalPodAutoscaler`: changes a number of replicas according to measured load.
 
 mod targets;
 

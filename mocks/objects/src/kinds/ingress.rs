@@ -1,4 +1,4 @@
-//! `Ingress`: the routes from HTTP hosts and paths to services.
+//! `Ingress`: routes from HTTP hosts and paths to services.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! `IngressClass`: the controller of an `Ingress`.
+//! `IngressClass`: names the controller of `Ingress` objects.
 
 use serde_json::{Value, json};
 

@@ -49,12 +49,11 @@ pub(super) const JOB: Kind = Kind {
 
 pub(super) use check::check_spec;
 
-/// Labels that identify the pods of a job: the present one, and the one before Kubernetes 1.27.
+/// Labels that identify the pods of a job: the present label, and the one before Kubernetes 1.27.
 const OF_JOB: [&str; 2] = ["batch.kubernetes.io/controller-uid", "controller-uid"];
 
 const NAME_OF_JOB: [&str; 2] = ["batch.kubernetes.io/job-name", "job-name"];
 
-/// Sets the defaults of a job, including the selector of its pods if it has none.
 fn defaults(value: &mut Value) {
     if value["spec"]["completions"].is_null() && value["spec"]["parallelism"].is_null() {
         set(value, &["spec"], "completions", json!(1));
@@ -87,7 +86,7 @@ pub(super) fn fill_policy(value: &mut Value, at: &str) {
     });
 }
 
-/// Sets selector and labels of a job without a selector: its pods carry the job's uid as a label.
+/// Sets the selector of a job and the labels of its pods to the job's uid, unless `manualSelector` is set.
 fn named(value: &mut Value) {
     if value["spec"]["manualSelector"] == json!(true) {
         return;
@@ -121,7 +120,7 @@ fn selected(value: &mut Value) {
     set(value, &["spec", "selector", "matchLabels"], OF_JOB[0], json!(uid));
 }
 
-/// Refuses changes to the pods of a job, to their counting, and to the policies for their ends.
+/// Refuses changes to the template, the completion fields and the failure policies of a job.
 fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
     let (spec, before) = (&new["spec"], &old["spec"]);
     let indexed = spec["completionMode"] == "Indexed";
@@ -147,7 +146,7 @@ fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
     }
 }
 
-/// A template without scheduling fields, labels and annotations.
+/// A copy of a template without scheduling fields, labels and annotations.
 fn unscheduled(template: &Value) -> Value {
     let mut template = template.clone();
     let mut keep = |path: &str, keep: &dyn Fn(&str, &Value) -> bool| {
@@ -231,7 +230,8 @@ mod tests {
         assert_eq!(own["metadata"]["labels"], json!({"a": "b"}));
     }
 
-    /// As `ValidateJobSpecUpdate` of Kubernetes 1.34 and the strategy of its registry decide.
+    /// While a job is suspended, updates may change where its pods run, as in `ValidateJobSpecUpdate` of Kubernetes
+    /// 1.34.
     #[test]
     fn where_its_pods_run_may_change_while_a_job_waits() {
         let job = |suspend: bool, started: bool| {

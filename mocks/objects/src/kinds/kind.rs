@@ -1,7 +1,7 @@
-//! The type of a kind's row.
+//! The type `Kind`, which describes one built-in kind.
 //!
-//! Owns the meaning of each column. A column that a row does not set has the value of most kinds, see
-//! [`Kind::namespaced`]. It must not name a kind.
+//! Owns the meaning of the fields of `Kind`. [`Kind::namespaced`] sets the fields to the values that most kinds have.
+//! This module must not name a kind.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -9,258 +9,257 @@ use serde_json::Value;
 use super::print::{PLAIN, Printer};
 use crate::status::Cause;
 
-/// Why an object is refused.
+/// Why an object is refused, one cause for each error.
 pub(crate) type Causes = Vec<Cause>;
 
-/// A message and its fields in the notation of `protobuf::schema`.
+/// A protobuf message and its fields in the notation of `protobuf::schema`.
 pub(crate) type Message = &'static str;
 
-/// One built-in kind.
+/// All facts about one built-in kind.
 #[derive(Debug)]
 #[expect(clippy::struct_field_names, reason = "`kind` is what the API calls it")]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts of the API's own table")]
 pub struct Kind {
-    /// Empty for the core group.
+    /// The API group; empty for the core group.
     pub(crate) group: &'static str,
-    /// The preferred version first; it is the stored one.
+    /// The versions; the first one is preferred and stored.
     pub(crate) versions: &'static [&'static str],
-    /// The name in paths.
+    /// The plural name, which paths contain.
     pub(crate) plural: &'static str,
     pub(crate) kind: &'static str,
-    /// For example `po` or `svc`.
+    /// Short names for `kubectl`: `po` or `svc`.
     pub(crate) short_names: &'static [&'static str],
-    /// For example `all`.
+    /// Groups of resources for `kubectl get`: `all`.
     pub(crate) categories: &'static [&'static str],
-    /// Whether the objects live in namespaces.
+    /// Whether the objects are in namespaces.
     pub(crate) namespaced: bool,
-    /// The text of `kubectl explain`; empty for none.
+    /// The description for `kubectl explain`; empty if there is none.
     pub(crate) about: &'static str,
 
-    /// Whether the kind has the subresource `status`.
     pub(crate) status: bool,
-    /// Whether the kind has the subresource `scale`.
     pub(crate) scale: bool,
-    /// All other subresources.
+    /// Subresources other than `status` and `scale`.
     pub subresources: &'static [Subresource],
 
-    /// The types that no other kind has.
+    /// The protobuf messages that only this kind has.
     pub(crate) messages: &'static [Message],
-    /// `(apiVersion, message)`, if the message has another name than the kind.
+    /// `(apiVersion, message)` if the protobuf message has another name than the kind.
     pub(crate) message_of: &'static [(&'static str, &'static str)],
-    /// Replaces the schema made from the messages.
+    /// Returns a schema that replaces the one made from the messages.
     pub(crate) schema: Option<fn() -> Value>,
-    /// `(path, key)`: lists whose items a patch finds by a key, beside those of pods and `status.conditions`.
+    /// `(path, key)` of lists whose items a patch finds by a key. Lists of pods and `status.conditions` are known
+    /// without an entry.
     pub(crate) merge_keys: &'static [(&'static [&'static str], &'static str)],
-    /// `(message, field, strategy, key)`: the published merge strategies of lists, beside those of shared types.
+    /// `(message, field, strategy, key)`: merge strategies of lists that the OpenAPI documents publish. Strategies of
+    /// shared types are known without an entry.
     pub(crate) published_merges: &'static [(&'static str, &'static str, &'static str, &'static str)],
-    /// The path of the pod specification in an object.
+    /// The path of the pod specification in an object of this kind.
     pub(crate) pod_spec: &'static [&'static str],
-    /// The fields that field selectors may name beside the metadata. The value is at the path in the name, or at the
-    /// first pointer behind the name that is set.
+    /// Names of fields for field selectors, each with JSON pointers. The value is at the path that the name spells, or
+    /// at the first pointer that exists in the object.
     pub(crate) selectable: &'static [(&'static str, &'static [&'static str])],
-    /// `(field, value)`: the value that a selector finds if no client set the field, because the real type has no
-    /// absent value; otherwise the empty text.
+    /// `(field, value)`: the value that a selector finds if no client set the field. The default is an empty text.
     pub(crate) selectable_unset: &'static [(&'static str, &'static str)],
     /// The columns of `kubectl get`.
     pub(crate) printer: Printer,
 
-    /// The kind that holds the objects, if this kind only shows them in another form.
+    /// For a kind that only shows the objects of another kind: that kind and the conversion.
     pub(crate) mirror: Option<Mirror>,
-    /// How fields are removed and restored that are shown although no client set them. Such fields have no owner.
+    /// How to remove and restore fields that are shown although no client set them. Such fields have no owner.
     pub bare: Option<Bare>,
 
-    /// Fills in defaults, in new objects and in updates.
+    /// Fills in defaults in new and in updated objects.
     pub(crate) defaults: fn(&mut Value),
-    /// Fills in defaults that need the time.
+    /// Fills in defaults that need the current time.
     pub(crate) defaults_at: fn(&mut Value, Timestamp),
-    /// Sets the fields of a new object only: a status.
+    /// Sets fields of a new object only, such as an initial status.
     pub(crate) new: fn(&mut Value),
     /// Sets the fields of a new object that need its name and uid.
     pub(crate) named: fn(&mut Value),
-    /// The times of conditions that are shown as null if no client set them.
+    /// Time fields of conditions that are shown as null if no client set them.
     pub(crate) condition_times: &'static [&'static str],
 
     pub(crate) names: Names,
-    /// Whether finalizers need no domain, as in custom resources.
+    /// Whether the names of finalizers need no domain, as in custom resources.
     pub(crate) plain_finalizers: bool,
-    /// Checks an object.
+    /// Checks a new or an updated object.
     pub(crate) check: fn(&Value, &mut Causes),
-    /// Checks a new object further.
     pub(crate) check_new: fn(&Value, &mut Causes),
-    /// JSON pointers of fields that never change.
+    /// JSON pointers of fields that an update must not change.
     pub(crate) fixed: &'static [&'static str],
-    /// Further checks of an update: the new object, the old one.
+    /// Additional checks of an update; the arguments are the new object and the old one.
     pub(crate) check_update: fn(&Value, &Value, &mut Causes),
-    /// `(field, whether it is base64)`: the maps that hold at most 1 MiB together.
+    /// `(field, whether it is base64)` of maps that together may contain at most 1 MiB.
     pub(crate) data: &'static [(&'static str, bool)],
 
-    /// The changes that increment `metadata.generation`.
+    /// Which changes increment `metadata.generation`.
     pub(crate) generation: Generation,
-    /// Further counters of an update: the new object, the old one.
+    /// Counts additional numbers in an update; the arguments are the new object and the old one.
     pub(crate) count: fn(&mut Value, &Value),
-    /// Restores the parts of the old status that an update of the status may not change: the new object, the old one.
+    /// Restores fields of the old status that an update of the status must not change; the arguments are the new object
+    /// and the old one.
     pub(crate) carry_status: fn(&mut Value, &Value),
-    /// The metadata that a status update may change.
+    /// The metadata that an update of the status may change.
     pub(crate) status_metadata: &'static [&'static str],
-    /// Updates the status after a change of the specification.
+    /// Adapts the status after a change of the specification.
     pub(crate) follow_status: fn(&mut Value),
 
-    /// Whether an update must name the version that it was made from.
+    /// Whether an update must contain a `resourceVersion`.
     pub needs_revision: bool,
-    /// Whether an update of an absent object creates it.
+    /// Whether an update of an object that does not exist creates it.
     pub created_by_update: bool,
-    /// Whether a DELETE returns the object instead of a `Status`.
+    /// Whether the answer to a DELETE contains the object instead of a `Status`.
     pub shown_when_deleted: bool,
-    /// Whether dependents stay if the caller names no propagation, for old clients.
+    /// Whether dependents stay by default when their owner is deleted, for old clients.
     pub orphans: bool,
-    /// Whether a new object keeps the status that it comes with.
+    /// Whether a new object keeps the status that the client sent.
     pub(crate) keeps_status: bool,
-    /// Whether all objects of a namespace can be deleted at once.
+    /// Whether clients can delete all objects of a namespace with one request.
     pub deletes_collections: bool,
     /// Names of objects that are never deleted.
     pub immortal: &'static [&'static str],
-    /// How long a deletion takes.
+    /// How long deletions of this kind take.
     pub ending: Ending,
-    /// Whether reads bypass the cache: etcd then refuses bad revisions in its own words.
+    /// Whether reads bypass the watch cache; etcd then refuses bad revisions with its own messages.
     pub uncached: bool,
-    /// The question, if the kind is a review that is answered and never stored.
+    /// The type of a review, if objects of this kind are answered and never stored.
     pub review: Option<Review>,
-    /// The server's own use of the objects.
+    /// How the server itself uses the objects.
     pub meaning: Meaning,
 }
 
-/// A subresource that is neither `status` nor `scale`.
+/// A subresource other than `status` and `scale`.
 #[derive(Debug)]
 pub struct Subresource {
     /// The name in paths.
     pub name: &'static str,
-    /// The kind of the body.
+    /// The kind of the request body.
     pub kind: &'static str,
     /// The group and version of the body's kind; empty for those of the resource.
     pub group_version: (&'static str, &'static str),
-    /// In the order of discovery.
+    /// The verbs in the order of discovery.
     pub verbs: &'static [&'static str],
-    /// The part of the object that is read and written through the subresource.
+    /// How the subresource changes a part of the object.
     pub part: Option<Part>,
 }
 
-/// A part of an object that only its subresource writes.
+/// How a subresource changes fields that only it may write.
 #[derive(Debug)]
 pub struct Part {
-    /// Copies the part from the second object, which was sent, into the first, which is stored.
+    /// Copies the fields from the second object, which the client sent, into the first, which is stored.
     pub write: fn(&mut Value, &Value),
-    /// Checks an update of the part: the new object, the old one.
+    /// Checks an update of the fields; the arguments are the new object and the old one.
     pub check: fn(&Value, &Value, &mut Vec<Cause>),
 }
 
-/// A kind whose objects another kind holds.
+/// How a kind shows the objects of another kind.
 #[derive(Debug)]
 pub(crate) struct Mirror {
-    /// The full name of the resource that holds them.
+    /// The full name of the resource that stores the objects.
     pub(crate) of: &'static str,
-    /// Turns an object into the stored form.
+    /// Converts an object into the stored form.
     pub(crate) to_stored: fn(&mut Value),
-    /// Turns a stored object into the shown form.
+    /// Converts a stored object into the form of this kind.
     pub(crate) from_stored: fn(&mut Value),
 }
 
-/// How fields that no client set are removed and restored.
+/// How to remove and restore fields that no client set.
 #[derive(Debug)]
 pub struct Bare {
     pub unfill: fn(&mut Value),
     pub fill: fn(&mut Value),
 }
 
-/// The rule for names ("Object Names and IDs").
+/// The rules for names of objects ("Object Names and IDs").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Names {
     Subdomain,
     Label,
-    /// A segment of a path.
+    /// Any text that can be a segment of a URL path.
     Path,
-    /// A segment of a path, of any length.
+    /// Any text of any length that can be a segment of a URL path.
     LongPath,
 }
 
-/// The changes that increment `metadata.generation`.
+/// Which changes increment `metadata.generation`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Generation {
-    /// None: plain data has no generation.
+    /// No change: plain data has no generation.
     None,
-    /// All fields but metadata and status.
+    /// Changes of fields other than metadata and status.
     Spec,
-    /// Annotations as well.
+    /// Changes of annotations as well.
     SpecAndAnnotations,
-    /// Labels as well.
+    /// Changes of labels as well.
     SpecAndLabels,
 }
 
-/// How a deletion ends.
+/// How long a deletion takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// Without finalizers, at once.
+    /// An object without finalizers is removed at once.
     AtOnce,
-    /// After the grace period of the programs inside.
+    /// A Pod is removed after its programs have ended, at most after its grace period.
     Graceful,
-    /// After its content is gone, which `spec.finalizers` show.
+    /// A namespace is removed once it is empty, which `spec.finalizers` shows.
     Emptied,
 }
 
-/// A question that is answered and never stored.
+/// Types of objects that the server answers and never stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Review {
-    /// The node of a pod.
+    /// Assigns a node to a pod.
     Binding,
-    /// The user of a token.
+    /// Asks for the user of a token.
     Token,
-    /// The caller's identity.
+    /// Asks for the caller's user name and groups.
     Myself,
-    /// The permissions of a user.
+    /// Asks for a permission of a user.
     Access,
-    /// The caller's permissions.
+    /// Asks for a permission of the caller.
     MyAccess,
-    /// The permissions of a user in one namespace.
+    /// Asks for a permission of a user in one namespace.
     LocalAccess,
-    /// All rules for the caller.
+    /// Asks for all rules of the caller.
     MyRules,
 }
 
 impl Review {
-    /// Whether the question is about the caller.
+    /// Whether the review is about the caller.
     pub fn is_about_myself(self) -> bool {
         matches!(self, Self::Myself | Self::MyAccess | Self::MyRules)
     }
 }
 
-/// The server's own use of the objects.
+/// How the server itself uses the objects of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// None: the server only keeps them.
+    /// The server only stores them.
     Data,
-    /// They contain other objects.
+    /// Namespaces contain other objects.
     Namespace,
-    /// Admission completes them; they have tokens, bindings and evictions.
+    /// Admission completes Pods; they have tokens, bindings and evictions.
     Pod,
-    /// They get addresses.
+    /// The server gives addresses to Services.
     Service,
-    /// Every namespace has one.
+    /// The server makes one `ServiceAccount` in every namespace.
     ServiceAccount,
-    /// Every namespace has one with the authority's certificate.
+    /// The server makes one `ConfigMap` with its authority's certificate in every namespace.
     ConfigMap,
-    /// Admission gives them a storage class.
+    /// Admission gives claims a storage class.
     Claim,
-    /// Admission allows one default among them.
+    /// Admission allows only one default class.
     PriorityClass,
-    /// They can be aggregated from others.
+    /// The server can combine the rules of several cluster roles into one.
     ClusterRole,
-    /// They define resources.
+    /// Definitions add resources to the server.
     Definition,
-    /// They configure webhooks.
+    /// The configurations name the webhooks that admission calls.
     Webhooks,
 }
 
 impl Kind {
-    /// A kind with namespaced objects and the values of most kinds.
+    /// A namespaced kind; all other fields have the values of most kinds.
     pub(super) const fn namespaced(
         group: &'static str,
         versions: &'static [&'static str],
@@ -321,7 +320,7 @@ impl Kind {
         }
     }
 
-    /// A kind of the whole cluster, with the values of most kinds.
+    /// A cluster-scoped kind; all other fields have the values of most kinds.
     pub(super) const fn cluster(
         group: &'static str,
         versions: &'static [&'static str],
@@ -331,7 +330,7 @@ impl Kind {
         Self { namespaced: false, ..Self::namespaced(group, versions, plural, kind) }
     }
 
-    /// A question that is answered and never stored.
+    /// A kind whose objects are answered and never stored.
     pub(super) const fn review(
         review: Review,
         namespaced: bool,
@@ -341,22 +340,22 @@ impl Kind {
         Self { namespaced, review: Some(review), messages, ..Self::namespaced(group, &["v1"], plural, kind) }
     }
 
-    /// For example `cronjobs.batch` or `pods`.
+    /// The plural with the group: `cronjobs.batch` or `pods`.
     pub(crate) fn full_name(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// The part of the objects that a subresource writes.
+    /// How a subresource changes a part of the object; `None` if it does not.
     pub fn part(&self, subresource: Option<&str>) -> Option<&'static Part> {
         self.subresources.iter().find(|one| Some(one.name) == subresource)?.part.as_ref()
     }
 
-    /// Whether the kind has a subresource besides `status` and `scale`.
+    /// Whether the kind has this subresource; `status` and `scale` do not count.
     pub fn has(&self, subresource: &str) -> bool {
         self.subresources.iter().any(|one| one.name == subresource)
     }
 }
 
-/// The row of custom resources; their definitions hold the other facts.
+/// The `Kind` of all custom resources; their definitions contain the other facts.
 pub(crate) static CUSTOM: Kind =
     Kind { status_metadata: &[], plain_finalizers: true, needs_revision: true, ..Kind::namespaced("", &[], "", "") };

@@ -1,4 +1,4 @@
-//! `Lease`: the holder of a lock, and how long it holds it.
+//! `Lease`: the holder of a lock, and the time until which it is valid.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `LimitRange`: bounds and defaults for the resources of single pods and containers of a namespace.
+//! `LimitRange`: limits and defaults for the resources of pods and containers in a namespace.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub(super) const LIMIT_RANGE: Kind = Kind {
     ..Kind::namespaced("", &["v1"], "limitranges", "LimitRange")
 };
 
-/// Derives the missing limits of containers from the given ones.
+/// Fills in missing limits of containers from given ones.
 fn defaults(value: &mut Value) {
     let Some(spec) = value.get_mut("spec") else { return };
     each(spec, "limits", |limit| {

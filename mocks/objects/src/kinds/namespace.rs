@@ -54,7 +54,7 @@ fn named(value: &mut Value) {
     }
 }
 
-/// Sets the label by which a namespace is selected by its name.
+/// Sets the label that contains the namespace's name, so that selectors can select the namespace by name.
 fn name_label(namespace: &mut Value) {
     let name = fields::meta(namespace, "name").to_owned();
     // A generated name is not known yet.

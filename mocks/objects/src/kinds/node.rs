@@ -52,7 +52,7 @@ pub(super) const NODE: Kind = Kind {
     ..Kind::cluster("", &["v1"], "nodes", "Node")
 };
 
-/// Sets the fields that a kubelet has not reported yet.
+/// Sets status fields that a kubelet has not reported yet.
 fn defaults(value: &mut Value) {
     set(value, &["spec"], "taints", json!([]));
     if value.pointer("/spec/taints").and_then(Value::as_array).is_some_and(Vec::is_empty)
@@ -75,7 +75,7 @@ fn defaults(value: &mut Value) {
     }
 }
 
-/// Adds the taint of the admission plugin `TaintNodesByCondition`.
+/// Adds the taint that the admission plugin `TaintNodesByCondition` adds to new nodes.
 fn new(value: &mut Value) {
     let not_ready = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
     set(value, &["spec"], "taints", json!([]));

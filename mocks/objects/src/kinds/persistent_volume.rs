@@ -1,5 +1,5 @@
-//! `PersistentVolume`: a piece of storage that outlives pods. The finalizer that protects a volume in use is left out,
-//! because no controller here would remove it.
+//! `PersistentVolume`: storage that outlives pods. New volumes get no protection finalizer, because no controller here
+//! would remove it.
 
 use serde_json::{Map, Value, json};
 
@@ -131,7 +131,7 @@ const PRINTER: Printer = Printer {
     },
 };
 
-/// The annotation for the class of a claim or volume, from before `storageClassName` existed.
+/// The annotation with the storage class of a claim or volume, used before `storageClassName` existed.
 const OLD_CLASS: &str = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";
 
 pub(super) fn phase(row: &Row<'_>) -> Value {
@@ -145,7 +145,7 @@ pub(super) fn class(row: &Row<'_>) -> Value {
     }
 }
 
-/// Access modes in the short form, in a fixed order.
+/// Access modes in their short form and in a fixed order.
 pub(super) fn access(row: &Row<'_>, pointer: &str) -> String {
     let has = |mode: &str| row.items(pointer).any(|one| one == mode);
     let short =

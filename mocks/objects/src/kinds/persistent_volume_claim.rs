@@ -1,5 +1,5 @@
-//! `PersistentVolumeClaim`: a request for storage, and its volume. The finalizer that protects a claim in use is left
-//! out, because no controller here would remove it.
+//! `PersistentVolumeClaim`: a request for storage, and the volume that fulfils it. New claims get no protection
+//! finalizer, because no controller here would remove it.
 
 use mock_cel::Quantity;
 use serde_json::{Value, json};
@@ -36,7 +36,8 @@ pub(super) const PERSISTENT_VOLUME_CLAIM: Kind = Kind {
     ..Kind::namespaced("", &["v1"], "persistentvolumeclaims", "PersistentVolumeClaim")
 };
 
-/// Sets a new claim to pending, and its source under both names ("Volume populators and data sources").
+/// Sets the phase of a new claim to pending, and copies its data source to the other name of that field ("Volume
+/// populators and data sources").
 fn new(value: &mut Value) {
     set(value, &["status"], "phase", json!("Pending"));
     let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return };
@@ -60,7 +61,7 @@ fn new(value: &mut Value) {
     }
 }
 
-/// Refuses changes except to the size and the class of a bound claim.
+/// Refuses most changes of a claim. The size and the attributes class of a bound claim may change.
 fn check_update(new: &Value, old: &Value, causes: &mut Causes) {
     let at = At::from("spec");
     let is_bound = new["status"]["phase"] == "Bound";

@@ -1,4 +1,4 @@
-//! `Pod`: containers that run together. `pod_spec` holds the parts that pods share with templates.
+//! `Pod`: containers that run together. `pod_spec` contains the code that pods and templates share.
 
 mod update;
 mod whole;
@@ -96,7 +96,7 @@ pub(super) const POD: Kind = Kind {
     ..Kind::namespaced("", &["v1"], "pods", "Pod")
 };
 
-/// Sets the defaults of a pod: those that templates share, and those of a pod alone.
+/// Fills in the defaults of a pod: those that it shares with templates, and those of a pod only.
 fn defaults(pod: &mut Value) {
     pod_spec::fill(pod.get_mut("spec"));
     let Some(spec) = pod.get_mut("spec").filter(|spec| spec.is_object()) else { return };
@@ -135,7 +135,7 @@ fn named(pod: &mut Value) {
     whole::confine(pod);
 }
 
-/// Sets the ephemeral containers, with which people debug a pod.
+/// Writes the subresource `ephemeralcontainers`, through which people debug a pod.
 fn write_ephemeral(pod: &mut Value, sent: &Value) {
     let given = sent.pointer("/spec/ephemeralContainers").cloned();
     let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else { return };
@@ -145,7 +145,7 @@ fn write_ephemeral(pod: &mut Value, sent: &Value) {
     };
 }
 
-/// Refuses to change or remove ephemeral containers.
+/// Refuses to change or remove existing ephemeral containers.
 fn check_ephemeral(new: &Value, old: &Value, causes: &mut Causes) {
     let all = |pod: &Value| pod.pointer("/spec/ephemeralContainers").and_then(Value::as_array).cloned();
     let (now, before) = (all(new).unwrap_or_default(), all(old).unwrap_or_default());
@@ -187,7 +187,7 @@ fn readiness_gates(row: &Row<'_>) -> Value {
     Value::from(if all == 0 { NONE.to_owned() } else { format!("{open}/{all}") })
 }
 
-/// The summary of a pod's containers.
+/// A summary of a pod's containers for `kubectl get`.
 struct Containers {
     ready: usize,
     all: usize,
@@ -273,7 +273,7 @@ impl Containers {
         pod
     }
 
-    /// The status text if no container has a more specific one.
+    /// The status text of a pod if no container has a more specific one.
     fn phase(row: &Row<'_>) -> String {
         if row.condition("PodScheduled").is_some_and(|condition| condition["reason"] == "SchedulingGated") {
             return "SchedulingGated".to_owned();
@@ -287,12 +287,12 @@ fn count(status: &Value) -> i64 {
     status["restartCount"].as_i64().unwrap_or(0)
 }
 
-/// When the container last ended. Times in this form sort as text.
+/// The time when a container last ended. Times in this form sort correctly as text.
 fn ended(status: &Value) -> &str {
     status.pointer("/lastState/terminated/finishedAt").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// How a container ended.
+/// A text that says how a container ended.
 fn end(terminated: &Value) -> String {
     match (terminated["reason"].as_str().unwrap_or_default(), terminated["signal"].as_i64().unwrap_or(0)) {
         ("", 0) => format!("ExitCode:{}", terminated["exitCode"].as_i64().unwrap_or(0)),

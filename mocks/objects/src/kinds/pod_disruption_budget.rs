@@ -1,4 +1,4 @@
-//! `PodDisruptionBudget`: how many pods voluntary evictions may take away.
+//! `PodDisruptionBudget`: how many pods evictions may remove at the same time.
 
 use serde_json::{Value, json};
 

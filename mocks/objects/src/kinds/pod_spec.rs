@@ -1,5 +1,5 @@
-//! The defaults and checks of a pod specification, alone or inside a template ("Kubernetes API reference", Pod v1
-//! core). The additions of admission plugins are not here.
+//! The defaults and checks of a pod specification, in a pod or in a template ("Kubernetes API reference", Pod v1 core).
+//! Fields that admission plugins add are in other modules.
 
 mod check;
 mod features;
@@ -18,7 +18,7 @@ pub(super) use check::{
 };
 pub(super) use volumes::source as fill_source;
 
-/// Fills in the defaults that a template has too, and removes fields of disabled features.
+/// Fills in the defaults that pods share with templates, and removes fields of disabled features.
 pub(super) fn fill(spec: Option<&mut Value>) {
     let Some(spec) = spec.filter(|spec| spec.is_object()) else { return };
     features::drop_disabled(spec);
@@ -45,7 +45,7 @@ pub(super) fn fill(spec: Option<&mut Value>) {
     affinity(spec);
 }
 
-/// Fills in the pod template at `/spec/template`, or deeper for a cron job.
+/// Fills in the pod template at the JSON pointer `at`, such as `/spec/template`.
 pub(super) fn fill_template(value: &mut Value, at: &str) {
     // The real type holds both by value, not by pointer, so they are always present.
     if let Some(template) = value.pointer_mut(at).filter(|template| template.is_object()) {
@@ -55,7 +55,7 @@ pub(super) fn fill_template(value: &mut Value, at: &str) {
     fill(value.pointer_mut(&format!("{at}/spec")));
 }
 
-/// The real type holds the terms of preferences by value, so they are always present.
+/// Sets absent preference terms to an empty object: the real type has no pointer there, so it always shows them.
 fn affinity(spec: &mut Value) {
     let Some(affinity) = spec.get_mut("affinity").filter(|affinity| affinity.is_object()) else { return };
     for (kind, part) in

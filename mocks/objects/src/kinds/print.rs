@@ -1,21 +1,21 @@
-//! The common part of the printers of built-in kinds: how `kubectl get` shows lists, selectors, ages and absent values.
+//! Functions for the columns of `kubectl get` that built-in kinds share: lists, selectors, ages and absent values.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::fields;
 
-/// The columns and cells of one kind.
+/// The columns of one kind for `kubectl get`, and a function that fills them.
 #[derive(Debug)]
 pub(crate) struct Printer {
-    /// All columns, in order: `Name, Active:integer, Selector+`. The type follows the colon if it is not text; a plus
-    /// means `-o wide` only. A column `Name` has the format `name`.
+    /// All columns in order: `Name, Active:integer, Selector+`. After a colon stands the type, which is `string`
+    /// without one. A plus means that only `-o wide` shows the column. A column `Name` has the format `name`.
     pub(crate) columns: &'static str,
     /// Returns a cell for each column.
     pub(crate) cells: fn(&Row<'_>) -> Vec<Value>,
 }
 
-/// The printer of kinds that have none of their own.
+/// The columns of kinds that define none.
 pub(crate) const PLAIN: Printer =
     Printer { columns: "Name, Created At:date", cells: |row| vec![row.name(), row.created()] };
 
@@ -30,14 +30,14 @@ impl Printer {
     }
 }
 
-/// Most entries that a cell lists; the rest is shown as a number.
+/// Most entries that a cell lists; the number of the others follows.
 const LISTED: usize = 3;
-/// Addresses of load balancers are cut to this width.
+/// Most characters of load balancers' addresses in a cell; the rest is cut off.
 const ADDRESS_WIDTH: usize = 16;
 pub(crate) const NONE: &str = "<none>";
 pub(crate) const UNSET: &str = "<unset>";
 
-/// An object and the time of the answer.
+/// An object to print, and the current time.
 pub(crate) struct Row<'a> {
     pub(crate) value: &'a Value,
     pub(crate) now: Timestamp,
@@ -48,7 +48,7 @@ impl<'a> Row<'a> {
         self.value.pointer(pointer)
     }
 
-    /// The text at `pointer`, or an empty one.
+    /// The text at `pointer`; empty if it is missing.
     pub(crate) fn text(&self, pointer: &str) -> &'a str {
         self.at(pointer).and_then(Value::as_str).unwrap_or_default()
     }
@@ -82,7 +82,7 @@ impl<'a> Row<'a> {
         Value::from(self.since("/metadata/creationTimestamp"))
     }
 
-    /// The creation time.
+    /// The creation time of the object.
     pub(crate) fn created(&self) -> Value {
         Value::from(self.text("/metadata/creationTimestamp"))
     }
@@ -95,7 +95,7 @@ impl<'a> Row<'a> {
         fields::is_deleting(self.value)
     }
 
-    /// Whether the condition `kind` is `True`.
+    /// Whether the status has a condition of the type `kind` that is `True`.
     pub(crate) fn is_true(&self, kind: &str) -> bool {
         self.condition(kind).is_some_and(|condition| condition["status"] == "True")
     }
@@ -104,13 +104,13 @@ impl<'a> Row<'a> {
         self.items("/status/conditions").find(|condition| condition["type"] == kind)
     }
 
-    /// One field of all containers of the pod specification at `spec`.
+    /// One field of all containers in the pod specification at `spec`, separated by commas.
     pub(crate) fn containers(&self, spec: &str, field: &str) -> Value {
         let fields = self.items(&format!("{spec}/containers")).map(|container| container[field].as_str());
         Value::from(fields.map(Option::unwrap_or_default).collect::<Vec<_>>().join(","))
     }
 
-    /// Containers and images of a template, and the selector of its pods.
+    /// The containers and images of a template, and the selector of its pods.
     pub(crate) fn template(&self) -> [Value; 3] {
         let spec = "/spec/template/spec";
         [self.containers(spec, "name"), self.containers(spec, "image"), selector(self.at("/spec/selector"))]
@@ -150,7 +150,7 @@ pub(crate) fn selector(selector: Option<&Value>) -> Value {
     Value::from(if terms.is_empty() { NONE.to_owned() } else { terms.join(",") })
 }
 
-/// At most three items of a list, and the number of further ones.
+/// At most three items of a list, and the number of the others.
 pub(crate) fn some(list: impl IntoIterator<Item = String>, absent: &str) -> Value {
     let list: Vec<String> = list.into_iter().collect();
     if list.is_empty() {
@@ -163,7 +163,7 @@ pub(crate) fn some(list: impl IntoIterator<Item = String>, absent: &str) -> Valu
     })
 }
 
-/// The addresses of a load balancer, each its IP or its host name, cut to a width.
+/// The addresses of a load balancer: IPs or host names, cut to [`ADDRESS_WIDTH`] characters.
 pub(crate) fn load_balancer(row: &Row<'_>) -> String {
     let addresses = row.items("/status/loadBalancer/ingress").filter_map(|ingress| {
         let text = |key: &str| ingress[key].as_str().filter(|text| !text.is_empty());
@@ -176,7 +176,7 @@ pub(crate) fn load_balancer(row: &Row<'_>) -> String {
     }
 }
 
-/// A number or a share of pods, as it was written.
+/// A number or a percentage of pods, as the object contains it.
 pub(crate) fn amount(value: Option<&Value>, absent: &str) -> Value {
     match value {
         Some(Value::String(text)) => Value::from(text.as_str()),
@@ -185,13 +185,13 @@ pub(crate) fn amount(value: Option<&Value>, absent: &str) -> Value {
     }
 }
 
-/// The age since `since`, as `kubectl` writes it: `5s`, `3m20s`, `2h`, `4d`.
+/// The time since `since` in the form of `kubectl`: `5s`, `3m20s`, `2h`, `4d`.
 pub(crate) fn age(since: &str, now: Timestamp) -> String {
     let Ok(since) = since.parse::<Timestamp>() else { return "<unknown>".to_owned() };
     duration(now.as_second() - since.as_second())
 }
 
-/// A duration in seconds, as `kubectl` writes it.
+/// A duration, given in seconds, in the form of `kubectl`.
 pub(crate) fn duration(seconds: i64) -> String {
     if seconds < 0 {
         return "0s".to_owned();

@@ -40,7 +40,7 @@ fn defaults(value: &mut Value) {
     super::replica_set::defaults(value);
 }
 
-/// The selector of a replication controller is a plain map.
+/// Checks a replication controller, whose selector is a plain map of labels.
 fn check(value: &Value, causes: &mut Causes) {
     let (spec, at) = (&value["spec"], workload::SPEC);
     workload::check_counts(spec, &["minReadySeconds"], causes);

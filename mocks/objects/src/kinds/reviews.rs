@@ -1,4 +1,4 @@
-//! The kinds that are answered and never stored: questions about access and tokens, and `Binding`.
+//! Kinds that are answered and never stored: reviews of permissions and tokens, and `Binding`.
 
 use super::{Kind, Review};
 

@@ -1,4 +1,4 @@
-//! `RoleBinding` and `ClusterRoleBinding`: the holders of a role.
+//! `RoleBinding` and `ClusterRoleBinding`: grant a role to users.
 
 use serde_json::{Value, json};
 

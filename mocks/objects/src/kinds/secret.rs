@@ -52,7 +52,7 @@ fn check(value: &Value, causes: &mut Causes) {
     check_type(value, causes);
 }
 
-/// The keys that a type of secret requires ("Types of Secret").
+/// The keys that a secret of this type must have ("Types of Secret").
 fn required_keys(kind: &str) -> &'static [&'static str] {
     match kind {
         "kubernetes.io/tls" => &["tls.crt", "tls.key"],
@@ -63,7 +63,7 @@ fn required_keys(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// Checks the requirements of a secret's type beyond keys.
+/// Checks the requirements of a secret's type other than keys.
 fn check_type(value: &Value, causes: &mut Causes) {
     let has = |key: &str| value["data"].get(key).is_some();
     match value["type"].as_str().unwrap_or_default() {

@@ -1,6 +1,6 @@
-//! The checks of label selectors inside objects, and their match with labels.
+//! The checks of label selectors in objects, and their matching.
 //!
-//! Owns the rules for `LabelSelector` and for maps of labels in objects. `selector` handles the selectors of requests.
+//! Owns the rules for `LabelSelector` and for maps of labels. The module `selector` handles selectors in requests.
 
 use mock_cel::formats::{label_value, qualified_name};
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use super::at::At;
 use super::causes::Refuse;
 use crate::status::Cause;
 
-/// The match of a selector with some labels.
+/// The result of matching a selector with labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Selected {
     /// The selector is invalid.
@@ -22,7 +22,7 @@ pub(crate) enum Selected {
     Others,
 }
 
-/// Checks the keys and values of labels; every cause names the map.
+/// Checks the keys and values of labels; every cause names the map instead of the entry.
 pub(crate) fn check_labels(labels: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     for (key, value) in labels.as_object().into_iter().flatten() {
         causes.faults(at, key, qualified_name(key));
@@ -31,7 +31,6 @@ pub(crate) fn check_labels(labels: &Value, at: At<'_>, causes: &mut Vec<Cause>) 
     }
 }
 
-/// Checks a `LabelSelector`.
 pub(crate) fn check(selector: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     check_labels(&selector["matchLabels"], at.field("matchLabels"), causes);
     let list = at.field("matchExpressions");
@@ -60,7 +59,7 @@ fn requirement(expression: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Whether a `LabelSelector` selects an object with these labels; an absent one selects no object.
+/// Whether a `LabelSelector` selects an object with these labels. An absent selector selects no object.
 pub(crate) fn selects(selector: &Value, labels: &Value) -> Selected {
     let Some(fields) = selector.as_object() else { return Selected::Others };
     let mut faults = Vec::new();

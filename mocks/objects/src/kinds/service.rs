@@ -1,4 +1,4 @@
-//! `Service`: one stable address for a changing set of pods.
+//! `Service`: a stable address for a changing set of pods.
 
 use mock_cel::formats::{LABEL, is_label};
 use serde_json::{Value, json};
@@ -160,7 +160,7 @@ const PRINTER: Printer = Printer {
     },
 };
 
-/// The addresses of a service outside the cluster.
+/// The addresses of a service outside the cluster, for `kubectl get`.
 fn external(row: &Row<'_>) -> Value {
     let given: Vec<&str> = row.items("/spec/externalIPs").filter_map(Value::as_str).collect();
     let mut all = match row.text("/spec/type") {

@@ -1,4 +1,4 @@
-//! `ServiceAccount`: an identity of pods in the API.
+//! `ServiceAccount`: the identity of pods when they use the API.
 
 use super::print::Printer;
 use super::{Generation, Kind, Meaning, Subresource};

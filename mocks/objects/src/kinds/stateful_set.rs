@@ -1,4 +1,4 @@
-//! `StatefulSet`: keeps pods with fixed names and storage of their own.
+//! `StatefulSet`: keeps pods with fixed names, each with its own storage.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -82,7 +82,7 @@ fn defaults(value: &mut Value) {
     }
 }
 
-/// Fields of a specification that an update may change.
+/// Fields of the specification that an update may change.
 const CHANGEABLE: [&str; 7] = [
     "replicas",
     "ordinals",
@@ -124,8 +124,8 @@ fn check(value: &Value, causes: &mut Causes) {
     workload::check_lasting(template, "StatefulSet", causes);
 }
 
-/// The template of its pods: with a volume for each of their claims, and without host name and subdomain, which are set
-/// later.
+/// The template of the pods with a volume for each of their claims. Host name and subdomain are removed, because the
+/// controller sets them later.
 fn with_claims(spec: &Value) -> Cow<'_, Value> {
     let (template, claims) = (&spec["template"], spec["volumeClaimTemplates"].as_array());
     let of_pod = &template["spec"];
@@ -168,7 +168,7 @@ fn strategy(strategy: &Value, causes: &mut Causes) {
     }
 }
 
-/// Checks only a new object: errors from before may stay in an update.
+/// Checks only new objects: existing objects may have these errors and must still accept updates.
 fn check_new(value: &Value, causes: &mut Causes) {
     let (spec, at) = (&value["spec"], workload::SPEC);
     let list = at.field("volumeClaimTemplates");

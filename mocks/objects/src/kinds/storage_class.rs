@@ -1,4 +1,4 @@
-//! `StorageClass`: how volumes of a class are made.
+//! `StorageClass`: how new volumes are made.
 
 use serde_json::{Value, json};
 

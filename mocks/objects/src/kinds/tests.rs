@@ -3,7 +3,7 @@ use serde_json::json;
 use crate::catalogue::Catalogue;
 use crate::{defaults, object};
 
-/// The fields with errors in an object as a client sends it.
+/// The paths of all invalid fields in an object that a client sends.
 fn wrong(full_name: &str, mut value: serde_json::Value) -> Vec<String> {
     let catalogue = Catalogue::builtin();
     let resource = catalogue.by_full_name(full_name).unwrap();

@@ -1,6 +1,6 @@
-//! The checks of texts: names of ports, variables, keys, headers, addresses and paths.
+//! The checks of texts in objects: names of ports, variables, keys and headers, addresses and paths.
 //!
-//! Owns the rules that objects share beyond those of names and labels, which are in `mock_cel::formats`.
+//! Owns rules that several kinds share. The rules of names and labels are in `mock_cel::formats`.
 
 use std::net::Ipv6Addr;
 
@@ -8,7 +8,7 @@ use super::at::At;
 use super::causes::Refuse;
 use crate::status::Cause;
 
-/// The errors in the name of a port (RFC 6335, lower-case letters only).
+/// The errors in the name of a port (RFC 6335, but only lower-case letters).
 pub(crate) fn port_name(text: &str) -> Vec<String> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let faults = [
@@ -24,7 +24,7 @@ pub(crate) fn port_name(text: &str) -> Vec<String> {
     said(&faults)
 }
 
-/// The errors in the name of an environment variable: any printable text is allowed.
+/// The errors in the name of an environment variable, which may be any printable text without `=`.
 pub(crate) fn variable_name(text: &str) -> Vec<String> {
     let printable = |byte: u8| (b' '..=b'~').contains(&byte) && byte != b'=';
     said(&[
@@ -66,7 +66,7 @@ fn said(faults: &[(bool, &str)]) -> Vec<String> {
     faults.iter().filter(|(is, _)| *is).map(|(_, why)| (*why).to_owned()).collect()
 }
 
-/// Whether a text is an IP address. Its numbers may have leading zeros, which were allowed when such fields were made.
+/// Whether a text is an IP address. Leading zeros are allowed, because the real server allows them in old fields.
 pub(crate) fn is_address(text: &str) -> bool {
     let number = |part: &str| {
         let digits = part.trim_start_matches('0');
@@ -80,14 +80,14 @@ pub(crate) fn is_address(text: &str) -> bool {
     text.split('.').count() == 4 && text.split('.').all(number)
 }
 
-/// Refuses a path with `..`.
+/// Refuses a path that contains `..`.
 pub(crate) fn no_backsteps(path: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     if climbs(path) {
         causes.invalid_text(at, path, "must not contain '..'");
     }
 }
 
-/// Whether a path contains `..`.
+/// Whether a path has a segment `..`.
 pub(crate) fn climbs(path: &str) -> bool {
     path.split('/').any(|part| part == "..")
 }
@@ -100,7 +100,7 @@ pub(crate) fn descending(path: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     no_backsteps(path, at, causes);
 }
 
-/// Refuses a name that begins with `..`, which the files of atomic writes use.
+/// Refuses a name that begins with `..`, because kubelets use such names for atomic writes.
 pub(crate) fn not_reserved(path: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     descending(path, at, causes);
     if path.starts_with("..") && !path.starts_with("../") {

@@ -1,5 +1,5 @@
-//! `MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration`: the webhooks for requests. Admission refuses
-//! settings that this server cannot honour.
+//! `MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration`: webhooks that the server calls for requests.
+//! Admission refuses settings that this server does not support.
 
 use serde_json::{Value, json};
 
@@ -55,7 +55,6 @@ pub(super) const VALIDATING: Kind = Kind {
     ..Kind::cluster(GROUP, &["v1"], "validatingwebhookconfigurations", "ValidatingWebhookConfiguration")
 };
 
-/// Fills in the defaults of one webhook.
 fn fill(hook: &mut Value) {
     for (key, default) in [
         ("failurePolicy", json!("Fail")),

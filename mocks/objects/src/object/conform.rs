@@ -1,8 +1,9 @@
-//! The field types of built-in kinds.
+//! The types of fields in built-in kinds.
 //!
-//! Owns refusing a body whose fields have the wrong JSON type, and removing values that mean "not set". The real server
-//! decodes into typed structures, so `null`, an empty text and an empty list never come back, and amounts come back in
-//! one form. `unknown` drops fields that a type does not have. It must not know which values are allowed.
+//! Owns refusing a body in which a field has the wrong JSON type, and removing values that mean "not set". The real
+//! server decodes bodies into typed structures. So the real server never returns `null`, empty texts and empty lists,
+//! and returns quantities in one form. The module `unknown` drops fields that a type does not have. This module must
+//! not know which values are valid.
 
 use std::borrow::Cow;
 
@@ -14,29 +15,29 @@ use crate::fields::seconds;
 use crate::protobuf::schema::{self, Field, Kind, message};
 use crate::status::Failure;
 
-/// The form of amounts in a real server's messages.
+/// The pattern for quantities in a real server's error messages.
 const AMOUNT: &str = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$";
-/// Lists that are shown when they are empty.
+/// Lists that the server shows even when they are empty.
 const SHOWN: &[&str] = &["verbs", "rules", "conditions", "subjects"];
 
 /// Length of `2006-01-02T15:04:05`.
 const SECONDS_BYTES: usize = 19;
 
-/// Why a value does not have a built-in type.
+/// Why a value does not have its built-in type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
     /// The value is no object.
     #[error("it is not an object")]
     NotAnObject,
-    /// A field is of another type.
+    /// A field has another JSON type.
     #[error("{path}: expected {expected}, got {got}")]
     Field { path: String, expected: &'static str, got: Value },
-    /// A field is no amount.
+    /// A field is not a valid quantity.
     #[error("{path}: quantities must match the regular expression '{AMOUNT}', got {got}")]
     Amount { path: String, got: Value },
 }
 
-/// Checks the types of a built-in object's fields and removes values that mean "not set".
+/// Checks the types of all fields in a built-in object, and removes values that mean "not set".
 pub fn conform(value: &mut Value, resource: &Resource) -> Result<(), Failure> {
     if resource.custom {
         // The metadata has the same type in all kinds.
@@ -57,8 +58,8 @@ pub fn conform(value: &mut Value, resource: &Resource) -> Result<(), Failure> {
     walk(object, fields, &resource.kind).map_err(|why| undecodable(resource, &why))
 }
 
-/// Decodes a value as the type of a kind that is not stored, and returns the unknown fields. The error says why that is
-/// impossible.
+/// Decodes a value as a kind that is never stored, and returns its unknown fields. The error says why the value does
+/// not fit.
 pub fn read_as(kind: &'static str, value: &mut Value) -> Result<Vec<String>, Misfit> {
     let (Some(fields), Some(object)) = (message(kind), value.as_object_mut()) else {
         return Err(Misfit::NotAnObject);
@@ -73,7 +74,7 @@ fn undecodable(resource: &Resource, why: &Misfit) -> Failure {
     Failure::bad_request(format!("{kind} in version \"{}\" cannot be handled as a {kind}: {why}", version.name))
 }
 
-/// Adds the parts of a built-in type that are shown even if no client set them.
+/// Adds the fields of a built-in type that are shown even if no client set them.
 pub fn unset(value: &mut Value, resource: &Resource) {
     if resource.custom {
         return;
@@ -85,7 +86,7 @@ pub fn unset(value: &mut Value, resource: &Resource) {
     }
 }
 
-/// Adds the fields that a type shows even if no client set them, in an object of this message and in its descendants.
+/// Adds the fields that the message `name` shows even if no client set them, also in nested messages.
 pub fn fill_shown(value: &mut Value, name: &str) {
     let (Some(object), Some(fields)) = (value.as_object_mut(), message(name)) else { return };
     show(object, fields);
@@ -155,7 +156,7 @@ fn walk(object: &mut Map<String, Value>, fields: &[Field], at: &str) -> Result<(
     Ok(())
 }
 
-/// Whether a value equals that of an unset field.
+/// Whether a value means "not set".
 fn is_unset(value: &Value, field: &Field) -> bool {
     // Raw JSON has its own meaning, even as an empty list.
     if field.shown || field.kind == Kind::Json {
@@ -248,8 +249,8 @@ fn is_base64(text: &str) -> bool {
     base64::engine::general_purpose::STANDARD.decode(text).is_ok()
 }
 
-/// A time as the API shows it: in UTC, in whole seconds or in microseconds. `None` means that it is no time, or that a
-/// time in microseconds does not have exactly six digits behind the point (`MicroTime` of apimachinery reads no other
+/// A time as the API shows it: in UTC, in whole seconds or in microseconds. `None` means that the text is not a time,
+/// or that a time in microseconds does not have exactly six decimal places (`MicroTime` of apimachinery reads no other
 /// form).
 fn as_shown(text: &str, micro: bool) -> Option<Cow<'_, str>> {
     let time = text.parse::<jiff::Timestamp>().ok()?;
@@ -268,7 +269,7 @@ fn as_shown(text: &str, micro: bool) -> Option<Cow<'_, str>> {
 mod tests {
     use super::*;
 
-    /// Times in seconds are truncated and converted to UTC; times in microseconds need six digits.
+    /// Times in seconds are truncated and converted to UTC; times in microseconds need six decimal places.
     #[test]
     fn times_are_shown_in_one_form() {
         let shown = |text: &str, micro| as_shown(text, micro).map(Cow::into_owned);

@@ -1,13 +1,13 @@
-//! The checks of an object's content, beyond the metadata, which `names` checks.
+//! The checks of an object's content; `names` checks the metadata.
 //!
-//! Owns when rules are checked; the row of the kind says which.
+//! Owns when rules are checked; the object's `Kind` says which ones.
 
 use serde_json::Value;
 
 use crate::catalogue::Resource;
 use crate::status::Cause;
 
-/// The errors in the content of an object; `old` is the state before an update.
+/// The errors in the content of an object; `old` is its state before an update.
 pub fn check(value: &Value, old: Option<&Value>, resource: &Resource) -> Vec<Cause> {
     let mut causes = Vec::new();
     (resource.rules.check)(value, &mut causes);
@@ -17,7 +17,6 @@ pub fn check(value: &Value, old: Option<&Value>, resource: &Resource) -> Vec<Cau
     causes
 }
 
-/// The forbidden changes from `old` to `new`.
 pub fn check_update(new: &Value, old: &Value, resource: &Resource) -> Vec<Cause> {
     let mut causes = Vec::new();
     for pointer in resource.rules.fixed {

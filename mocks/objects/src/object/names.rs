@@ -1,6 +1,6 @@
-//! The checks of names and labels (Kubernetes documentation, "Object Names and IDs").
+//! The checks of names and labels of objects (Kubernetes documentation, "Object Names and IDs").
 //!
-//! Owns the checks and their texts.
+//! Owns the checks of names and their error messages.
 
 use mock_cel::formats::{LABEL, NAME_PART, SUBDOMAIN, VALUE, is_label, is_name};
 use serde_json::Value;

@@ -1,17 +1,17 @@
-//! Fields that a built-in type does not have.
+//! Finds and drops fields that a built-in type does not have.
 //!
-//! Owns finding and dropping them, as the real server's decoder does, by the table of all fields. Schemas find those of
-//! custom resources.
+//! Owns this for built-in types, with the table of all fields; the real server does the same while it decodes. For
+//! custom resources, schemas find unknown fields.
 
 use serde_json::{Map, Value};
 
 use crate::catalogue::Resource;
 use crate::protobuf::schema::{self, Field, Kind, message};
 
-/// Most names that are collected, as in the real decoder; all unknown fields are dropped.
+/// Most names of unknown fields that are collected, as in the real decoder; all unknown fields are dropped.
 const NAMES_MAX: usize = 100;
 
-/// Drops the unknown fields; returns their paths.
+/// Drops the unknown fields of an object; returns their paths.
 pub fn drop_unknown(value: &mut Value, resource: &Resource) -> Vec<String> {
     let mut unknown = Vec::new();
     if resource.custom {
@@ -30,7 +30,7 @@ pub fn drop_unknown(value: &mut Value, resource: &Resource) -> Vec<String> {
     unknown
 }
 
-/// Drops the unknown fields of a kind that is no resource; returns their paths.
+/// Drops the unknown fields of a kind that is not a resource; returns their paths.
 pub(super) fn drop_unknown_of(kind: &'static str, object: &mut Map<String, Value>) -> Vec<String> {
     let mut unknown = Vec::new();
     walk(object, kind, "", &mut unknown);
@@ -76,7 +76,7 @@ fn walk(object: &mut Map<String, Value>, kind: &str, at: &str, unknown: &mut Vec
     });
 }
 
-/// The field of a message, including inlined messages.
+/// The field `name` of a message, which may be in an inlined message.
 fn find(kind: &str, name: &str) -> Option<&'static Field> {
     message(kind)?.iter().find_map(|field| match (&field.kind, field.name) {
         (Kind::Message(inner), "<inline>") => find(inner, name),
@@ -95,7 +95,7 @@ mod tests {
         drop_unknown(value, Catalogue::builtin().by_full_name(full_name).unwrap())
     }
 
-    /// `apiVersion` and `kind` belong to the whole object, not to its parts.
+    /// `apiVersion` and `kind` are fields of a whole object, and unknown fields in nested objects.
     #[test]
     fn the_type_belongs_to_the_whole() {
         let mut value = json!({

@@ -1,6 +1,7 @@
-//! The schemas of the built-in types, made from the table of their fields.
+//! The OpenAPI schemas of built-in types, made from the table of their fields.
 //!
-//! Owns the names of the types and the merge strategies of lists (for `kubectl apply`). `words` holds the descriptions.
+//! Owns the names of schemas and the merge strategies of lists (for `kubectl apply`). `words` contains the
+//! descriptions.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +12,7 @@ use crate::protobuf::schema::{Field, Kind, message};
 /// `(message, field, strategy, merge key)`, from the API reference ("patch strategy", "patch merge key").
 type Merged = (&'static str, &'static str, &'static str, &'static str);
 
-/// The lists of types that several kinds share.
+/// Lists in types that several kinds share.
 const MERGED: &[Merged] = &[
     ("Container", "env", "merge", "name"),
     ("Container", "ports", "merge", "containerPort"),
@@ -33,22 +34,22 @@ const MERGED: &[Merged] = &[
     ("ObjectMeta", "ownerReferences", "merge", "uid"),
 ];
 
-/// The merge strategies of lists in the types of all kinds.
+/// The merge strategies of all lists, of shared types and of single kinds.
 fn merged() -> impl Iterator<Item = &'static Merged> {
     MERGED.iter().chain(kinds::ALL.iter().flat_map(|kind| kind.published_merges))
 }
 
-/// The target of references to other schemas.
+/// The part of the document that contains the schemas.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Home {
-    /// `#/components/schemas/`, OpenAPI 3.
+    /// `#/components/schemas/` in OpenAPI 3.
     Components,
-    /// `#/definitions/`, OpenAPI 2.
+    /// `#/definitions/` in OpenAPI 2.
     Definitions,
 }
 
-/// The schema of a message; the schemas of its references go into `all`. `None` means that the table does not have the
-/// message.
+/// The schema of a message; adds the schemas to which it refers to `all`. `None` means that the table does not contain
+/// the message.
 pub(super) fn schema(name: &str, home: Home, all: &mut Map<String, Value>) -> Option<Value> {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -104,7 +105,7 @@ fn collect(
     }
 }
 
-/// The schema of a field that holds a message.
+/// The schema of a field whose value is a message.
 pub(super) fn property(name: &'static str, home: Home, all: &mut Map<String, Value>) -> Value {
     json!({"allOf": [of_kind(&Kind::Message(name), home, all)]})
 }
@@ -145,7 +146,7 @@ fn of_kind(kind: &Kind, home: Home, all: &mut Map<String, Value>) -> Value {
     }
 }
 
-/// A reference to a type that is no message.
+/// Refers to a type that is not a message.
 fn refer(name: &str, home: Home, all: &mut Map<String, Value>, schema: Value) -> Value {
     let name = format!("io.k8s.api.types.{name}");
     all.entry(&name).or_insert(schema);
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
     use crate::catalogue::Catalogue;
 
-    /// Every built-in kind but definitions has fields, and every reference has a target.
+    /// Every built-in kind except `CustomResourceDefinition` has fields, and every reference has a target.
     #[test]
     fn every_kind_has_a_schema() {
         for resource in Catalogue::builtin().iter().filter(|resource| !resource.is_definition()) {

@@ -1,11 +1,11 @@
-//! Descriptions of the built-in types and their fields, in a sentence each.
+//! Descriptions of built-in types and their fields, one sentence each.
 //!
-//! Owns texts for users of `kubectl explain`. Most fields have one meaning in every type; a row for other meanings
-//! names the type. A field that is missing here has no description.
+//! Owns the texts that `kubectl explain` shows. Most fields have the same meaning in every type; an entry with a type
+//! describes a field with another meaning. A field without an entry has no description.
 
 use crate::kinds;
 
-/// `(type, text)`; the texts of kinds are in their rows.
+/// `(type, text)` of types; each kind contains its own text.
 const TYPES: &[(&str, &str)] = &[
     ("Affinity", "Which nodes and which neighbours a pod prefers or needs."),
     ("Container", "One program of a pod: its image, its command and what it may use."),
@@ -19,7 +19,7 @@ const TYPES: &[(&str, &str)] = &[
     ("Volume", "A folder that the containers of a pod can mount."),
 ];
 
-/// `(type, field, text)`, if the field has another meaning in this type.
+/// `(type, field, text)` of fields with a special meaning in this type.
 const FIELDS_OF: &[(&str, &str, &str)] = &[
     ("Container", "name", "The name of the container, unique in its pod."),
     ("Container", "ports", "The ports that the container listens on; for people to know."),
@@ -41,7 +41,7 @@ const FIELDS_OF: &[(&str, &str, &str)] = &[
     ("Volume", "name", "The name by which containers mount it."),
 ];
 
-/// `(field, text)` for all other types.
+/// `(field, text)` of fields in all other types.
 const FIELDS: &[(&str, &str)] = &[
     ("accessModes", "How a volume may be mounted: by one or by many, to read or to write."),
     ("action", "What was done."),
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use crate::protobuf::schema::message;
 
-    /// A text for a field that does not exist is a spelling mistake.
+    /// Every text belongs to an existing field; other texts are spelling mistakes.
     #[test]
     fn every_text_is_about_something() {
         for (name, _) in TYPES {

@@ -1,12 +1,13 @@
-//! JSON patch (RFC 6902), through the `json-patch` crate, with kube-apiserver's leniency: testing a missing member for
-//! `null` succeeds. Controllers rely on it to add the first finalizer only where there is none.
+//! JSON patch (RFC 6902), applied by the crate `json-patch`. As in kube-apiserver, a test of a missing field for `null`
+//! succeeds. Controllers use such a test to add a finalizer only if an object has none.
 
 use ::json_patch::{PatchOperation, TestOperation};
 use serde_json::Value;
 
-/// kube-apiserver's limit on the bytes that all copies of one patch add.
+/// Most bytes that all copies of one patch may add, as in kube-apiserver.
 const COPIED_MAX_BYTES: usize = 3 * 1024 * 1024;
-/// A little below the limit of the JSON parser (128), because stored objects must be read again.
+/// Deepest nesting of a patched value: a little less than the JSON parser's limit (128), because stored objects are
+/// parsed again.
 const DEPTH_MAX: usize = 120;
 
 /// Why a patch cannot be applied.
@@ -23,7 +24,6 @@ pub(super) enum Error {
     TooDeep,
 }
 
-/// The operations of one patch.
 pub(super) type Operations = ::json_patch::Patch;
 
 /// Applies all operations or none.
@@ -56,10 +56,10 @@ pub(super) fn apply(value: &mut Value, operations: &Operations) -> Result<(), Er
     Ok(())
 }
 
-/// The allowed growth of a body by a patch: copies double content, moves nest it.
+/// The allowed growth of a value by a patch: copies can double its content, and moves can nest it.
 struct Growth {
     copied_bytes: usize,
-    /// An upper bound of the nesting.
+    /// An upper bound of the nesting depth.
     depth: usize,
 }
 
@@ -68,7 +68,7 @@ impl Growth {
         Self { copied_bytes: 0, depth: depth(value) }
     }
 
-    /// Refuses an operation that would make the object too large or too deep.
+    /// Refuses an operation that would make the value too large or too deep.
     fn allow(&mut self, operation: &PatchOperation, value: &Value) -> Result<(), Error> {
         let below = match operation {
             PatchOperation::Copy(copy) => {
@@ -92,7 +92,7 @@ impl Growth {
     }
 }
 
-/// The nesting depth of a value. The recursion is bounded by the depth that a body and this module allow.
+/// The nesting depth of a value. The recursion is bounded by the depth that bodies and patches may have.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
@@ -101,7 +101,7 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// Whether the parent is an object without that member. A missing parent is an error, as in a real server.
+/// Whether the parent object exists but lacks the field. As in a real server, a missing parent is an error.
 fn is_absent(value: &Value, test: &TestOperation) -> bool {
     let Some((parent, member)) = test.path.split_back() else { return false };
     let parent = if parent.is_root() { Some(value) } else { parent.resolve(value).ok() };
@@ -153,8 +153,8 @@ mod tests {
         assert!(patched(json!((1..=1000).map(add).collect::<Vec<_>>())).is_err());
     }
 
-    /// The test is at the edge of both limits, so that a missing guard fails here at once instead of filling the memory
-    /// or the stack.
+    /// Patches just below both limits succeed, and patches just above fail. Without a limit, this test would fail at
+    /// once instead of filling memory or the stack.
     #[test]
     fn the_guards_hold_at_their_edge() {
         let copies = |count: usize| {

@@ -1,16 +1,15 @@
-//! The writer of fields, as `managedFields` names it.
+//! The client that writes fields, as `managedFields` names it.
 
 use jiff::Timestamp;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Manager<'a> {
-    /// The field manager's name.
     pub name: &'a str,
-    /// Whether the manager takes fields from others.
+    /// Whether the manager takes over fields of other managers.
     pub force: bool,
-    /// The version in which the intent is written.
+    /// The version of the object that the manager sent.
     pub api_version: &'a str,
-    /// Empty for the object itself.
+    /// The subresource; empty for the object itself.
     pub subresource: &'a str,
     /// The time of the entry.
     pub now: Timestamp,

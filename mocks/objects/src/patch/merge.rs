@@ -1,4 +1,4 @@
-//! JSON merge patch (RFC 7386): null removes, objects merge, everything else replaces.
+//! JSON merge patch (RFC 7386): null removes a field, objects merge, and other values replace.
 
 use serde_json::{Map, Value};
 

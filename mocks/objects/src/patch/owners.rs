@@ -1,6 +1,6 @@
-//! The owners of fields: `metadata.managedFields` in its `FieldsV1` form.
+//! The owners of fields: `metadata.managedFields` in the form `FieldsV1`.
 //!
-//! Owns paths into objects and the notation of KEP-555: `f:name`, `k:{"name":"a"}`, `v:"x"`.
+//! Owns paths in objects and the notation of KEP-555: `f:name`, `k:{"name":"a"}`, `v:"x"`.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -12,26 +12,26 @@ use super::manager::Manager;
 use crate::catalogue::Resource;
 use crate::object;
 
-/// One step into an object.
+/// One step of a path in an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     Field(String),
-    /// The item of a list whose keys have these values.
+    /// A step to the list item whose keys have these values.
     Key(Vec<(String, Value)>),
-    /// The item of a set.
+    /// A step to the item of a set with this value.
     Value(Value),
 }
 
-/// The path of one owned value.
+/// The path of a value that has an owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Path(pub Vec<Step>);
 
-/// An index of the items of lists, so that an item of a long list is found without a search through all of it. It is
-/// valid for one value, while that value changes only through [`Path::set`].
+/// An index of list items, so that no search goes through a long list. The index is valid for one object, as long as
+/// only [`Path::set`] changes that object.
 #[derive(Debug, Default)]
 pub(super) struct Places(HashMap<Vec<Step>, HashMap<Value, usize>>);
 
-/// All managers but one, with their owned paths.
+/// All managers except one, each with the paths of its fields.
 pub(super) struct Others<'a>(Vec<(&'a Entry, HashSet<&'a Path>)>);
 
 #[derive(Debug, Default)]
@@ -75,12 +75,12 @@ impl Step {
         }
     }
 
-    /// Whether this is a step to an item with this field among its keys.
+    /// Whether the step leads to a list item that has `field` among its keys.
     pub(super) fn is_key(&self, field: &str) -> bool {
         matches!(self, Self::Key(keys) if keys.iter().any(|(key, _)| key == field))
     }
 
-    /// The key of the wanted item, if this is a step into a list. Several keys are a list.
+    /// The key of the item to which a step leads, if it leads into a list. Several keys form a JSON list.
     fn wanted(&self) -> Option<Cow<'_, Value>> {
         match self {
             Self::Field(_) => None,
@@ -92,7 +92,7 @@ impl Step {
         }
     }
 
-    /// The key of an item in the list into which this step leads.
+    /// The key of a list item, with the same fields as the key in this step.
     fn known_by(&self, item: &Value) -> Option<Value> {
         match self {
             Self::Key(keys) => match &keys[..] {
@@ -104,15 +104,15 @@ impl Step {
     }
 }
 
-/// One of several keys of an item. Absent keys of custom resources have been filled in; an absent protocol of a port
-/// has one default.
+/// The value of one of several keys of an item. In custom resources, absent keys are already filled in; an absent
+/// protocol of a port has a default.
 fn part_of_key(item: &Value, key: &str) -> Option<Value> {
     item.get(key).cloned().or_else(|| (key == "protocol").then(|| Value::from("TCP")))
 }
 
 impl Places {
-    /// The index of the item at the end of `path`, in the list to which its other steps lead. All items of one list
-    /// have the same keys, which the rules of a resource name.
+    /// The index in `list` of the item to which the last step of `path` leads. All items of a list have the same key
+    /// fields, which the rules of the resource name.
     pub(super) fn of(&mut self, path: &[Step], list: &[Value]) -> Option<usize> {
         let (step, above) = path.split_last()?;
         if !self.0.contains_key(above) {
@@ -135,7 +135,7 @@ impl Places {
         }
     }
 
-    /// Forgets all places after items were removed.
+    /// Forgets the index after items were removed.
     pub(super) fn forget(&mut self) {
         self.0.clear();
     }
@@ -149,7 +149,7 @@ impl Path {
         })
     }
 
-    /// Sets a value, and creates missing parents.
+    /// Sets the value at the path, and creates missing parents.
     pub(super) fn set(&self, value: &mut Value, new: Value, places: &mut Places) {
         let mut at = value;
         for (depth, step) in self.0.iter().enumerate() {
@@ -201,9 +201,9 @@ impl fmt::Display for Path {
     }
 }
 
-/// A version that owns fields of an object but no longer exists in the definition of its custom resource. The real
-/// server converts the object into the version of each owner before it decides, which fails here. An apply is then
-/// refused, and any other write goes on without owners. (A built-in object only loses such an owner.)
+/// A version in which a manager owns fields, but which the custom resource's definition no longer has. The real server
+/// then cannot convert the object into each owner's version. So it refuses an apply, and other writes remove all
+/// owners. (A built-in object loses only this owner.)
 pub(super) fn gone_version<'a>(entries: &'a [Value], resource: &Resource) -> Option<&'a str> {
     if !resource.custom {
         return None;
@@ -242,7 +242,7 @@ impl Owners {
         own.map(|entry| entry.paths.clone()).unwrap_or_default()
     }
 
-    /// Records the fields that a manager applied. `changes` means that a value has changed.
+    /// Records that a manager applied the fields at `paths`. `changes` says whether a value has changed.
     pub(super) fn record(&mut self, by: &Manager<'_>, paths: Vec<Path>, changes: bool) {
         let new: HashSet<&Path> = paths.iter().collect();
         let same =
@@ -268,7 +268,7 @@ impl Others<'_> {
         self.0.iter().any(|(_, paths)| paths.contains(path))
     }
 
-    /// Whether another manager owns a key of an item.
+    /// Whether another manager owns a key field of the item.
     pub(super) fn own_key(&self, item: &[Step]) -> bool {
         let Some(Step::Key(keys)) = item.last() else { return false };
         keys.iter().any(|(key, _)| {
@@ -278,7 +278,7 @@ impl Others<'_> {
         })
     }
 
-    /// The owners of a path, as conflicts name them.
+    /// The owners of a path, in the form of conflict messages.
     pub(super) fn of(&self, path: &Path) -> impl Iterator<Item = String> {
         self.0.iter().filter(|(_, paths)| paths.contains(path)).map(|(entry, _)| entry.describe())
     }
@@ -289,7 +289,8 @@ impl Entry {
         self.operation == "Apply" && self.manager == manager && self.subresource == subresource
     }
 
-    /// For example `"kubectl-edit" using apps/v1`; a manager that applies is named without a version.
+    /// The manager in conflict messages: `"kubectl-edit" using apps/v1`. A manager that applies is shown without a
+    /// version.
     fn describe(&self) -> String {
         let part = match self.subresource.as_str() {
             "" => String::new(),

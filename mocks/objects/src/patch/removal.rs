@@ -1,8 +1,8 @@
-//! The removal of fields that a manager applied before and no longer applies.
+//! Removes fields that a manager applied before and no longer applies.
 //!
-//! Owns removing many places from one object in time proportional to their number. A removed item leaves a mark in its
-//! list, so that all others keep their places. Every list is swept once at the end, the innermost first. Parents that
-//! become empty are removed as well.
+//! Owns removing many fields from one object in time proportional to their number. A removed item leaves a mark in its
+//! list, so that the other items keep their indices. At the end, the marks are removed from every list, the innermost
+//! first. Parents that become empty are removed too.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,15 +10,15 @@ use serde_json::{Map, Value, json};
 
 use super::owners::{Path, Places, Step};
 
-/// The key of the mark; no client sends it as the only field of an item on purpose.
+/// The key of a mark; no client uses it on purpose as the only field of an item.
 const MARK: &str = "\u{0}gone";
 
-/// A removal in progress; [`Removal::finish`] ends it.
+/// A removal in progress, which [`Removal::finish`] ends.
 pub(super) struct Removal<'a> {
     places: Places,
-    /// Lists with marks, by the length of their paths.
+    /// Paths of lists with marks, grouped by the length of the path.
     marked: BTreeMap<usize, HashSet<Vec<Step>>>,
-    /// Whether another manager owns a key of an item.
+    /// Whether another manager owns a key field of an item.
     key_is_owned: &'a dyn Fn(&[Step]) -> bool,
 }
 
@@ -27,8 +27,9 @@ impl<'a> Removal<'a> {
         Self { places: Places::default(), marked: BTreeMap::new(), key_is_owned }
     }
 
-    /// Removes a field that a manager owned and no longer wants. With the key of an item the whole item goes, including
-    /// parts without an owner, such as defaults. An item keeps its keys if another manager owns one of them.
+    /// Removes a field that a manager owned and no longer applies. If the field is the key of an item, the whole item
+    /// is removed, with fields that have no owner, such as defaults. If another manager owns a key field of the item,
+    /// the item keeps its keys.
     pub(super) fn take(&mut self, value: &mut Value, path: &Path) {
         match path.0.as_slice() {
             [item @ .., Step::Field(name)] if item.last().is_some_and(|step| step.is_key(name)) => {
@@ -81,7 +82,7 @@ impl<'a> Removal<'a> {
         }
     }
 
-    /// Removes the marks from the list at the end of `steps`.
+    /// Removes the marks from the list at `steps`.
     fn sweep(&mut self, value: &mut Value, steps: &[Step], depth: usize) {
         let Some(step) = steps.get(depth) else {
             if let Some(list) = value.as_array_mut() {
@@ -110,7 +111,7 @@ impl<'a> Removal<'a> {
         }
     }
 
-    /// Whether only the key of an item is left, and no manager owns it.
+    /// Whether an item has only its key left, and no manager owns the key.
     fn is_bare(&self, item: &Value, at: &[Step]) -> bool {
         let Some((step, _)) = at.split_last() else { return false };
         let only_key = item.as_object().is_some_and(|item| item.keys().all(|name| step.is_key(name)));

@@ -1,8 +1,8 @@
 //! The merge rules of lists: by a key, as a set, or as a whole.
 //!
-//! Owns the table of the built-in types, read from the API reference ("patch strategy: merge", "patch merge key"), and
-//! reads the list types in the schemas of custom resources (Kubernetes documentation, "Server-Side Apply", "Merge
-//! strategy"). Other lists are replaced as a whole.
+//! Owns the table for built-in types, which follows the API reference ("patch strategy: merge", "patch merge key"). For
+//! custom resources, the rules come from their schemas (Kubernetes documentation, "Server-Side Apply", "Merge
+//! strategy"). Lists without a rule are replaced as a whole.
 
 use std::sync::LazyLock;
 
@@ -18,23 +18,23 @@ pub(super) enum Rules<'a> {
     Custom(Option<&'a Schema>),
 }
 
-/// How the items of a list find their partners in server-side apply.
+/// How server-side apply matches the items of two lists.
 #[derive(Debug)]
 pub(super) enum Merge<'a> {
-    /// By the values of these fields, with the default of an absent one.
+    /// Items match if these fields have equal values; an absent field has its default.
     ByKeys(Vec<(&'a str, Option<&'a Value>)>),
     Set,
     Atomic,
 }
 
-/// How the items of a list find their partners.
+/// How patches match the items of two lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListRule {
-    /// By the value of this field.
+    /// Items match if this field has equal values.
     ByKey(&'static str),
-    /// Items are plain values; the list is a set.
+    /// The list is a set of plain values.
     Set,
-    /// The whole list is one value.
+    /// The list is replaced as a whole.
     Atomic,
 }
 
@@ -47,7 +47,7 @@ impl<'a> Rules<'a> {
         Self::Custom(version.unwrap_or_else(|| resource.storage_version()).structure.as_deref())
     }
 
-    /// The rule of the list at `path` (field names only).
+    /// The merge rule of the list at `path`, which consists of field names only.
     pub(super) fn list(&self, path: &[&str]) -> Merge<'a> {
         let schema = match self {
             Self::Builtin(resource) => {
@@ -71,7 +71,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Whether the object at `path` (field names only) is one value.
+    /// Whether the object at `path`, which consists of field names only, is replaced as a whole.
     pub(super) fn is_one_value(&self, path: &[&str]) -> bool {
         match self {
             Self::Builtin(_) => path.last().is_some_and(|field| SELECTORS.contains(field)),
@@ -82,15 +82,15 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// The value of an item's key, or its default. `None` means that the item has no key, or one of a kind that cannot
+/// The value of an item's key field, or its default. `None` means that the item has no key, or that the key cannot
 /// identify an item.
 pub(super) fn key_of<'v>(item: &'v Value, (key, default): (&str, Option<&'v Value>)) -> Option<&'v Value> {
     item.as_object()?.get(key).or(default).filter(|value| is_key(value))
 }
 
-/// The keys of a built-in list in server-side apply: that of the strategic merge patch and, for some lists, one more
-/// (`x-kubernetes-list-map-keys` of the published types). The default of an absent key is published as well. It is the
-/// zero value of its type, so that validation reports the key, or the default protocol.
+/// The key fields of a built-in list in server-side apply, each with its default. These fields are the key of strategic
+/// merge patches and, for some lists, another field (`x-kubernetes-list-map-keys`). A default is the published one: the
+/// protocol, or a zero value, so that validation reports the missing key.
 fn all_keys(key: &'static str) -> Vec<(&'static str, Option<&'static Value>)> {
     static TCP: LazyLock<Value> = LazyLock::new(|| Value::from("TCP"));
     static NO_NUMBER: LazyLock<Value> = LazyLock::new(|| Value::from(0));
@@ -102,7 +102,7 @@ fn all_keys(key: &'static str) -> Vec<(&'static str, Option<&'static Value>)> {
     }
 }
 
-/// `(field name, rule)` inside a pod spec, at any depth below it.
+/// `(field name, rule)` of lists in a pod specification, at any depth.
 const POD_SPEC: &[(&str, ListRule)] = &[
     ("containers", ListRule::ByKey("name")),
     ("initContainers", ListRule::ByKey("name")),
@@ -119,8 +119,8 @@ const POD_SPEC: &[(&str, ListRule)] = &[
     ("resourceClaims", ListRule::ByKey("name")),
 ];
 
-/// The fields of built-in types whose objects are one value (`structType: atomic`), because half of a selector would
-/// have another meaning.
+/// Fields of built-in types whose objects are replaced as a whole (`structType: atomic`). A selector of which only some
+/// fields are replaced would have another meaning.
 const SELECTORS: &[&str] = &[
     "selector",
     "podSelector",
@@ -132,12 +132,12 @@ const SELECTORS: &[&str] = &[
     "configMapKeyRef",
 ];
 
-/// Whether a value can identify an item: plain values only, because an object would have owners inside it.
+/// Whether a value can identify an item. Only plain values can: owners of fields inside a key would be ambiguous.
 fn is_key(value: &Value) -> bool {
     !value.is_object() && !value.is_array()
 }
 
-/// The rule of the list at `path` (field names only, without indices) of a resource.
+/// The merge rule of the list at `path`, which consists of field names without indices.
 pub(super) fn list_rule(resource: &Resource, path: &[&str]) -> ListRule {
     let Some(field) = path.last() else { return ListRule::Atomic };
     match path {

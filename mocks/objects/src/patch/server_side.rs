@@ -1,8 +1,8 @@
 //! Server-side apply (Kubernetes documentation, "Server-Side Apply"; KEP-555).
 //!
-//! Owns merging an applied intent into an object. The fields of the intent are set. A field of the same manager's
-//! earlier intent that is missing now is removed unless another manager owns it too. A field that another manager owns
-//! with another value is a conflict unless forced.
+//! Owns merging an applied object into a stored one. The fields of the applied object are set. A field that the same
+//! manager applied earlier and now omits is removed, unless another manager owns it too. A field that another manager
+//! owns with another value is a conflict, unless the request forces the change.
 
 mod last_applied;
 
@@ -19,7 +19,7 @@ use crate::catalogue::Resource;
 use crate::object;
 use crate::status::Failure;
 
-/// Applies the intent `given` to `value` and records the owners.
+/// Applies the fields in `given` to `value` and records the owners.
 pub fn apply(value: &mut Value, given: &Value, by: &Manager<'_>, resource: &Resource) -> Result<(), Failure> {
     let mut intent = given.clone();
     strip(&mut intent);
@@ -84,7 +84,7 @@ pub fn apply(value: &mut Value, given: &Value, by: &Manager<'_>, resource: &Reso
     Ok(())
 }
 
-/// Removes the fields that the manager applied before, no longer applies, and shares with no other manager.
+/// Removes fields that the manager applied before, now omits, and shares with no other manager.
 fn drop_unwanted(value: &mut Value, owners: &Owners, by: &Manager<'_>, now: &[Path]) {
     // The wanted fields, and their parents.
     let kept: HashSet<&[Step]> = now.iter().flat_map(|path| (1..=path.0.len()).map(|depth| &path.0[..depth])).collect();
@@ -99,7 +99,7 @@ fn drop_unwanted(value: &mut Value, owners: &Owners, by: &Manager<'_>, now: &[Pa
     removal.finish(value);
 }
 
-/// Refuses an intent that contains `managedFields`.
+/// Refuses an applied object that contains `managedFields`.
 pub fn check_intent(intent: &Value) -> Result<(), Failure> {
     if intent["metadata"].get("managedFields").is_some_and(|fields| !fields.is_null()) {
         return Err(Failure::bad_request("metadata.managedFields must be nil"));
@@ -107,8 +107,8 @@ pub fn check_intent(intent: &Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The refusal of an intent that does not fit its type: a plain error of the real server's library, so a 500 without a
-/// reason.
+/// The error for an applied object that does not fit its type. The real server's library returns a plain error here, so
+/// the answer is a 500 without a reason.
 pub fn untyped(intent: &Value, wrong: &[String]) -> Failure {
     let text = |key: &str| intent[key].as_str().unwrap_or_default();
     // The core group has an empty name.
@@ -122,11 +122,11 @@ pub fn untyped(intent: &Value, wrong: &[String]) -> Failure {
     Failure::plain(format!("failed to create typed patch object ({about}): {wrong}"))
 }
 
-/// The leaves of an intent: scalars, lists that are one value, and empty objects.
+/// Collects the leaves of an applied object: plain values, lists that are replaced as a whole, and empty objects.
 struct Leaves<'a> {
     rules: Rules<'a>,
     found: Vec<(Path, Value)>,
-    /// Errors about items that cannot be identified.
+    /// Errors about list items without a usable key.
     wrong: Vec<String>,
 }
 
@@ -162,7 +162,7 @@ impl Leaves<'_> {
         }
     }
 
-    /// The items of a list with keys.
+    /// Visits the items of a list with keys.
     fn items(&mut self, items: &[Value], keys: &[(&str, Option<&Value>)], path: &mut Vec<Step>) {
         let mut seen = HashSet::new();
         for item in items {
@@ -184,24 +184,23 @@ impl Leaves<'_> {
         }
     }
 
-    /// Notes an error about the item at the end of the path.
+    /// Notes an error about the item at the end of `path`.
     fn note(&mut self, path: &[Step], why: &str) {
         let Some((item, list)) = path.split_last() else { return };
         self.wrong.push(format!("{}: {why} {}", Path(list.to_vec()), Path(vec![item.clone()])));
     }
 }
 
-/// The field names in a path.
 fn names(path: &[Step]) -> Vec<&str> {
     path.iter().filter_map(Step::field).collect()
 }
 
-/// Whether the object at the end of a path is one value; the item of a list is not a field.
+/// Whether the object at the end of `path` is replaced as a whole; an item of a list is not a field.
 fn is_atomic(path: &[Step], rules: Rules<'_>) -> bool {
     path.last().and_then(Step::field).is_some_and(|_| rules.is_one_value(&names(path)))
 }
 
-/// Removes fields that an intent may contain but does not own.
+/// Removes fields that an applied object may contain but cannot own.
 fn strip(intent: &mut Value) {
     let meta: &mut Map<String, Value> = object::metadata(intent);
     for key in

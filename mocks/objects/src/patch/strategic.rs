@@ -1,5 +1,5 @@
-//! Strategic merge patch: like a merge patch, but lists with a merge key merge item by item (Kubernetes documentation,
-//! "Update API Objects in Place Using kubectl patch", and the API conventions).
+//! Strategic merge patch: like a merge patch, but lists with a merge key are merged item by item (Kubernetes
+//! documentation, "Update API Objects in Place Using kubectl patch", and the API conventions).
 //!
 //! Owns the directives `$patch: replace|delete|merge`, `$deleteFromPrimitiveList/…`, `$setElementOrder/…` and
 //! `$retainKeys`.
@@ -21,7 +21,6 @@ pub(super) enum Error {
     NotAnObject,
     #[error("the target is not an object")]
     Target,
-    /// An unknown directive.
     #[error("unknown patch type: {0}")]
     Directive(String),
     #[error("an item of a list keyed by {key} is not an object")]
@@ -169,8 +168,9 @@ fn merge_list<'p>(
     Ok(())
 }
 
-/// Orders a merged list like the real library. Items of the patch keep the patch's order, and the others keep their old
-/// order. Between the two groups the old order decides. Items that only the patch has come before the others.
+/// Orders a merged list like the real library. Items of the patch keep the patch's order, and the other items keep
+/// their old order. The old order decides between an item of the patch and another item. An item that only the patch
+/// has comes before the others.
 fn arrange(list: &mut Vec<Value>, patch: &[Value], before: &[Value], rule: ListRule) {
     let place = |among: &[Value], item: &Value| match rule {
         ListRule::ByKey(key) => {
@@ -192,7 +192,7 @@ fn arrange(list: &mut Vec<Value>, patch: &[Value], before: &[Value], rule: ListR
     list.extend(changed);
 }
 
-/// Puts the items that `order` names into its order; each other item stays behind the item that it followed.
+/// Puts the items that `order` lists into its order; each other item stays after the item that it followed.
 fn reorder(list: &mut [Value], order: &[Value], rule: ListRule) {
     let rank = |item: &Value| match rule {
         ListRule::ByKey(key) => {

@@ -1,4 +1,4 @@
-//! Tests of the patch formats, and the values that they share.
+//! Tests of the patch formats, and generators of random JSON values.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -48,19 +48,19 @@ fn by(name: &str) -> Manager<'_> {
 }
 
 proptest! {
-    /// Decoding any bytes as any patch ends with a patch or an error.
+    /// Decoding random bytes as a patch of any format ends with a patch or an error.
     #[test]
     fn decoding_never_panics(media in prop::sample::select(MEDIA.to_vec()), raw in prop::collection::vec(any::<u8>(), 0..64)) {
         let _ = Patch::decode(media, &Bytes::from(raw), true);
     }
 
-    /// Text that resembles YAML or JSON gets further than random bytes.
+    /// Decoding text that resembles YAML or JSON ends with a patch or an error; it gets further than random bytes.
     #[test]
     fn decoding_text_never_panics(media in prop::sample::select(MEDIA.to_vec()), raw in "[\\[\\]{}:,&*!|>\"'\\- \\na-c0-9]{0,64}") {
         let _ = Patch::decode(media, &Bytes::from(raw), true);
     }
 
-    /// A JSON patch changes an object or leaves it unchanged.
+    /// A JSON patch that fails leaves the object unchanged.
     #[test]
     fn a_json_patch_is_all_or_nothing(before in json(), operations in prop::collection::vec(operation(), 0..8)) {
         let catalogue = Catalogue::builtin();
@@ -74,7 +74,7 @@ proptest! {
         }
     }
 
-    /// Applied fields are present, and applying them again changes nothing, also among ordinary writes.
+    /// Applied fields are present, and applying them again changes nothing, even if other clients write in between.
     #[test]
     fn applying_twice_is_applying_once(live in object(), other in object(), intent in object()) {
         let catalogue = Catalogue::builtin();
@@ -93,7 +93,7 @@ proptest! {
         }
     }
 
-    /// Tracking gives the same result for the same two objects, and changes only the list of managers.
+    /// Tracking owners gives the same result for the same two objects, and changes only `managedFields`.
     #[test]
     fn tracking_touches_nothing_else(old in object(), new in object()) {
         let catalogue = Catalogue::builtin();
@@ -114,8 +114,8 @@ proptest! {
     }
 }
 
-/// Long lists take time in proportion to their length. With a search through the list for each item, this test would
-/// take more than half a minute.
+/// Long lists are applied and tracked in time proportional to their length. If each item were searched in the list,
+/// this test would take more than half a minute.
 #[test]
 fn a_long_list_is_applied_and_tracked_item_by_item() {
     const ITEMS: u64 = 3000;
@@ -154,7 +154,8 @@ fn a_long_list_is_applied_and_tracked_item_by_item() {
     );
 }
 
-/// Fields that one manager gives up go in one sweep: removing item by item from a list of this length took seconds.
+/// Removing many items of a long list that a manager no longer applies takes one pass. Removing them one by one took
+/// seconds.
 #[test]
 fn a_long_list_is_taken_away_at_once() {
     const ITEMS: u64 = 10_000;
@@ -179,7 +180,8 @@ fn a_long_list_is_taken_away_at_once() {
     assert_eq!(looked_at["spec"], json!({"type": "ClusterIP"}), "an empty list goes as well");
 }
 
-/// Found by fuzzing: an item with an object as its key had owners inside the key, and moved with each apply.
+/// An item whose key is an object is rejected. Before, fields in the key had owners, and each apply moved the item.
+/// Fuzzing found the bug.
 #[test]
 fn an_item_is_known_by_a_plain_value_only() {
     let catalogue = Catalogue::builtin();
@@ -213,7 +215,7 @@ fn an_item_stays_for_who_owns_its_key() {
     assert_eq!(value["spec"]["containers"], json!([{"name": "b", "image": "i"}]), "now nobody wants it");
 }
 
-/// A small object with a spec.
+/// A random small object with a `spec`.
 fn object() -> impl Strategy<Value = Value> {
     (json(), json()).prop_map(|(spec, labels)| {
         json!({"metadata": {"name": "a", "uid": "u", "labels": labels}, "spec": {"containers": spec, "b": {"c": 1}}})

@@ -1,8 +1,10 @@
-//! The ownership of fields after writes that are not an apply: `metadata.managedFields` with the operation `Update`.
+//! The owners of fields after writes other than an apply: entries in `metadata.managedFields` with the operation
+//! `Update`.
 //!
-//! Owns comparing an object with its predecessor and moving the ownership of changed fields to their writer (Kubernetes
-//! documentation, "Server-Side Apply", field management; KEP-555). It works on the notation itself, in one walk over
-//! both objects, because every write pays for it. It must not decide conflicts.
+//! Owns comparing an object with its previous version, and giving changed fields to the client that wrote them
+//! (Kubernetes documentation, "Server-Side Apply", field management; KEP-555). The code works directly on the
+//! `FieldsV1` notation and visits both objects once, because every write pays this cost. This module must not decide
+//! conflicts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,7 +17,7 @@ use super::schema::{Merge, Rules, key_of};
 use crate::catalogue::Resource;
 use crate::object;
 
-/// Fields of the server, which have no owner.
+/// Fields that only the server sets, which have no owner.
 const SERVERS: &[&str] = &[
     "name",
     "namespace",
@@ -28,14 +30,14 @@ const SERVERS: &[&str] = &[
     "managedFields",
     "selfLink",
 ];
-/// The manager of fields that existed before tracking began.
+/// The manager name for fields that existed before tracking began.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// A set of fields in the notation of `FieldsV1`.
 type Fields = Map<String, Value>;
 
-/// Records that `by` changed `old` into `value`. Objects without any entry stay without: tracking begins when an object
-/// is created, or with the first apply.
+/// Records that `by` changed `old` into `value`. An object without entries stays without them: tracking begins when an
+/// object is created, or with the first apply.
 pub fn track(value: &mut Value, old: Option<&Value>, by: &Manager<'_>, resource: &Resource) {
     let given = match object::metadata(value).remove("managedFields") {
         Some(Value::Array(entries)) => entries,
@@ -60,7 +62,7 @@ pub fn track(value: &mut Value, old: Option<&Value>, by: &Manager<'_>, resource:
     }
 }
 
-/// Gives an untracked object an entry for all of its fields, so that an apply can conflict with it.
+/// Gives all fields of an untracked object to the manager `before-first-apply`, so that an apply can conflict with it.
 pub(super) fn before_first_apply(value: &mut Value, by: &Manager<'_>, resource: &Resource) {
     let mut changes = Changes { rules: Rules::of(resource, by.api_version), set: Fields::new(), gone: Fields::new() };
     changes.root(&Value::Null, value, "");
@@ -69,7 +71,7 @@ pub(super) fn before_first_apply(value: &mut Value, by: &Manager<'_>, resource: 
     object::metadata(value).insert("managedFields".to_owned(), Value::Array(entries));
 }
 
-/// Removes changed fields from all managers, and gives newly set fields to `by`.
+/// Removes changed fields from all managers, and gives the fields that were set to `by`.
 fn moved(entries: Vec<Value>, changes: Changes<'_>, by: &Manager<'_>) -> Vec<Value> {
     let mut own = None;
     let mut out = Vec::with_capacity(entries.len() + 1);
@@ -157,9 +159,8 @@ fn unite(fields: &mut Fields, more: Fields) {
 /// The differences between two objects.
 struct Changes<'a> {
     rules: Rules<'a>,
-    /// New or changed fields.
+    /// New fields and fields with a changed value.
     set: Fields,
-    /// Removed fields.
     gone: Fields,
 }
 
@@ -185,7 +186,7 @@ impl Changes<'_> {
         }
     }
 
-    /// `(set, gone)` of one place; `None` means no change, an empty map means the place itself.
+    /// `(set, gone)` of one value. `None` means that nothing changed; an empty map means that the value itself changed.
     fn compare<'v>(
         &self,
         old: Option<&'v Value>,
@@ -300,7 +301,7 @@ impl Changes<'_> {
     }
 }
 
-/// The value of an item's key, or the default of an absent one.
+/// The value of an item's key field, or the default if the field is absent.
 fn known_as<'v>(item: &'v Value, (key, default): (&str, Option<&Value>)) -> Option<Cow<'v, Value>> {
     match item.get(key) {
         Some(_) => key_of(item, (key, None)).map(Cow::Borrowed),
@@ -308,7 +309,7 @@ fn known_as<'v>(item: &'v Value, (key, default): (&str, Option<&Value>)) -> Opti
     }
 }
 
-/// Adds a step if there are fields below it; only then it is written as text.
+/// Adds a step with the fields below it; if there are none, the step's text is not even made.
 fn keep(fields: &mut Fields, step: impl FnOnce() -> String, below: Option<Fields>) {
     if let Some(below) = below {
         fields.insert(step(), Value::Object(below));

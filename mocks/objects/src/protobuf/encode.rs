@@ -1,7 +1,7 @@
 //! Answers in Kubernetes' protobuf encoding, for clients that accept no other type.
 //!
-//! Owns encoding the types that `decode` reads. A field that the tables do not know refuses the whole object, so that
-//! no data is lost silently.
+//! Owns encoding the types that the parent module decodes. An object with a field that the tables do not contain is
+//! refused, so that no data is lost silently.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::schema::{self, Field, Kind, message};
 use super::{DEPTH_MAX, Error, MAGIC};
 
-/// The wire types that are written.
+/// The protobuf wire types that this module writes.
 #[derive(Debug, Clone, Copy)]
 enum Type {
     Varint = 0,
@@ -19,7 +19,7 @@ enum Type {
     Bytes = 2,
 }
 
-/// An object, a list or a `Status` in its envelope (`runtime.Unknown`).
+/// Encodes an object, a list or a `Status` in an envelope (`runtime.Unknown`).
 pub fn encode(value: &Value) -> Result<Vec<u8>, Error> {
     let text = |key: &str| value[key].as_str().unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -38,7 +38,7 @@ pub fn encode(value: &Value) -> Result<Vec<u8>, Error> {
     Ok(out)
 }
 
-/// An event of a watch (meta/v1 `WatchEvent`) behind its length, as on a stream.
+/// Encodes an event of a watch (meta/v1 `WatchEvent`) with its length before it, as on a stream.
 pub fn encode_event(event: &Value) -> Result<Vec<u8>, Error> {
     let mut object = Vec::new();
     bytes(&mut object, 1, &encode(&event["object"])?);
@@ -60,7 +60,7 @@ fn list(value: &Value, items: &[Value], api_version: &str, kind: &str) -> Result
     Ok(out)
 }
 
-/// The fields of a message; the envelope holds the object's type.
+/// Encodes the fields of a message; `apiVersion` and `kind` of an object are in the envelope instead.
 fn fields_of(name: &str, value: &Value, depth: usize) -> Result<Vec<u8>, Error> {
     let unknown = || Error::UnknownMessage { message: name.to_owned() };
     let Value::Object(object) = value else { return Err(unknown()) };
@@ -76,7 +76,7 @@ fn fields_of(name: &str, value: &Value, depth: usize) -> Result<Vec<u8>, Error> 
     }
 }
 
-/// Writes the fields of a message that the object has; returns the fields that the message can have.
+/// Writes the fields of a message that the object has; returns all fields that the message can have.
 fn put_fields(
     out: &mut Vec<u8>,
     name: &str,
@@ -126,7 +126,7 @@ fn put(out: &mut Vec<u8>, message: &str, field: &Field, value: &Value, depth: us
     Ok(())
 }
 
-/// One value under its number; `None` if it is of another type than the field.
+/// Writes one value with its field number; returns `None` if the value does not match the field's type.
 fn one(out: &mut Vec<u8>, number: u64, kind: &Kind, value: &Value, depth: usize) -> Result<Option<()>, Error> {
     match (kind, value) {
         (Kind::Text, Value::String(text)) => bytes(out, number, text.as_bytes()),
@@ -185,7 +185,7 @@ fn one(out: &mut Vec<u8>, number: u64, kind: &Kind, value: &Value, depth: usize)
     Ok(Some(()))
 }
 
-/// The one field of a message that a value represents. Beside a schema `allows` is set, as in Go.
+/// Encodes a message that wraps one of several alternatives. For a schema, `allows` is also set, as in Go.
 fn either(name: &str, value: &Value, depth: usize) -> Result<Option<Vec<u8>>, Error> {
     let fields = message(name).ok_or_else(|| Error::UnknownMessage { message: name.to_owned() })?;
     let fits = |field: &&Field| match value {
@@ -203,7 +203,7 @@ fn either(name: &str, value: &Value, depth: usize) -> Result<Option<Vec<u8>>, Er
     Ok(Some(out))
 }
 
-/// `{type, intVal, strVal}`: type 0 is the number.
+/// Encodes `{type, intVal, strVal}`: type 0 means the number.
 fn int_or_text(value: &Value) -> Vec<u8> {
     let mut inner = Vec::new();
     tag(&mut inner, 1, Type::Varint);
@@ -243,7 +243,7 @@ mod tests {
     use super::super::decode;
     use super::*;
 
-    /// Decoding an encoded object gives the same object, for every kind of field.
+    /// Decoding an encoded object returns the same object, for every type of field.
     #[test]
     fn there_and_back() {
         let definition: Value = serde_json::from_str(include_str!("definition.json")).unwrap();
@@ -272,7 +272,7 @@ mod tests {
         assert!(matches!(encode(&map), Err(Error::NoNumber { .. })));
     }
 
-    /// The bytes of a real server for the head of a watch event: a length, the type, the object in its envelope.
+    /// The start of a watch event equals the bytes of a real server: the length, the type, the object in its envelope.
     #[test]
     fn an_event_stands_behind_its_length() {
         let event =

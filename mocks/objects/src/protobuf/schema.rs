@@ -1,12 +1,12 @@
-//! The field numbers of the built-in types, as the API publishes them.
+//! The field numbers of built-in types, as the API publishes them.
 //!
-//! Owns one table in a notation of its own: a name and its fields, `number:name:kind`. Kinds: `s` text, `i` integer,
-//! `b` flag, `B` bytes, `T` time, `U` time with microseconds, `Q` quantity, `O` integer or text, `J` raw JSON, a
-//! capitalised word is a message, `L` a list of texts in a message of its own, `D` a number with a fraction, `/` before
-//! a message means the content of that message instead of the message itself (a schema, or an alternative to it). `[k]`
-//! is a list, `{k}` a map from text, `k?` is optional, so that zero is a value, `k!` is shown also when it is zero; the
-//! name `<inline>` puts a message's fields into its parent. The rows follow by group; they are those of Kubernetes
-//! 1.33.
+//! Owns one table: each text is the name of a message and its fields, `number:name:kind`. The kinds are `s` text, `i`
+//! integer, `b` flag, `B` bytes, `T` time, `U` time with microseconds, `Q` quantity, `O` integer or text, `J` raw JSON,
+//! `L` a list of texts in its own message, and `D` a floating-point number. A capitalised word is a message. `/` before
+//! a message means the content of the message instead of the message (a schema, or an alternative to it). `[k]` is a
+//! list, and `{k}` a map with text keys. `k?` is optional, so that zero is a value; `k!` is shown even if it is zero.
+//! The name `<inline>` puts the fields of a message into its parent. The table has the messages of Kubernetes 1.33,
+//! ordered by group.
 
 mod core;
 mod pods;
@@ -23,27 +23,23 @@ pub enum Kind {
     Text,
     Integer,
     Flag,
-    /// Bytes; base64 in JSON.
+    /// Bytes, which JSON shows as base64.
     Bytes,
-    /// A time in seconds.
+    /// A time in whole seconds.
     Time,
-    /// A time in microseconds.
     MicroTime,
     Quantity,
     IntOrText,
-    /// Raw JSON.
     Json,
-    /// A list of texts in a message of its own.
+    /// A list of texts in its own message.
     Texts,
-    /// A number with a fraction.
+    /// A floating-point number.
     Double,
-    /// The content of the only set field of this message. If no field is set, it is `false`.
+    /// The content of the only field that is set in this message, or `false` if no field is set.
     Either(&'static str),
-    /// A message by its name.
     Message(&'static str),
 }
 
-/// One field of a message.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the notation's own independent marks")]
 pub struct Field {
@@ -56,9 +52,9 @@ pub struct Field {
     pub list: bool,
     /// Whether the field holds a map with texts as keys.
     pub map: bool,
-    /// Whether absent and zero differ.
+    /// Whether an absent value differs from zero.
     pub optional: bool,
-    /// Whether the zero value is shown.
+    /// Whether JSON shows the zero value.
     pub shown: bool,
 }
 
@@ -72,12 +68,11 @@ static MESSAGES: LazyLock<HashMap<&'static str, Vec<Field>>> = LazyLock::new(|| 
     shared.chain(own).map(message).collect()
 });
 
-/// The fields of a message.
 pub fn message(name: &str) -> Option<&'static [Field]> {
     MESSAGES.get(name).map(Vec::as_slice)
 }
 
-/// The message that represents the alternatives of a [`Kind::Either`]: the type of its first field.
+/// The message of the first field, which represents the alternatives of a [`Kind::Either`].
 pub fn first(either: &str) -> Option<&'static str> {
     match message(either)?.first()?.kind {
         Kind::Message(inner) => Some(inner),
@@ -92,7 +87,7 @@ static OTHER_NAMES: LazyLock<Vec<(&'static str, &'static str, &'static str)>> = 
     kinds::ALL.iter().flat_map(of).collect()
 });
 
-/// The message of a kind. Two kinds have the same name in several APIs.
+/// The name of a kind's message. Some kinds have the same name in several APIs.
 pub fn name<'a>(api_version: &str, kind: &'a str) -> &'a str {
     let other = OTHER_NAMES.iter().find(|(of, known, _)| *of == api_version && *known == kind);
     other.map_or(kind, |(_, _, name)| name)
@@ -123,7 +118,7 @@ fn field(spec: &'static str) -> Field {
     Field { number, name, kind, list, map, optional, shown }
 }
 
-/// Checks that every referenced message exists, and that no number is used twice.
+/// Checks that every message to which a field refers exists, and that no field number is used twice.
 #[cfg(test)]
 pub fn check() {
     for (name, fields) in MESSAGES.iter() {

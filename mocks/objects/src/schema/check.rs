@@ -1,7 +1,7 @@
-//! The check of a value against a schema, in the words of the real server.
+//! Checks a value against a schema, with the real server's messages.
 //!
-//! Owns the causes. Unchanged parts of an update are not checked again ("Validation ratcheting"), so that a stricter
-//! definition does not lock old objects.
+//! Owns the causes. An update does not check unchanged parts of an object again ("Validation ratcheting"), so old
+//! objects can be updated after their definition became stricter.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::judge::Counterparts;
 use super::{Format, Kind, ListType, Schema};
 use crate::status::Cause;
 
-/// Most causes that are collected, so that an object cannot make the answer grow without bound.
+/// Most causes that are collected, so that the answer stays bounded.
 const CAUSES_MAX: usize = 64;
 
 impl Schema {
@@ -216,7 +216,7 @@ fn wrong_type(path: &str, kind: Kind, value: &Value) -> Cause {
     Cause { reason: "FieldValueTypeInvalid", ..cause }
 }
 
-/// For example `spec.replicas in body should be less than or equal to 10`.
+/// A cause such as `spec.replicas in body should be less than or equal to 10`.
 fn in_body(path: &str, value: &str, why: &str) -> Cause {
     let field = shown(path);
     Cause::invalid(&field, value, &format!("{field} in body {why}"))
@@ -226,7 +226,7 @@ fn too_many(path: &str, count: u64, why: &str) -> Cause {
     Cause { reason: "FieldValueTooMany", field: shown(path), message: format!("Too many: {count}: {why}") }
 }
 
-/// The real server names the root `<nil>`.
+/// The path as messages show it; the real server names the root `<nil>`.
 fn shown(path: &str) -> String {
     if path.is_empty() { "<nil>".to_owned() } else { path.to_owned() }
 }

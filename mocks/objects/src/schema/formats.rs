@@ -1,7 +1,7 @@
-//! The formats of texts and numbers (`format`; Kubernetes documentation, "Custom Resources: validation", the formats
-//! that are checked).
+//! The formats of texts and numbers in schemas: the keyword `format` (Kubernetes documentation, "Custom Resources:
+//! validation", the formats that are checked).
 //!
-//! Owns their names and their checks of a text. `rules` declares the formats that a rule sees as types of their own.
+//! Owns the names of formats and the checks of texts. `rules` declares formats that are types of their own in CEL.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ pub(super) enum Format {
     Date,
     Duration,
     Byte,
-    /// Of numbers.
+    /// A format of numbers.
     Int32,
     Ipv4,
     Ipv6,
@@ -62,7 +62,6 @@ impl Format {
         NAMES.iter().find(|(_, format)| *format == self).map_or("", |(name, _)| name)
     }
 
-    /// Whether a text has the format.
     pub(super) fn is(self, text: &str) -> bool {
         match self {
             Self::DateTime => read_time(&text.to_ascii_uppercase()).is_some(),
@@ -93,7 +92,7 @@ fn is_color(text: &str) -> bool {
     matches!(digits.len(), 3 | 6) && is_hex(digits)
 }
 
-/// Less strict than networks in expressions.
+/// Whether a text is a network; the check is less strict than the one of CEL.
 fn is_cidr(text: &str) -> bool {
     let Some((address, length)) = text.split_once('/') else { return false };
     let most = address.parse::<IpAddr>().map(|address| if address.is_ipv4() { 32 } else { 128 });
@@ -105,7 +104,7 @@ fn is_hex(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// 6, 8 or 20 bytes: `00:00:5e:00:53:01`, with dashes, or `0000.5e00.5301`.
+/// Whether a text is a MAC address of 6, 8 or 20 bytes: `00:00:5e:00:53:01`, with dashes, or `0000.5e00.5301`.
 fn is_mac(text: &str) -> bool {
     let groups = |by: char, digits: usize| {
         let groups: Vec<&str> = text.split(by).collect();
@@ -115,7 +114,8 @@ fn is_mac(text: &str) -> bool {
     groups(':', 2) || groups('-', 2) || groups('.', 4)
 }
 
-/// The real server's rule for a host: a name with dots, or one label with a dash at its second place only.
+/// Whether a text is a host by the real server's rule: a name with dots, or one label with a dash only as its second
+/// character.
 fn is_hostname(text: &str) -> bool {
     // Symbols are allowed, but no punctuation.
     let is_member = |c: char| c.is_alphanumeric() || "$+<=>^`|~".contains(c) || (!c.is_ascii() && !c.is_whitespace());
@@ -140,7 +140,7 @@ fn is_hostname(text: &str) -> bool {
     }
 }
 
-/// `a@b`, or `Name <a@b>` (RFC 5322).
+/// Whether a text is an e-mail address: `a@b`, or `Name <a@b>` (RFC 5322).
 fn is_email(text: &str) -> bool {
     let text = text.trim();
     let address = text.strip_suffix('>').map_or(Some(text), |named| Some(named.rsplit_once('<')?.1));

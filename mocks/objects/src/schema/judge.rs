@@ -1,7 +1,7 @@
-//! The evaluation of a schema's rules on an object.
+//! Evaluates the CEL rules of a schema on an object.
 //!
 //! Owns finding the old value, tolerating unchanged errors in an update ("Validation ratcheting"), and the texts of
-//! errors. All rules of an object share a budget, so that no definition can block the server.
+//! errors. All rules of an object share one budget, so that no definition can block the server.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -14,34 +14,34 @@ use super::rules::{Rule, Rules};
 use super::{Additional, Kind, ListType, Schema};
 use crate::status::Cause;
 
-/// Largest cost of one rule at one place, as in a real server.
+/// Largest cost of evaluating one rule on one value, as in a real server.
 const RULE_BUDGET: u64 = 1_000_000;
-/// Largest cost of all rules of an object. kube-apiserver allows 10,000,000; here nothing else runs on the thread
-/// meanwhile.
+/// Largest cost of all rules of an object. kube-apiserver allows 10,000,000; the limit here is lower, because an
+/// evaluation occupies its thread.
 const OBJECT_BUDGET: u64 = 5_000_000;
 /// Most causes and warnings that are collected.
 const FOUND_MAX: usize = 64;
-/// Longest message that an expression may make (the API's own limit).
+/// Longest message that a message expression may make, as in the API.
 const MESSAGE_MAX_BYTES: usize = 5 * 1024;
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// The result of all rules.
+/// The result of all rules on an object.
 #[derive(Debug, Default, PartialEq)]
 pub struct Verdict {
     /// Why the object is refused.
     pub causes: Vec<Cause>,
-    /// Errors in parts that the update left unchanged.
+    /// Errors in values that the update left unchanged.
     pub warnings: Vec<String>,
 }
 
 impl Schema {
-    /// Whether there are rules in CEL, here or below.
+    /// Whether this schema or a schema below it has CEL rules.
     pub fn has_rules(&self) -> bool {
         self.has_rules
     }
 
-    /// Evaluates the rules on an object; `old` is its state before an update.
+    /// Evaluates all rules on an object; `old` is its state before an update.
     pub fn judge(&self, value: &Value, old: Option<&Value>) -> Verdict {
         let mut walk = Walk { budget: OBJECT_BUDGET, path: String::new(), found: Verdict::default(), compared: None };
         let link = Link { here: old.map(|old| (value, old)), above: None };
@@ -54,7 +54,8 @@ impl Schema {
 /// A value and its old state.
 type Pair<'a> = (&'a Value, &'a Value);
 
-/// The change of a value by an update: the value if it has a counterpart, and its nearest parent that has one.
+/// How an update changed a value: the value with its old value, if it has one, and the nearest parent with an old
+/// value.
 #[derive(Clone, Copy)]
 struct Link<'a> {
     here: Option<Pair<'a>>,
@@ -71,13 +72,13 @@ impl<'a> Link<'a> {
         Link { here: new.get(name).zip(old.get(name)), above: self.here }
     }
 
-    /// An item, and the item of the old list with the same keys.
+    /// An item of a list, with the item of the old list that has the same keys.
     fn item(self, item: &'a Value, old: Option<&'a Value>) -> Self {
         if self.here.is_none() { self } else { Link { here: old.map(|old| (item, old)), above: self.here } }
     }
 }
 
-/// The items of the old list by their keys.
+/// The items of the old list, by their keys.
 pub(super) struct Counterparts<'a> {
     keys: &'a [String],
     items: BTreeMap<String, &'a Value>,
@@ -102,7 +103,7 @@ struct Walk<'a> {
     budget: u64,
     path: String,
     found: Verdict,
-    /// The last compared pair, and whether it is equal: items of a list often share their parent.
+    /// The last two values that were compared, and whether they are equal: items of a list often have the same parent.
     compared: Option<(Pair<'a>, bool)>,
 }
 
@@ -181,7 +182,7 @@ impl<'a> Walk<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Evaluates the rules of one place.
+    /// Evaluates the rules of one schema on one value.
     fn ask(
         &mut self,
         rules: &'a Rules,
@@ -227,7 +228,7 @@ impl<'a> Walk<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Takes the cost of a run from the budget.
+    /// Subtracts the cost of an evaluation from the object's budget.
     fn spend<T>(&mut self, allowed: u64, run: impl FnOnce(&mut u64) -> T) -> T {
         let mut left = allowed;
         let done = run(&mut left);
@@ -272,7 +273,7 @@ impl<'a> Walk<'a> {
         self.add(cause)
     }
 
-    /// Whether the error was present before, because this value is unchanged.
+    /// Whether the object had the same error before the update, because this value is unchanged.
     fn is_unchanged(&mut self, link: Link<'a>) -> bool {
         let Some((new, old)) = link.here.or(link.above) else { return false };
         match self.compared {
@@ -290,13 +291,13 @@ impl<'a> Walk<'a> {
         if self.found.causes.len() < FOUND_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
-    /// Goes to an item or a map entry.
+    /// Appends an item's index or a map entry's key to the path.
     fn push_key(&mut self, key: impl Display) {
         // Writing into a text does not fail.
         let _ = write!(self.path, "[{key}]");
     }
 
-    /// The name of this place, or of a field below it; the real server names the root `<nil>`.
+    /// The path of the current value, or of a field below it; the real server names the root `<nil>`.
     fn field(&self, below: Option<&str>) -> String {
         match (self.path.as_str(), below) {
             ("", None) => "<nil>".to_owned(),

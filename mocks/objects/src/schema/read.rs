@@ -1,6 +1,7 @@
-//! The compiler of schemas, which refuses those that are not structural.
+//! Compiles schemas, and refuses schemas that are not structural.
 //!
-//! Owns the keywords. Every schema of a definition is compiled once, when it is created or changed.
+//! Owns the keywords of schemas. Every schema of a definition is compiled once, when the definition is created or
+//! changed.
 
 use mock_cel::re2::Pattern;
 use serde_json::Value;
@@ -9,7 +10,7 @@ use super::rules;
 use super::{Additional, Bounds, Format, Kind, ListType, Schema};
 use crate::status::Cause;
 
-/// Compiles the root schema of a version; `at` is its place in the definition, for the causes.
+/// Compiles the root schema of a version; `at` is its path in the definition, for error causes.
 pub fn read(raw: &Value, at: &str) -> Result<Schema, Vec<Cause>> {
     let mut causes = Vec::new();
     match raw["type"].as_str() {
@@ -39,7 +40,7 @@ pub fn read(raw: &Value, at: &str) -> Result<Schema, Vec<Cause>> {
     if causes.is_empty() { Ok(schema) } else { Err(causes) }
 }
 
-/// `structural` is false below `allOf`, `anyOf`, `oneOf` and `not`, which do not define the shape.
+/// Compiles one schema. `structural` is false below `allOf`, `anyOf`, `oneOf` and `not`, which do not declare fields.
 fn one(raw: &Value, at: &str, structural: bool, causes: &mut Vec<Cause>) -> Schema {
     let flag = |key: &str| raw[key] == Value::Bool(true);
     let mut schema = Schema {

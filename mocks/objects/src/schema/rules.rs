@@ -1,7 +1,7 @@
-//! The compiler of a schema's rules, `x-kubernetes-validations` (KEP-2876; Kubernetes documentation, "Custom Resources:
-//! validation rules").
+//! Compiles the CEL rules of a schema, `x-kubernetes-validations` (KEP-2876; Kubernetes documentation, "Custom
+//! Resources: validation rules").
 //!
-//! Owns the allowed content of a rule, in the words of the real server. Each rule is compiled once for each version of
+//! Owns the checks of a rule's fields, with the real server's messages. Each rule is compiled once for each version of
 //! the definition; `judge` evaluates it on objects.
 
 use std::sync::Arc;
@@ -12,16 +12,17 @@ use serde_json::Value;
 use super::{Additional, Format, Kind, ListType, Schema};
 use crate::status::Cause;
 
-/// Most rules of one version. The largest definitions in use have a few hundred; each may hold compiled patterns.
+/// Most rules of one version. The largest definitions in use have a few hundred rules, which may contain compiled
+/// patterns.
 const RULES_MAX: usize = 1_000;
-/// Most patterns in the rules of one version: compiling one takes up to some milliseconds.
+/// Most patterns in the rules of one version: compiling a pattern takes up to some milliseconds.
 const PATTERNS_MAX: usize = 2_000;
-/// Longest message (the API's own limit).
+/// Longest message of a rule, as in the API.
 const MESSAGE_MAX_BYTES: usize = 2_048;
 const KEY: &str = "x-kubernetes-validations";
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// The rules of one place of a schema.
+/// The rules of one schema, without those below it.
 #[derive(Debug)]
 pub(super) struct Rules {
     pub decl: Arc<Decl>,
@@ -31,20 +32,20 @@ pub(super) struct Rules {
 #[derive(Debug)]
 pub(super) struct Rule {
     pub program: Program,
-    /// The source of the rule, without surrounding blanks.
+    /// The source of the rule, without blanks around it.
     pub source: String,
-    /// Empty if there is none.
+    /// The message of the rule; empty if there is none.
     pub message: String,
     pub expression: Option<Program>,
     pub reason: &'static str,
-    /// The field that an error names, below the value.
+    /// The path of the field that errors name, below the value.
     pub field: Option<String>,
     pub optional_old: bool,
-    /// Whether the rule is below `allOf`: its errors are not tolerated even in an unchanged value.
+    /// Whether the rule is below `allOf`: an update never tolerates its errors, even in an unchanged value.
     pub in_all_of: bool,
 }
 
-/// Compiles the rules of an otherwise valid schema.
+/// Compiles the rules of a schema that is valid apart from them.
 pub(super) fn compile(schema: &mut Schema, raw: &Value, at: &str) -> Vec<Cause> {
     let mut compiler = Compiler { causes: Vec::new(), rules: 0, patterns: 0 };
     compiler.node(schema, Place { raw, at, is_object: true, loose: None });
@@ -64,18 +65,17 @@ struct Compiler {
     patterns: usize,
 }
 
-/// A place of a definition that declares values.
+/// A schema in a definition, with its path.
 #[derive(Clone, Copy)]
 struct Place<'p> {
     raw: &'p Value,
     at: &'p str,
     is_object: bool,
-    /// The surrounding list whose items have no keys: its values cannot be compared with old ones.
+    /// The path of the nearest list around the schema whose items have no keys: values in it have no old values.
     loose: Option<&'p str>,
 }
 
 impl<'p> Place<'p> {
-    /// A place below this one.
     fn below<'c>(&self, raw: &'c Value, at: &'c str) -> Place<'c>
     where
         'p: 'c,
@@ -85,7 +85,7 @@ impl<'p> Place<'p> {
 }
 
 impl Compiler {
-    /// Compiles the places below, then this one; returns the schema's declaration.
+    /// Compiles the schemas below, then this one; returns the declared type of its values.
     fn node(&mut self, schema: &mut Schema, mut place: Place<'_>) -> Option<Arc<Decl>> {
         place.is_object |= schema.embedded;
         let Some(decl) = self.decl(schema, place) else {
@@ -98,7 +98,7 @@ impl Compiler {
         Some(decl)
     }
 
-    /// The declaration of a schema, or `None` if it names no type.
+    /// The declared type of a schema; `None` if the schema has no type.
     fn decl(&mut self, schema: &mut Schema, place: Place<'_>) -> Option<Decl> {
         Some(match schema.kind {
             Kind::IntOrString => Decl::Dyn,
@@ -156,7 +156,7 @@ impl Compiler {
         Some(Decl::Object(fields))
     }
 
-    /// Refuses a rule about a value without a declared type.
+    /// Refuses a rule in a schema without a declared type.
     fn undeclared(&mut self, place: Place<'_>) {
         let Place { raw, at, .. } = place;
         if rules_of(raw).next().is_some() {
@@ -196,7 +196,7 @@ impl Compiler {
         list
     }
 
-    /// Checks all parts but the expressions; returns the field that the rule's errors name.
+    /// Checks all fields of a rule except its expressions; returns the path of the field that its errors name.
     fn form(&mut self, schema: &Schema, rule: &Value, at: &str) -> Option<String> {
         let (source, message) = (text(rule, "rule"), text(rule, "message"));
         let breaks = |text: &str| text.contains(['\n', '\r']);
@@ -287,13 +287,13 @@ fn rules_of(raw: &Value) -> impl Iterator<Item = (usize, &Value)> {
     raw[KEY].as_array().into_iter().flatten().enumerate()
 }
 
-/// Whether a schema has rules of its own, without those of its fields and items.
+/// Whether a schema has rules itself, not only in its fields and items.
 pub(super) fn are_at(raw: &Value) -> bool {
     let all_of = raw["allOf"].as_array().into_iter().flatten();
     std::iter::once(raw).chain(all_of).any(|raw| rules_of(raw).next().is_some())
 }
 
-/// Refuses rules in forbidden places.
+/// Refuses rules in schemas that cannot have them.
 pub(super) fn misplaced(raw: &Value, at: &str) -> Vec<Cause> {
     let several = |key: &'static str| {
         let list = raw[key].as_array().into_iter().flatten().enumerate();
@@ -308,7 +308,7 @@ fn text<'a>(rule: &'a Value, key: &str) -> &'a str {
     rule[key].as_str().unwrap_or_default()
 }
 
-/// A rule as the real server shows it in a refusal.
+/// The text of a rule as the real server shows it in an error.
 fn shown(rule: &Value) -> String {
     let quoted = |key: &str| Value::from(text(rule, key)).to_string();
     // For a pointer it shows the address.
@@ -325,7 +325,7 @@ fn shown(rule: &Value) -> String {
     )
 }
 
-/// The field that a `fieldPath` names (`.spec.a`, `.labels['x']`), as errors name it.
+/// Checks a `fieldPath` (`.spec.a`, `.labels['x']`) and returns the path as errors show it.
 fn field_of(schema: &Schema, path: &str) -> Result<String, String> {
     let end = || "unexpected end of JSON path".to_owned();
     let (mut at, mut rest, mut field) = (schema, path, String::new());
@@ -360,7 +360,7 @@ fn field_of(schema: &Schema, path: &str) -> Result<String, String> {
     Ok(field)
 }
 
-/// The name in `'a name'`, and the rest of the text.
+/// The name in a text such as `'a name'`, and the rest of the text.
 fn quoted_name(text: &str) -> Result<(String, &str), String> {
     let wrong = || {
         let token = text.split(['.', '[', ']']).next().unwrap_or_default();

@@ -1,17 +1,17 @@
-//! The check of an object's types against its schema.
+//! Checks only the types of an object's values against its schema.
 //!
-//! Owns the first check of an intent in server-side apply (`structured-merge-diff`, conversion to typed values): types
-//! only, no bounds and no formats. A null fits every type.
+//! Owns the first check of an object in server-side apply (`structured-merge-diff`, conversion to typed values): types
+//! without bounds and formats. A null fits every type.
 
 use serde_json::Value;
 
 use super::{Kind, Schema};
 
-/// Most places that are named.
+/// Most paths that are returned.
 const PLACES_MAX: usize = 64;
 
 impl Schema {
-    /// The places where an object has a value of another type.
+    /// The paths of values with a wrong type.
     pub fn mistyped(&self, object: &Value) -> Vec<String> {
         let mut wrong = Vec::new();
         self.mistyped_at(object, "", true, &mut wrong);

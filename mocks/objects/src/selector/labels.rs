@@ -1,11 +1,11 @@
 //! The grammar of label selectors, as text (`a=b,c in (d,e),!f`) and as a `LabelSelector` object.
 //!
-//! Owns parsing and matching; the caller provides the values of labels.
+//! Owns parsing and matching; callers pass the values of labels.
 
 use mock_cel::formats::is_name;
 use serde_json::Value;
 
-/// One condition on one label.
+/// One condition about one label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
     key: String,
@@ -22,10 +22,10 @@ enum Test {
     Below(i64),
 }
 
-/// Why a selector is invalid, in the real server's words.
+/// Why a selector is invalid, with the real server's messages.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The term between two commas, or behind the last, is empty.
+    /// The text between two commas or after the last comma is empty.
     #[error("found ',', expected: identifier after ','")]
     NoTerm,
     /// A closing bracket has no opening one.
@@ -34,28 +34,25 @@ pub enum Error {
     /// An opening bracket has no closing one.
     #[error("found '', expected: ')'")]
     NotClosed,
-    /// A key has no operator.
     #[error("found '{0}', expected: in, notin, =, ==, !=, gt, lt")]
     NoOperator(String),
     /// `in` or `notin` has no list.
     #[error("found '{0}', expected: '('")]
     NoList(String),
-    /// The value of a numeric comparison is no number.
+    /// The value of a numeric comparison is not a number.
     #[error("{0:?} is not an integer")]
     NotANumber(String),
-    /// An invalid key.
     #[error("<nil>: Invalid value: \"{0}\": name part must consist of alphanumeric characters, '-', '_' or '.'")]
     Key(String),
-    /// An invalid value.
     #[error(
         "values: Invalid value: \"{0}\": a valid label must be an empty string or consist of alphanumeric characters, \
          '-', '_' or '.'"
     )]
     Value(String),
-    /// The value of this key is no text.
+    /// The value of the named label is not a text.
     #[error("the value of {0} is not a string")]
     NotAText(String),
-    /// An unknown operator in a selector object.
+    /// A selector object has an unknown operator.
     #[error("\"{0}\" is not a valid label selector operator")]
     Operator(String),
 }
@@ -75,12 +72,12 @@ impl Requirement {
     }
 }
 
-/// Whether every requirement holds.
+/// Whether the labels fulfil every requirement.
 pub fn matches<'a>(requirements: &[Requirement], label: impl Fn(&str) -> Option<&'a str>) -> bool {
     requirements.iter().all(|requirement| requirement.holds(label(&requirement.key)))
 }
 
-/// The text form of a selector object, a `LabelSelector` or a plain map, in the order of the keys.
+/// The text of a selector object, which is a `LabelSelector` or a plain map, sorted by keys.
 pub fn text(selector: &Value) -> String {
     let selector = match selector {
         Value::Object(map) if !map.contains_key("matchLabels") && !map.contains_key("matchExpressions") => {
@@ -110,7 +107,7 @@ pub fn text(selector: &Value) -> String {
     terms.into_iter().map(|(_, term)| term).collect::<Vec<_>>().join(",")
 }
 
-/// Parses the text form.
+/// Parses the text of a selector.
 pub fn parse(text: &str) -> Result<Vec<Requirement>, Error> {
     let mut requirements = Vec::new();
     for term in split_outside_parentheses(text)? {
@@ -126,7 +123,8 @@ pub fn parse(text: &str) -> Result<Vec<Requirement>, Error> {
     Ok(requirements)
 }
 
-/// Reads a `LabelSelector` object: `matchLabels` and `matchExpressions`. Absent or empty selects everything.
+/// Reads a `LabelSelector` object: `matchLabels` and `matchExpressions`. An absent or empty selector selects
+/// everything.
 pub fn from_label_selector(selector: &Value) -> Result<Vec<Requirement>, Error> {
     let mut requirements = Vec::new();
     for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
@@ -204,7 +202,7 @@ fn split_outside_parentheses(text: &str) -> Result<Vec<&str>, Error> {
     Ok(parts)
 }
 
-/// A qualified name: an optional DNS prefix, a slash, and up to 63 characters.
+/// Checks a label key: an optional DNS prefix and a slash, then up to 63 characters.
 fn checked_key(key: &str) -> Result<String, Error> {
     let key = key.trim();
     let name = key.rsplit_once('/').map_or(key, |(_, name)| name);

@@ -1,4 +1,4 @@
-//! The small part of `JSONPath` that printer columns use: `.a.b`, `['a.b']`, `\.` in a name, `[0]`, and
+//! The part of `JSONPath` that printer columns use: `.a.b`, `['a.b']`, `\.` in a name, `[0]`, and
 //! `[?(@.type=="Ready")]`.
 
 use serde_json::Value;
@@ -10,7 +10,7 @@ enum Step {
     Where { field: String, equals: String },
 }
 
-/// The first value at `path`; `None` also for an unsupported path.
+/// The first value at `path`; `None` also if the path is not supported.
 pub(super) fn find<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     steps(path)?.iter().try_fold(value, |at, step| match step {
         Step::Field(name) => at.get(name),
@@ -45,7 +45,7 @@ fn steps(path: &str) -> Option<Vec<Step>> {
     Some(steps)
 }
 
-/// The position of the closing bracket; quoted text may contain one.
+/// The position of the closing bracket, ignoring brackets in quotes.
 fn closing(text: &str) -> Option<usize> {
     let mut quote = None;
     for (index, c) in text.char_indices() {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     proptest! {
-        /// A look-up with any path ends.
+        /// A lookup with any text as its path ends without a panic.
         #[test]
         fn never_panics(path in "\\PC{0,40}") {
             let _ = find(&json!({"a": [1]}), &path);

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::{cells, columns};
 use crate::catalogue::Catalogue;
 
-/// The cells of an object by the names of their columns.
+/// Returns a function from column names to the cells of an object.
 fn shown(full_name: &str, value: &Value) -> impl Fn(&str) -> Value + use<> {
     let catalogue = Catalogue::builtin();
     let resource = catalogue.by_full_name(full_name).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of shared batches over a store, without sockets.
+//! Tests of batches that several watches share, over a store and without sockets.
 
 use serde_json::json;
 
@@ -28,7 +28,7 @@ fn write(store: &mut Store, namespace: &str, name: &str, bytes: usize) {
     store.put(&identity, Expect::Absent, &mut value, Facts::default(), 0).unwrap();
 }
 
-/// Everything sent to one watch, and the number of reads of the log.
+/// All bytes that one watch gets, and the number of reads of the log.
 fn follow(
     batches: &Batches,
     store: &Store,

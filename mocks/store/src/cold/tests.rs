@@ -15,14 +15,14 @@ fn store() -> Store {
     Store::new(Limits { history_max_events: 100_000, history_max_bytes, history_max_age_us, commits_max: 10 })
 }
 
-/// About 1.2 KiB; the differences between two of them are spread over the whole.
+/// An object of about 1.2 KiB; the differences between two such objects are spread over their whole length.
 fn object(index: usize, salt: &str) -> Value {
     let line = |line: usize| format!("{salt}.setting-{line}={}", (index * 7919 + line * 104_729) % 1_000_003);
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "one", "name": format!("o{index}")},
         "data": {"text": (0..40).map(line).collect::<Vec<_>>().join("\n")}})
 }
 
-/// Writes like the cluster, and packs the due versions.
+/// Writes an object as the cluster does, then packs the versions that are due for packing.
 fn write(store: &mut Store, index: usize, value: &Value) -> Arc<Event> {
     let name = format!("o{index}");
     let identity = Arc::new(Identity {
@@ -46,7 +46,7 @@ fn packed(store: &Store) -> usize {
     page.items.len()
 }
 
-/// Every object without its revision; all ways of reading must agree.
+/// All objects without their revisions; asserts that all ways to read them agree.
 fn all(store: &Store) -> BTreeMap<String, Value> {
     let page = store.list(RESOURCE, None, store.revision(), None, usize::MAX, |_| true).unwrap();
     page.items

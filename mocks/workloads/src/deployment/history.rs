@@ -1,4 +1,4 @@
-//! The history of templates: their `ReplicaSet`s, numbered.
+//! Earlier templates of a Deployment: their `ReplicaSet`s, which are numbered.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::kind::{Key, Kind};
 use crate::scene::Scene;
 use crate::write::{Author, Verb};
 
-/// Annotations that belong to a Deployment alone.
+/// Annotations that are not copied from a Deployment to its `ReplicaSet`s.
 const OWN: [&str; 6] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
@@ -20,12 +20,12 @@ const OWN: [&str; 6] = [
 ];
 const HISTORY: &str = "deployment.kubernetes.io/revision-history";
 
-/// The highest number of an earlier template.
+/// The highest number of the earlier templates.
 pub(super) fn newest(sets: &Sets) -> i64 {
     sets.old.iter().map(|set| revision(set)).max().unwrap_or(0)
 }
 
-/// Copies the annotations of a Deployment to its `ReplicaSet`.
+/// Copies the annotations of a Deployment to its `ReplicaSet`; returns whether one changed.
 pub(super) fn copy_annotations(set_of: &mut Value, deployment: &Value) -> bool {
     let mut changed = false;
     for (key, value) in map(deployment, "/metadata/annotations") {
@@ -38,7 +38,7 @@ pub(super) fn copy_annotations(set_of: &mut Value, deployment: &Value) -> bool {
     changed
 }
 
-/// Makes the existing `ReplicaSet` of the present template the newest. Returns whether something was written.
+/// Gives the existing `ReplicaSet` of the present template the highest number. Returns whether an object was written.
 pub(super) fn adopt(scene: &mut Scene<'_>, key: &Key, deployment: &Value, sets: &Sets, new: &Value) -> bool {
     let (is, wanted) = (revision(new), newest(sets) + 1);
     let mut next = new.clone();
@@ -81,7 +81,7 @@ pub(super) fn adopt(scene: &mut Scene<'_>, key: &Key, deployment: &Value, sets: 
     changed
 }
 
-/// Deletes the oldest empty ones beyond the history limit.
+/// Deletes the oldest `ReplicaSet`s without Pods beyond `revisionHistoryLimit`.
 pub(super) fn clean(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets) {
     let Some(kept) = deployment["spec"]["revisionHistoryLimit"].as_i64() else { return };
     let mut old: Vec<&Value> = sets.old.iter().map(|set| &**set).collect();

@@ -1,4 +1,4 @@
-//! The wanted number of Pods of each `ReplicaSet`.
+//! Rollouts of Deployments: the wanted number of Pods of each `ReplicaSet`.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::kind::{Key, Kind};
 use crate::pod;
 use crate::scene::Scene;
 
-/// Takes one step; returns whether it changed a `ReplicaSet`.
+/// Takes one step of a rollout; returns whether it changed a `ReplicaSet`.
 pub(super) fn step(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets, new: &Value) -> bool {
     let mut changed = false;
     let wanted = number(deployment, "/spec/replicas");
@@ -29,7 +29,8 @@ pub(super) fn step(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets, new: 
     changed || scale_down_old(scene, deployment, sets, new)
 }
 
-/// How many Pods the new one may have, if it has `is` now and `all` are all sets.
+/// The number of Pods that the new `ReplicaSet` may have, if it has `is` Pods now; `all` are all `ReplicaSet`s of the
+/// Deployment.
 pub(super) fn replicas_of_new<'s>(deployment: &Value, all: impl Iterator<Item = &'s Arc<Value>>, is: i64) -> i64 {
     let wanted = number(deployment, "/spec/replicas");
     if !is_rolling(deployment) {
@@ -40,7 +41,7 @@ pub(super) fn replicas_of_new<'s>(deployment: &Value, all: impl Iterator<Item = 
     if now >= most { is } else { is + (most - now).min((wanted - is).max(0)) }
 }
 
-/// Scales down old sets, unavailable Pods first, while enough available ones stay.
+/// Scales old `ReplicaSet`s down, unavailable Pods first, while enough Pods stay available.
 fn scale_down_old(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets, new: &Value) -> bool {
     let replicas = |set: &Value| number(set, "/spec/replicas");
     let ripe = |set: &Value| number(set, "/status/availableReplicas");
@@ -74,7 +75,7 @@ fn scale_down_old(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets, new: &
     changed
 }
 
-/// For the strategy `Recreate`, removes all old Pods before new ones are made. Returns whether old Pods remain.
+/// Removes all old Pods before new ones are made, for the strategy `Recreate`. Returns whether old Pods remain.
 pub(super) fn empty_old(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets) -> bool {
     let mut waits = false;
     for old in &sets.old {
@@ -87,7 +88,7 @@ pub(super) fn empty_old(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets) 
     waits
 }
 
-/// Writes the wanted number of Pods into a `ReplicaSet`, if it differs.
+/// Writes the wanted number of Pods into a `ReplicaSet`; returns whether the `ReplicaSet` changed.
 fn scale(scene: &mut Scene<'_>, deployment: &Value, set_of: &Value, replicas: i64) -> bool {
     let mut next = set_of.clone();
     note_sizes(&mut next, deployment);
@@ -99,7 +100,7 @@ fn scale(scene: &mut Scene<'_>, deployment: &Value, set_of: &Value, replicas: i6
     true
 }
 
-/// Writes the Deployment's wanted numbers into annotations.
+/// Writes the Deployment's wanted replicas and its maximum into annotations of a `ReplicaSet`.
 pub(super) fn note_sizes(set_of: &mut Value, deployment: &Value) {
     let wanted = number(deployment, "/spec/replicas");
     for (key, size) in [(DESIRED, wanted), (MAX, wanted + room(deployment).0)] {

@@ -15,12 +15,12 @@ const AVAILABLE: &str = "NewReplicaSetAvailable";
 const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 const PAUSED: &str = "DeploymentPaused";
 
-/// A condition that begins now.
+/// A condition whose times are now.
 pub(super) fn condition(scene: &Scene<'_>, kind: &str, status: &str, said: (&str, &str)) -> Value {
     conditions::new(kind, status, said, &["lastUpdateTime", "lastTransitionTime"], scene.now)
 }
 
-/// Sets the condition that it is paused; returns whether that was new.
+/// Sets the condition that the Deployment is paused; returns whether the condition was new.
 pub(super) fn pause(scene: &mut Scene<'_>, key: &Key, deployment: &Value) -> bool {
     let reason = conditions::find(&deployment["status"], PROGRESSING).map(|known| text(known, "/reason"));
     if !has_deadline(deployment) || matches!(reason, Some(TIMED_OUT | PAUSED)) {
@@ -29,7 +29,7 @@ pub(super) fn pause(scene: &mut Scene<'_>, key: &Key, deployment: &Value) -> boo
     tell(scene, key, deployment, (PAUSED, "Deployment is paused"))
 }
 
-/// Sets the condition that it goes on; returns whether that was new.
+/// Sets the condition that the Deployment is resumed; returns whether the condition was new.
 pub(super) fn resume(scene: &mut Scene<'_>, key: &Key, deployment: &Value) -> bool {
     let reason = conditions::find(&deployment["status"], PROGRESSING).map(|known| text(known, "/reason"));
     has_deadline(deployment)
@@ -52,7 +52,7 @@ pub(super) fn is_complete(deployment: &Value, status: &Value) -> bool {
         && number(status, "/observedGeneration") >= number(deployment, "/metadata/generation")
 }
 
-/// Writes the status if it differs.
+/// Writes the status of a Deployment if it has changed.
 pub(super) fn write(scene: &mut Scene<'_>, key: &Key, deployment: &Value, sets: &Sets) {
     let old = &deployment["status"];
     let mut status = counted(scene, deployment, sets);
@@ -78,7 +78,7 @@ pub(super) fn write(scene: &mut Scene<'_>, key: &Key, deployment: &Value, sets: 
     scene.status(BY, key.clone(), deployment, status);
 }
 
-/// The counts, and whether enough Pods are available.
+/// The status with the counts of replicas and the condition `Available`.
 fn counted(scene: &Scene<'_>, deployment: &Value, sets: &Sets) -> Value {
     let sum = |pointer: &str| sets.all().map(|set| number(set, pointer)).sum::<i64>();
     let of_new = |pointer: &str| sets.new.iter().map(|set| number(set, pointer)).sum::<i64>();
@@ -106,7 +106,7 @@ fn counted(scene: &Scene<'_>, deployment: &Value, sets: &Sets) -> Value {
     status
 }
 
-/// Sets the progress condition of the present template.
+/// Sets the condition `Progressing` of the present template.
 fn progress(scene: &mut Scene<'_>, deployment: &Value, sets: &Sets, status: &mut Value) {
     let old = &deployment["status"];
     let known = conditions::find(old, PROGRESSING).cloned();

@@ -1,4 +1,4 @@
-//! The Pods of a job, with indexes if its mode is `Indexed`.
+//! The Pods of a Job; with the mode `Indexed`, each has a completion index.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::scene::Scene;
 use crate::template::set;
 
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// Most numbers that are read from a status, which clients can write as well. There are never more Pods than this.
+/// Most indexes that are read from a status, because clients can write any text there. A Job never has more Pods than
+/// this limit.
 const NUMBERS_MAX: usize = 100_000;
 
 fn is_indexed(job: &Value) -> bool {
     text(job, "/spec/completionMode") == "Indexed"
 }
 
-/// Makes `more` further Pods.
 pub(super) fn make(scene: &mut Scene<'_>, job: &Value, pods: &[Arc<Value>], more: i64) {
     let more = usize::try_from(more).unwrap_or(0).min(scene.room());
     let mut free: Vec<i64> = Vec::new();
@@ -63,7 +63,7 @@ fn give_index(body: &mut Value, job: &Value, number: i64) {
     }
 }
 
-/// Notes the indexes of succeeded Pods.
+/// Notes the indexes of succeeded Pods in the status.
 pub(super) fn note(job: &Value, pods: &[Arc<Value>], status: &mut Value) {
     if !is_indexed(job) {
         return;

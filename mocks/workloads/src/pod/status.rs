@@ -8,24 +8,21 @@ use crate::kind::Kind;
 use crate::node;
 use crate::scene::Scene;
 
-/// The stage of the containers.
+/// The stage of a Pod's containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The containers are being created.
     Creating,
-    /// The containers run, and a probe fails.
+    /// The containers run, but a readiness probe fails.
     NotReady,
-    /// The containers run and are ready.
     Ready,
-    /// The containers have succeeded.
     Succeeded,
 }
 
-/// Addresses of Pods are in 10.244.0.0/16, as usual with kubeadm.
+/// The first two bytes of Pod addresses: 10.244.0.0/16, as usual with kubeadm.
 const POD_NET: [u8; 2] = [10, 244];
 const POD_ADDRESSES: u32 = 250 * 250;
 
-/// The status of a Pod in a stage; `None` if it has that status already. Unchanged conditions keep their times.
+/// The status of a Pod in a stage; `None` if the Pod has this status already. Unchanged conditions keep their times.
 pub(super) fn of(scene: &mut Scene<'_>, pod: &Value, stage: Stage) -> Option<Value> {
     let old = &pod["status"];
     let conditions = conditions_of(scene, pod, stage);
@@ -67,7 +64,7 @@ pub(super) fn of(scene: &mut Scene<'_>, pod: &Value, stage: Stage) -> Option<Val
     Some(status)
 }
 
-/// The conditions without fields that are null, some of which the server shows.
+/// The conditions without null fields, which the API server adds to some of them.
 fn bare(conditions: &Value) -> Vec<Value> {
     let mut conditions = conditions.as_array().cloned().unwrap_or_default();
     for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
@@ -83,7 +80,7 @@ fn fresh_address(scene: &mut Scene<'_>) -> String {
     format!("{a}.{b}.{}.{}", number / 250 + 1, number % 250 + 2)
 }
 
-/// The conditions: existing ones keep their position, new ones follow.
+/// The conditions of a Pod in a stage: existing ones keep their position, new ones follow.
 fn conditions_of(scene: &Scene<'_>, pod: &Value, stage: Stage) -> Value {
     let names = |list_of: &str| {
         let names: Vec<&str> = list(pod, list_of).iter().map(|container| text(container, "/name")).collect();
@@ -153,7 +150,7 @@ fn conditions_of(scene: &Scene<'_>, pod: &Value, stage: Stage) -> Value {
     Value::from(conditions)
 }
 
-/// The statuses of a list of containers.
+/// The statuses of a list of containers, which the fields `which` of the spec and `statuses` of the status hold.
 fn containers(scene: &Scene<'_>, pod: &Value, which: &str, statuses: &str, stage: Stage) -> Value {
     let before = list(&pod["status"], &format!("/{statuses}"));
     let all = list(pod, &format!("/spec/{which}")).iter().map(|container| {
@@ -202,7 +199,7 @@ fn one(scene: &Scene<'_>, pod: &Value, of: (&Value, bool), known: Option<&Value>
     status
 }
 
-/// As many hexadecimal digits as in SHA-256.
+/// A hash with 64 hexadecimal digits, like one of SHA-256.
 fn long_hash(value: &Value) -> String {
     let digits = (1..=8).flat_map(|part| hash(value, part).into_bytes());
     let all: String = digits.filter_map(|letter| char::from_digit(u32::from(letter % 16), 16)).collect();

@@ -1,4 +1,4 @@
-//! The names of a `StatefulSet`'s Pods, and their own storage.
+//! The names of a `StatefulSet`'s Pods and of their claims.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::fields::{list, map, name, namespace, text};
 use crate::kind::Kind;
 use crate::template::{self, set};
 
-/// The number in the name of a Pod.
+/// The number at the end of a Pod's name.
 pub(super) fn ordinal(set: &Value, pod: &str) -> Option<i64> {
     pod.strip_prefix(name(set))?.strip_prefix('-')?.parse().ok()
 }
@@ -16,7 +16,7 @@ fn claim_name(of: &Value, set: &Value, ordinal: i64) -> String {
     format!("{}-{}-{ordinal}", name(of), name(set))
 }
 
-/// The claims of one Pod.
+/// The claims of the Pod with this number.
 pub(super) fn claims(set: &Value, ordinal: i64) -> Vec<Value> {
     let claims = list(set, "/spec/volumeClaimTemplates").iter().map(|of| {
         let mut labels = map(of, "/metadata/labels");
@@ -35,7 +35,7 @@ pub(super) fn claims(set: &Value, ordinal: i64) -> Vec<Value> {
     claims.collect()
 }
 
-/// The Pod with this number, from the template of a revision.
+/// The Pod with this number, made from the template of a revision.
 pub(super) fn pod(of: &Value, revision: &Value, ordinal: i64) -> Value {
     let mut template = revision["data"]["spec"]["template"].clone();
     if let Some(template) = template.as_object_mut() {

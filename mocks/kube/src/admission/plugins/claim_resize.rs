@@ -1,4 +1,4 @@
-//! `PersistentVolumeClaimResize`: the check that a claim may grow ("Expanding Persistent Volumes Claims").
+//! `PersistentVolumeClaimResize`: checks whether a claim may grow ("Expanding Persistent Volumes Claims").
 
 use mock_cel::Quantity;
 use mock_objects::status::Failure;
@@ -40,7 +40,7 @@ fn grows(attempt: &Attempt<'_>, claim: &Value, old: &Value) -> bool {
     found.is_some_and(|class| class.value()["allowVolumeExpansion"] == json!(true))
 }
 
-/// The class of a claim; the annotation is the older way.
+/// The storage class of a claim, from its field or from the older annotation.
 fn class(claim: &Value) -> &str {
     let annotation = &claim["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"];
     annotation.as_str().or(claim["spec"]["storageClassName"].as_str()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! `Priority`: the priority that a pod gets from its priority class ("Pod Priority and Preemption").
+//! `Priority`: sets the priority of a pod from its priority class ("Pod Priority and Preemption").
 
 use mock_objects::object;
 use mock_objects::status::Failure;
@@ -9,7 +9,7 @@ use crate::admission::Attempt;
 
 const CLASSES: &str = "priorityclasses.scheduling.k8s.io";
 const PREEMPTS: &str = "PreemptLowerPriority";
-/// The classes that every cluster has; the mock creates no objects for them.
+/// Priority classes of every cluster; the mock creates no objects for them.
 const OF_THE_SYSTEM: [(&str, i64); 2] =
     [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)];
 
@@ -41,7 +41,7 @@ pub(super) fn resolve(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Fa
     Ok(set(spec, "preemptionPolicy", policy) | counted | renamed)
 }
 
-/// Copies the class's values from the old pod, because an update need not repeat them.
+/// Copies the priority and policy from the old pod, because an update need not contain them.
 pub(super) fn keep(attempt: &Attempt<'_>, pod: &mut Value) -> bool {
     let (Some(old), Some(spec)) = (attempt.old, pod.get_mut("spec")) else { return false };
     let mut keep = |key: &str| !old["spec"][key].is_null() && set(spec, key, old["spec"][key].clone());
@@ -63,7 +63,7 @@ pub(super) fn validate_class(attempt: &Attempt<'_>, class: &Value) -> Result<(),
     }
 }
 
-/// Name, value and policy of the class that a pod names.
+/// Name, priority and preemption policy of the class that a pod names.
 fn class(attempt: &Attempt<'_>, pod: &Value, named: &str) -> Result<(String, i64, String), Failure> {
     let cluster = attempt.call.cluster();
     let catalogue = cluster.catalogue();
@@ -77,12 +77,12 @@ fn class(attempt: &Attempt<'_>, pod: &Value, named: &str) -> Result<(String, i64
     }
 }
 
-/// Name, value and policy for a pod that names no class.
+/// Name, priority and preemption policy for a pod that names no class.
 fn unnamed(attempt: &Attempt<'_>) -> (String, i64, String) {
     default_class(attempt).as_ref().map_or_else(|| (String::new(), 0, PREEMPTS.to_owned()), numbers)
 }
 
-/// The default class; of several, the one with the lowest value.
+/// The default class; if there are several, the one with the lowest value.
 fn default_class(attempt: &Attempt<'_>) -> Option<Value> {
     let classes = all(attempt, CLASSES, None).into_iter().map(|version| version.value());
     let defaults = classes.filter(|class| class["globalDefault"] == json!(true));

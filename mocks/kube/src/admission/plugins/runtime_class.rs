@@ -1,4 +1,4 @@
-//! `RuntimeClass`: the overhead and scheduling that a pod gets from its class, and the check that the class exists
+//! `RuntimeClass`: checks that the class of a pod exists, and sets the class's overhead and scheduling in the pod
 //! ("Runtime Class").
 
 use mock_cel::Quantity;
@@ -11,7 +11,7 @@ use crate::admission::Attempt;
 const CLASSES: &str = "runtimeclasses.node.k8s.io";
 const OTHER_OVERHEAD: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 
-/// Adds the overhead and the node constraints of its class to a new pod.
+/// Adds the overhead and the node constraints of the class to a new pod.
 pub(super) fn mutate(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Failure> {
     let Some(class) = class(attempt, pod)? else { return Ok(false) };
     let mut changed = false;
@@ -48,7 +48,7 @@ pub(super) fn mutate(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Fai
     Ok(changed)
 }
 
-/// Refuses an overhead that differs from the class's.
+/// Refuses a pod whose overhead differs from that of its class.
 pub(super) fn validate(attempt: &Attempt<'_>, pod: &Value) -> Result<(), Failure> {
     let class = class(attempt, pod)?.unwrap_or_default();
     let given = &pod["spec"]["overhead"];
@@ -68,7 +68,7 @@ fn is_empty(amounts: &Value) -> bool {
     amounts.as_object().is_none_or(Map::is_empty)
 }
 
-/// Whether two resource lists are equal as quantities, however they are written.
+/// Whether two resource lists have equal quantities, even if they are written differently.
 fn is_same(left: &Value, right: &Value) -> bool {
     let amounts = |value: &Value| -> Vec<(String, Option<Quantity>)> {
         let all = value.as_object().into_iter().flatten();
@@ -77,7 +77,6 @@ fn is_same(left: &Value, right: &Value) -> bool {
     amounts(left) == amounts(right)
 }
 
-/// The class that a pod names.
 fn class(attempt: &Attempt<'_>, pod: &Value) -> Result<Option<Value>, Failure> {
     let Some(name) = pod["spec"]["runtimeClassName"].as_str() else { return Ok(None) };
     let cluster = attempt.call.cluster();

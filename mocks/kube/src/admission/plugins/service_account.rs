@@ -1,4 +1,4 @@
-//! `ServiceAccount`: the account of a pod, and the token that is mounted into every container ("Configure Service
+//! `ServiceAccount`: sets the service account of a pod, and mounts its token into every container ("Configure Service
 //! Accounts for Pods").
 
 use mock_objects::status::Failure;
@@ -11,10 +11,10 @@ use crate::bootstrap;
 const USUAL: &str = "default";
 const MOUNTED_AT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const VOLUME: &str = "kube-api-access-";
-/// Annotation of mirror pods: a kubelet makes them by itself, and they must not be changed.
+/// The annotation of mirror pods, which a kubelet makes by itself and which must not be changed.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Sets a pod's account and mounts its token.
+/// Sets a pod's service account and mounts its token.
 pub(super) fn mutate(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Failure> {
     if !plays(attempt) || pod["metadata"]["annotations"].get(MIRROR).is_some() {
         return Ok(false);
@@ -42,7 +42,7 @@ pub(super) fn mutate(attempt: &Attempt<'_>, pod: &mut Value) -> Result<bool, Fai
     Ok(changed)
 }
 
-/// Refuses a pod whose account does not exist: webhooks may have changed it.
+/// Refuses a pod whose service account does not exist. Webhooks may have changed the account after this plugin set it.
 pub(super) fn validate(attempt: &Attempt<'_>, pod: &Value) -> Result<(), Failure> {
     if plays(attempt) && pod["metadata"]["annotations"].get(MIRROR).is_none() {
         account(attempt, pod)?;
@@ -50,7 +50,7 @@ pub(super) fn validate(attempt: &Attempt<'_>, pod: &Value) -> Result<(), Failure
     Ok(())
 }
 
-/// Whether the plugin runs: without accounts every pod would be refused.
+/// Whether the plugin runs: it does not if no service accounts exist, because it would refuse every pod.
 fn plays(attempt: &Attempt<'_>) -> bool {
     attempt.call.cluster().root_ca.is_some()
 }
@@ -72,7 +72,7 @@ fn account(attempt: &Attempt<'_>, pod: &Value) -> Result<Value, Failure> {
     })
 }
 
-/// Mounts the token into every container that has no other mount at its path; returns whether a container needed it.
+/// Mounts the token into every container without another mount at its path; returns whether a container got it.
 fn mount(attempt: &Attempt<'_>, pod: &mut Value) -> bool {
     let named = |volume: &&Value| volume["name"].as_str().is_some_and(|name| name.starts_with(VOLUME));
     let known = pod["spec"]["volumes"].as_array().into_iter().flatten().find(named);
@@ -101,7 +101,7 @@ fn mount(attempt: &Attempt<'_>, pod: &mut Value) -> bool {
     needed
 }
 
-/// A volume with token, certificate of the authority and namespace.
+/// A volume with the token, the certificate of the authority, and the namespace.
 fn volume(name: &str) -> Value {
     let namespace = json!({"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}});
     json!({"name": name, "projected": {"defaultMode": 420, "sources": [

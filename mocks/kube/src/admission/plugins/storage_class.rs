@@ -1,4 +1,4 @@
-//! `DefaultStorageClass`: the class of a claim that names none ("Storage Classes", the default one).
+//! `DefaultStorageClass`: sets the class of a claim that names none ("Storage Classes", the default one).
 
 use std::cmp::Reverse;
 
@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::{all, set};
 use crate::admission::Attempt;
 
-/// Annotations that mark a class as the default; the second is the older name.
+/// Annotations that mark a storage class as the default; the second one is the older name.
 const DEFAULT: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
-/// The annotation for the class of a claim, from before the field existed.
+/// The annotation with the class of a claim, used before the field existed.
 const NAMED_BY: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// Sets the default class of a claim without a class; of several defaults, the newest.
+/// Sets the default class in a claim without a class; if there are several defaults, the newest one.
 pub(super) fn mutate(attempt: &Attempt<'_>, claim: &mut Value) -> bool {
     let annotated = claim["metadata"]["annotations"].get(NAMED_BY).is_some();
     if annotated || !claim["spec"]["storageClassName"].is_null() {

@@ -1,6 +1,6 @@
 //! The grace period of a pod ("Pod Lifecycle", termination of pods).
 //!
-//! Owns whether a deletion waits, and for how long. Only pods wait, and only those that a kubelet may have started.
+//! Owns whether a deletion waits, and how long. Only pods wait, and only those that a kubelet may have started.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -9,20 +9,20 @@ use mock_objects::catalogue::Resource;
 use mock_objects::kinds::Ending;
 use mock_objects::object;
 
-/// The effect of a deletion on the grace period.
+/// How a deletion changes the grace period of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Grace {
     /// The kind has no grace period.
     None,
-    /// The period begins with this many seconds, possibly 0.
+    /// The period begins with this many seconds, which may be 0.
     Begins(i64),
-    /// The period becomes shorter.
+    /// The period becomes shorter and has this many seconds.
     Shortens(i64),
-    /// A period runs already, and this deletion does not shorten it.
+    /// The period has already begun, and this deletion does not shorten it.
     Pending,
 }
 
-/// The effect of a deletion with `asked_s` seconds.
+/// How a deletion with `asked_s` seconds changes the grace period.
 pub(super) fn of(value: &Value, resource: &Resource, asked_s: Option<i64>) -> Grace {
     if resource.rules.ending != Ending::Graceful {
         return Grace::None;
@@ -45,7 +45,7 @@ pub(super) fn of(value: &Value, resource: &Resource, asked_s: Option<i64>) -> Gr
     Grace::Begins(if grace_s < 0 { 1 } else { grace_s })
 }
 
-/// `seconds` after `from`; negative seconds are before it.
+/// The time `seconds` after `from`; a negative number gives a time before it.
 pub(super) fn later(from: Timestamp, seconds: i64) -> Timestamp {
     from.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
 }

@@ -1,7 +1,7 @@
 //! The decision of a `PodDisruptionBudget` about the eviction of one pod ("Specifying a Disruption Budget for your
 //! Application", policy/v1).
 //!
-//! Owns the selection of guarded pods, the decision, and the new status of the budget. Pure: the caller writes.
+//! Owns which pods a budget selects, the decision, and the budget's new status. This module is pure; the caller writes.
 
 use http::StatusCode;
 use jiff::Timestamp;
@@ -11,33 +11,33 @@ use mock_objects::object;
 use mock_objects::selector::{from_label_selector, labels_match};
 use mock_objects::status::{About, Failure};
 
-/// Pods that a budget may list as disrupted before a controller has processed them; the API's own number.
+/// Most pods in `disruptedPods` of a budget that its controller has not processed yet, as in the API.
 const DISRUPTED_MAX: usize = 2000;
-/// Seconds that a client should wait while the controller has not processed a budget.
+/// Seconds that a client should wait if the controller has not processed a budget yet.
 const RETRY_AFTER_S: u64 = 10;
 const VIOLATED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
-/// The refusal for a pod that several budgets guard.
+/// The error for a pod that several budgets select.
 pub(super) const SEVERAL: &str =
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
 
-/// Whether budgets do not apply to a pod, because it does no work or is being deleted.
+/// Whether budgets do not apply to a pod, because it does not run or is being deleted.
 pub(super) fn is_unguarded(pod: &Value) -> bool {
     object::is_deleting(pod) || matches!(phase(pod), "Succeeded" | "Failed" | "Pending")
 }
 
-/// Whether a pod without guard could do work a moment later.
+/// Whether a pod to which budgets do not apply now could soon run.
 pub(super) fn may_become_ready(pod: &Value) -> bool {
     !object::is_deleting(pod) && phase(pod) == "Pending"
 }
 
-/// Whether the budget guards a pod with these labels. A budget without a selector guards no pod, one with an empty
-/// selector all.
+/// Whether the budget selects a pod with these labels. A budget without a selector selects no pod; an empty selector
+/// selects all.
 pub(super) fn selects<'a>(budget: &Value, label: impl Fn(&str) -> Option<&'a str>) -> bool {
     let selector = &budget["spec"]["selector"];
     selector.is_object() && from_label_selector(selector).is_ok_and(|wanted| labels_match(&wanted, label))
 }
 
-/// Whether the budget does not count the pod as healthy and allows its eviction without a disruption.
+/// Whether the pod is not ready and the budget allows its eviction without counting a disruption.
 pub(super) fn lets_unready_go(budget: &Value, pod: &Value) -> bool {
     if is_ready(pod) {
         return false;
@@ -47,7 +47,7 @@ pub(super) fn lets_unready_go(budget: &Value, pod: &Value) -> bool {
         || desired > 0 && number(budget, "currentHealthy") >= desired
 }
 
-/// Takes one disruption out of the budget for `pod`, or says why there is none.
+/// Subtracts one allowed disruption from the budget for `pod`; the error says why the budget allows none.
 pub(super) fn take(budget: &mut Value, pod: &str, now: Timestamp) -> Result<(), Failure> {
     let name = object::meta(budget, "name").to_owned();
     if number(budget, "observedGeneration") < budget["metadata"]["generation"].as_i64().unwrap_or(0) {
@@ -79,13 +79,13 @@ pub(super) fn take(budget: &mut Value, pod: &str, now: Timestamp) -> Result<(), 
     Ok(())
 }
 
-/// The refusal while the controller has not processed the budget's current generation.
+/// The error if the controller has not processed the budget's current generation.
 pub(super) fn unsettled(name: &str) -> Failure {
     let cause = format!("The disruption budget {name} is still being processed by the server.");
     too_many(&cause, Some(RETRY_AFTER_S))
 }
 
-/// Notes the eviction in a pod; returns whether that changed the pod.
+/// Sets the condition of the eviction in a pod; returns whether the pod changed.
 pub(super) fn note_eviction(pod: &mut Value, now: Timestamp) -> bool {
     let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) else { return false };
     let (reason, message) = ("EvictionByEvictionAPI", "Eviction API: evicting");
@@ -132,7 +132,7 @@ fn exhausted(name: &str, budget: &Value) -> String {
     }
 }
 
-/// Sets the condition that no disruption is left.
+/// Sets the condition that no further disruption is allowed.
 fn exhaust(status: &mut Map<String, Value>, observed_generation: i64, now: Timestamp) {
     let conditions = status.entry("conditions").or_insert_with(|| json!([]));
     let Some(conditions) = conditions.as_array_mut() else { return };
@@ -178,7 +178,7 @@ fn phase(pod: &Value) -> &str {
     pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A number of the status; 0 if absent.
+/// A number in the status of the budget; 0 if absent.
 fn number(budget: &Value, key: &str) -> i64 {
     budget["status"][key].as_i64().unwrap_or(0)
 }

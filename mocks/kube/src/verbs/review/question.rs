@@ -1,6 +1,7 @@
-//! The questions of reviews (Kubernetes API reference, `authorization.k8s.io` and `authentication.k8s.io`).
+//! The content of a review before it is answered (Kubernetes API reference, `authorization.k8s.io` and
+//! `authentication.k8s.io`).
 //!
-//! Owns the form of a question before it has an answer, and the refusal of invalid questions. Pure.
+//! Owns the form that webhooks see, and the refusal of invalid reviews. The module does no I/O.
 
 use serde_json::{Value, json};
 
@@ -27,7 +28,7 @@ pub(super) fn begin(review: &mut Value, resource: &Resource, namespace: &str) {
     }
 }
 
-/// Refuses an invalid question.
+/// Refuses an invalid review.
 pub(super) fn check(review: &Value, resource: &Resource) -> Result<(), Failure> {
     let absent = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default().is_empty();
     match resource.rules.review {
@@ -45,7 +46,7 @@ pub(super) fn check(review: &Value, resource: &Resource) -> Result<(), Failure> 
     }
 }
 
-/// The errors in a question about access.
+/// The errors in an access review.
 fn wrong(review: &Value, asked: Review) -> Vec<Cause> {
     let mut causes = Vec::new();
     let spec = &review["spec"];

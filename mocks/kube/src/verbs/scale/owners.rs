@@ -1,6 +1,6 @@
 //! The owners of the number of replicas, in an object and in its `Scale` (KEP-555, "Scale subresource").
 //!
-//! Owns the mapping of owners in both directions. It must not decide conflicts.
+//! Owns mapping the owners from the object to the `Scale`, and back. This module must not decide conflicts.
 
 use mock_objects::catalogue::{Resource, Scale};
 use mock_objects::object;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::API_VERSION;
 
-/// The managers of an object that own its number of replicas, as owners of its `Scale`.
+/// The managers of an object that own its number of replicas, as owners in its `Scale`.
 pub(super) fn of_scale(entries: &Value, resource: &Resource) -> Vec<Value> {
     let own = |entry: &&Value| steps(entry, resource).is_some_and(|steps| owns(&entry["fieldsV1"], &steps));
     let shown = |entry: &Value| {
@@ -20,9 +20,9 @@ pub(super) fn of_scale(entries: &Value, resource: &Resource) -> Vec<Value> {
     entries.as_array().into_iter().flatten().filter(own).map(shown).collect()
 }
 
-/// Removes the number of replicas from managers of an object that no longer own it in its `Scale`, and adds it to those
-/// that newly own it there. The new owners wrote the object as `api_version`, in which `scale` gives the place of the
-/// number.
+/// Takes the number of replicas from managers of an object that no longer own it in its `Scale`, and gives it to
+/// managers that newly own it there. New owners wrote the object as `api_version`; `scale` contains the path of the
+/// number in that version.
 pub(super) fn to_object(value: &mut Value, of_scale: &Value, resource: &Resource, api_version: &str, scale: &Scale) {
     let of_number = ["f:spec".to_owned(), "f:replicas".to_owned()];
     let new: Vec<&Value> = of_scale.as_array().into_iter().flatten().collect();
@@ -53,7 +53,7 @@ pub(super) fn to_object(value: &mut Value, of_scale: &Value, resource: &Resource
     }
 }
 
-/// The path of the number in an entry's version.
+/// The path of the number of replicas in the version of an entry.
 fn steps(entry: &Value, resource: &Resource) -> Option<Vec<String>> {
     let version = resource.versions.iter().find(|version| entry["apiVersion"] == *version.api_version)?;
     Some(steps_to(&version.scale.as_ref()?.spec_replicas))
@@ -67,12 +67,12 @@ fn owns(fields: &Value, steps: &[String]) -> bool {
     steps.iter().try_fold(fields, |at, step| at.get(step)).is_some()
 }
 
-/// Whether two entries belong to one manager. Versions are not compared, because they differ here.
+/// Whether two entries belong to the same manager; versions may differ.
 fn is_same(one: &Value, other: &Value) -> bool {
     ["manager", "operation", "subresource"].iter().all(|key| one.get(key) == other.get(key))
 }
 
-/// Removes a path and the objects that become empty.
+/// Removes a path, and the objects that become empty.
 fn take(fields: &mut Map<String, Value>, steps: &[String]) {
     let Some((step, below)) = steps.split_first() else { return };
     if below.is_empty() {

@@ -1,4 +1,4 @@
-//! The preconditions of a write: the object and the version that it names.
+//! The preconditions of a write: the uid and the version of the object that it names.
 
 use http::Method;
 use mock_objects::object;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::call::Call;
 use crate::verbs::scaled;
 
-/// The refusal of an update without a revision, for kinds that require one.
+/// The error for an update without a `resourceVersion`, for kinds that require one.
 pub(super) fn unconditional(call: &Call, name: &str, value: &Value) -> Option<Failure> {
     let must = call.resource.rules.needs_revision;
     let says = !matches!(object::meta(value, "resourceVersion"), "" | "0");
@@ -21,7 +21,7 @@ pub(super) fn unconditional(call: &Call, name: &str, value: &Value) -> Option<Fa
     Some(Failure::invalid(call.resource.about(name), &[cause]))
 }
 
-/// Whether a body names another uid than the stored object of this name; that conflict comes before other checks.
+/// Whether a body names another uid than the stored object with this name; this conflict comes before other checks.
 fn names_another(call: &Call, name: &str, uid: &str) -> bool {
     let current = call.cluster().get(&call.resource, call.namespace(), name);
     !uid.is_empty() && current.is_some_and(|current| *current.identity.uid != *uid)
@@ -44,7 +44,7 @@ pub(super) fn check_uid(value: &Value, current: &Version, call: &Call) -> Result
     Err(Failure::conflict(call.resource.about(&current.identity.name), &why))
 }
 
-/// Checks the `resourceVersion` of the new object against the stored one; returns whether the revision is fixed.
+/// Compares the `resourceVersion` of the new object with the stored one; returns whether the client fixed the version.
 pub(super) fn fixed_revision(value: &Value, current: &Version, call: &Call) -> Result<bool, Failure> {
     let name = &*current.identity.name;
     // A scale without a revision refers to the current object.
@@ -70,7 +70,8 @@ pub(super) fn fixed_revision(value: &Value, current: &Version, call: &Call) -> R
     Ok(is_named && !is_patch(call))
 }
 
-/// A patch without a revision is tried again; the revision in its result is that of the object it was applied to.
+/// Whether the request is a patch. A patch without a revision is tried again; its result contains the revision of the
+/// object that was patched.
 pub(super) fn is_patch(call: &Call) -> bool {
     call.method == Method::PATCH
 }

@@ -1,4 +1,4 @@
-//! A controller with a finalizer, a status and a child object, under every fault.
+//! Tests of a kube-rs controller with a finalizer, a status and a child object, under every fault.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ struct Context {
 
 type Refusal = kube::runtime::finalizer::Error<kube::Error>;
 
-/// Gives each package a config map with its image, and notes it in the package's status.
+/// Gives each package a config map with its image, and writes the image into the package's status.
 async fn reconcile(package: Arc<DynamicObject>, context: Arc<Context>) -> Result<Action, Refusal> {
     let packages: Api<DynamicObject> = Api::default_namespaced_with(context.client.clone(), &package_resource());
     finalizer(&packages, FINALIZER, package, |event| async {
@@ -97,7 +97,7 @@ async fn controlled(config: watcher::Config) {
     world.server.shutdown().await;
 }
 
-/// Waits until the child and the status match the spec.
+/// Waits until the child and the status match the spec of the package.
 async fn done(world: &World, maps: &Api<ConfigMap>, name: &str, image: &str) {
     until(&format!("{name} has {image}"), async || {
         let map = maps.get_opt(name).await.unwrap().and_then(|map| map.data);

@@ -1,4 +1,4 @@
-//! Tests of `watcher`, with lists in pages, from the cache and as streams.
+//! Tests of kube-rs' `watcher`: initial lists in pages, from the cache, and as streams.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -21,15 +21,16 @@ fn ways() -> [(&'static str, watcher::Config); 3] {
     ]
 }
 
-/// `None` means both forms of 410 in turn, the HTTP status first. The HTTP status alone has its own test below.
+/// Faults that break watches. `None` means that the 410 comes in both forms alternately, first as HTTP status. A test
+/// below covers the HTTP status alone.
 pub const TROUBLES: [(Name, Option<Form>); 3] =
     [(Name::WatchReset, None), (Name::Watch410, None), (Name::Watch410, Some(Form::Stream))];
 
-/// The state that a consumer derives from the events.
+/// The state that a consumer of the watcher derives from the events.
 #[derive(Default)]
 struct Belief {
     objects: BTreeMap<String, String>,
-    /// Objects between `Init` and `InitDone`, which then replace everything.
+    /// Objects between `Init` and `InitDone`, which then replace the whole state.
     fresh: Option<BTreeMap<String, String>>,
     events: Vec<String>,
     errors: Vec<String>,
@@ -61,7 +62,7 @@ impl Belief {
         }
     }
 
-    /// Reads events until the state is true.
+    /// Reads events until the derived state equals that of the server.
     async fn converge<S>(&mut self, world: &World, stream: &mut S)
     where
         S: Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + Unpin,
@@ -114,7 +115,7 @@ async fn survives(way: &str, config: watcher::Config) {
     world.server.shutdown().await;
 }
 
-/// Drives the stream until its watch is open: a stream sends requests only while it is polled.
+/// Polls the stream until its watch is open, because a stream sends requests only while it is polled.
 async fn watch_from_now<S>(world: &World, belief: &mut Belief, stream: &mut S)
 where
     S: Stream<Item = watcher::Result<watcher::Event<DynamicObject>>> + Unpin,
@@ -128,8 +129,8 @@ where
     }
 }
 
-/// kube 5.0.0 lists again only after an `ERROR` event. After a 410 as HTTP status it requests the same revision again
-/// and again, with its back-off, and gets no events while the server prefers that form.
+/// If every 410 comes as an HTTP status, the server answers each repeated request correctly. kube 5.0.0 lists again
+/// only after an `ERROR` event; otherwise it requests the same revision with a back-off and gets no events.
 #[tokio::test]
 async fn a_410_as_http_status_alone_is_answered_truthfully_each_time() {
     let mut world = World::start().await;

@@ -1,4 +1,4 @@
-//! Tests of the match between webhooks and requests, including the edge cases of its rules, and of the reviews.
+//! Tests of which requests match a webhook, with edge cases of its rules, and of the content of reviews.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn with_rule(hook: &Webhook, path: &str, rule: &Value, more: &Value) -> Value {
     entry
 }
 
-/// Two served versions, of which only one has subresources, and one that is not served.
+/// A definition with two served versions, of which only one has subresources, and a version that is not served.
 fn gadgets() -> Value {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     let scale = json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
@@ -31,7 +31,8 @@ fn gadgets() -> Value {
     crate::definition("gadgets", "Gadget", &versions)
 }
 
-/// A webhook for another version gets the subresources of that version, and no requests through one that is not served.
+/// A webhook for another version sees the subresources of that version, and no requests through a version that is not
+/// served.
 #[tokio::test]
 async fn equivalents_are_served_and_have_the_subresource() {
     let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
@@ -57,7 +58,7 @@ async fn equivalents_are_served_and_have_the_subresource() {
     assert_eq!((status, hook.asked()), (200, vec!["/v1-scale".to_owned()]), "{scaled}");
 }
 
-/// The old object comes in the same form as the new one.
+/// The webhook sees the old object in the same form as the new one.
 #[tokio::test]
 async fn the_old_object_is_converted_as_well() {
     let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
@@ -115,7 +116,7 @@ async fn scopes_and_subresources_of_rules_are_kept() {
     assert_eq!(uris, ["/query?a=b&timeout=7s"], "a path may have a query of its own");
 }
 
-/// The new and the old state of an object are matched; a deleted namespace is matched by its own labels.
+/// Selectors match the new or the old state of an object; a deleted namespace is matched by its own labels.
 #[tokio::test]
 async fn selectors_look_at_what_was_there_too() {
     let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
@@ -143,7 +144,7 @@ async fn selectors_look_at_what_was_there_too() {
     assert!(hook.asked().contains(&"/spaces".to_owned()), "a deletion is judged by what is deleted");
 }
 
-/// The content of a request beside its objects.
+/// Reviews contain the same facts about a request as those of a real server.
 #[tokio::test]
 async fn requests_say_what_the_real_ones_say() {
     let (world, hook) = (World::start().await, Webhook::start(allowing()).await);
@@ -199,7 +200,7 @@ async fn requests_say_what_the_real_ones_say() {
     );
 }
 
-/// A patch that changes nothing causes no further calls; a refusal by code alone gets the code's reason.
+/// A patch that changes nothing calls no webhook again. A refusal that has only a code gets the reason of that code.
 #[tokio::test]
 async fn a_patch_without_effect_asks_nobody_again() {
     let script: Script = Arc::new(|path, request| match path {
@@ -224,7 +225,7 @@ async fn a_patch_without_effect_asks_nobody_again() {
     assert_eq!((&refused["reason"], &refused["message"]), (&json!("Forbidden"), &json!(text)));
 }
 
-/// Fields that a webhook adds are checked against the type, like those of a client.
+/// Fields that a webhook adds are checked against the type, like fields from a client.
 #[tokio::test]
 async fn fields_that_a_webhook_invents_are_dropped() {
     let script: Script = Arc::new(|_, request| {

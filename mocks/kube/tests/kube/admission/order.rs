@@ -1,4 +1,4 @@
-//! Tests of the order of calls: webhooks before and after the server's own rules, and before the store.
+//! Tests of the order of calls: webhooks run before and after the server's own checks, and before the store.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn pod(name: &str) -> Value {
            "spec": {"containers": [{"name": "c", "image": "i"}]}})
 }
 
-/// The calls since the last call of this, in order, with the operation and the name.
+/// The calls since the last call of this function, in order, with operation and name.
 fn asked(hook: &Webhook) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let one = |(uri, review): (String, Value)| {
@@ -143,7 +143,8 @@ async fn deletions_are_asked_about_as_often_as_they_are_decided() {
     assert_eq!(asked(&hook), Vec::<String>::new());
 }
 
-/// The created object is the body; the pod or account that the path names is not shown.
+/// Webhooks see the body of a binding, eviction or token request as a created object, and not the pod or account in the
+/// path.
 #[tokio::test]
 async fn bindings_evictions_and_token_requests_are_creations() {
     let script: Script = Arc::new(|path, request| match (path, &request["request"]["subResource"]) {
@@ -211,7 +212,7 @@ async fn bindings_evictions_and_token_requests_are_creations() {
     assert_eq!(reviews[1].1["request"]["object"]["status"]["token"], "", "the token is not made before it is allowed");
 }
 
-/// A webhook's changes have no owner, so that a later apply of them does not conflict with the writer of the rest.
+/// The changes of a webhook have no owner, so that a later apply of these fields causes no conflict.
 #[tokio::test]
 async fn what_a_webhook_changes_belongs_to_nobody() {
     let script: Script = Arc::new(|path, request| match path {
@@ -229,7 +230,7 @@ async fn what_a_webhook_changes_belongs_to_nobody() {
     assert_eq!((owned.as_array().unwrap().len(), owned[0]["fieldsV1"]["f:data"].get("f:b")), (1, Some(&json!({}))));
 }
 
-/// Two services are admitted at the same time: each has its address before, and no other service gets it meanwhile.
+/// While two services are admitted at the same time, each already has its address, and no other service gets it.
 #[tokio::test]
 async fn an_address_is_reserved_while_its_service_is_admitted() {
     let (world, hook) = (World::start().await, Webhook::answering_together(allowing(), 2).await);
@@ -267,7 +268,7 @@ async fn an_address_is_reserved_while_its_service_is_admitted() {
     assert_eq!(statuses, [201, 201, 422]);
 }
 
-/// Two concurrent applies of a new object both succeed: one makes it, and the other's intent is merged into it.
+/// Two concurrent applies of a new object both succeed: one creates it, and the fields of the other are merged into it.
 #[tokio::test]
 async fn an_apply_that_was_overtaken_is_merged() {
     let world = World::start().await;
@@ -298,8 +299,8 @@ async fn an_apply_that_was_overtaken_is_merged() {
     assert_eq!(managers, ["one", "two"]);
 }
 
-/// An object that is deleted during an apply is made anew: the intent describes the wanted object, not a change of the
-/// old one.
+/// If an object is deleted during an apply, the apply creates it again, because it describes the wanted object instead
+/// of a change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_apply_whose_object_is_deleted_meanwhile_makes_it_anew() {
     let world = World::start().await;

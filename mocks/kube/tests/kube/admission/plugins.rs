@@ -1,4 +1,4 @@
-//! Tests of the admission plugins of a cluster: their changes of pods and claims, and their refusals.
+//! Tests of the server's admission plugins: their changes of pods and claims, and their refusals.
 
 use super::*;
 
@@ -93,7 +93,8 @@ async fn a_claim_without_a_class_has_the_newest_default() {
     }
 }
 
-/// The plugin runs only with furnished namespaces, and it runs again for containers that a webhook adds.
+/// The plugin `ServiceAccount` mounts the token into every container, including containers that a webhook adds. The
+/// plugin runs only with `Config::furnished_namespaces`.
 #[tokio::test]
 async fn every_container_finds_the_token_of_its_account() {
     let script: Script = Arc::new(|path, request| match path {

@@ -1,4 +1,4 @@
-//! Tests of creations that store nothing: reviews, and bindings in their older form.
+//! Tests of creations that store nothing: reviews, and bindings in the older form.
 
 use super::*;
 

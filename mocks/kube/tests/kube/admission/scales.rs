@@ -1,4 +1,4 @@
-//! Tests of scales before webhooks: the shown objects, and the allowed changes.
+//! Tests of webhooks for scale subresources: the objects in reviews, and the allowed changes.
 
 use super::*;
 
@@ -8,8 +8,9 @@ fn without_owners(scale: &Value) -> Value {
     scale
 }
 
-/// The reviews of kube-apiserver 1.20.2 for a scale, besides the owners in newer ones. Webhooks never see the object.
-/// Mutating ones see the requested `Scale` of a PUT, validating ones the `Scale` of the resulting object.
+/// Reviews of a scale are those of kube-apiserver 1.20.2, except for the owners of newer versions. Webhooks never see
+/// the object. Mutating webhooks see the requested `Scale` of a PUT, validating ones the `Scale` of the resulting
+/// object.
 #[tokio::test]
 async fn a_scale_is_shown_as_a_scale_and_may_be_changed() {
     let script: Script = Arc::new(|path, request| match path {

@@ -1,4 +1,4 @@
-//! Tests of `no-pong`, `goaway` and `max-streams` with a client that shows frames.
+//! Tests of the faults `no-pong`, `goaway` and `max-streams` with a client that reads and writes single HTTP/2 frames.
 
 use std::time::Duration;
 

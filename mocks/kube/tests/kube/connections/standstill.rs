@@ -1,4 +1,4 @@
-//! Tests of `freeze`: sockets that stay open and move no bytes.
+//! Tests of the fault `freeze`: sockets stay open and transfer no bytes.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::frames::Raw;
 use super::{ID, RESOURCE, Scene, at_once, until};
 use crate::client::Protocol;
 
-/// Long enough for loopback, short enough for a test.
+/// A wait that is long enough for loopback and short enough for a test.
 const MOMENT: Duration = Duration::from_millis(100);
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn a_server_that_loses_patience_with_a_frozen_connection_does_not_show_it(
     until("it is closed", || scene.open_at_server() == 0).await;
 }
 
-/// Bytes that this machine has sent from a port and the other side has not acknowledged.
+/// Number of bytes that this machine has sent from a port and the other side has not acknowledged.
 fn unacknowledged(port: u16) -> Option<u64> {
     // `man 5 proc`: the fifth column is the send queue and the receive queue, in hex.
     let table = std::fs::read_to_string("/proc/net/tcp").ok()?;

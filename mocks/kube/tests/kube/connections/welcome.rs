@@ -1,4 +1,4 @@
-//! Tests of `refuse-connections` and `certificate`: faults of a connection before its user is known.
+//! Tests of the faults `refuse-connections` and `certificate`, which hit a connection before its user is known.
 
 use std::io::ErrorKind;
 
@@ -11,7 +11,7 @@ use tokio_rustls::TlsConnector;
 use super::{ID, Scene};
 use crate::client::Protocol;
 
-/// The certificate that the subject's endpoint shows, or why the handshake failed.
+/// The certificate that the subject's endpoint shows; the error says why the handshake failed.
 async fn handshake(scene: &Scene) -> std::io::Result<CertificateDer<'static>> {
     let tcp = TcpStream::connect(scene.address()).await?;
     let tls = client_config(scene.world.authority.ca_pem(), None, &["h2"]).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of the faults that end a stream, and of the time at which they do.
+//! Tests of the faults that end a stream, and of when they end it.
 
 use mock_faults::{Code, Fault, FaultId, Http2Code, Name, Nth, Then, When};
 use serde_json::json;
@@ -10,7 +10,7 @@ use crate::client::{Lines, Protocol};
 
 const BOTH: [Protocol; 2] = [Protocol::Http1, Protocol::Http2];
 
-/// The end of a stream: a clean one, or the error's text.
+/// The end of a stream: `Ok` for a clean end, or the text of the error.
 async fn end(lines: &mut Lines) -> Result<(), String> {
     match lines.next().await {
         Ok(None) => Ok(()),
@@ -36,8 +36,8 @@ async fn a_stream_ends_cleanly_and_a_new_one_works() {
     }
 }
 
-/// A momentary fault ends the watches that are open when it begins, and no later ones, however long the fault is kept.
-/// A fault with a length ends later ones too.
+/// A momentary fault ends the watches that are open when it begins, and no later ones, however long the fault stays
+/// active. A fault with a duration also ends later ones.
 #[tokio::test]
 async fn a_moment_strikes_what_is_open_and_nothing_that_comes_later() {
     let world = crate::client::World::aimed().await;
@@ -63,7 +63,7 @@ async fn a_moment_strikes_what_is_open_and_nothing_that_comes_later() {
     }
 }
 
-/// Every second watch ends early, and so do those in a list; the others live.
+/// A fault can end every second watch, or watches with certain numbers; the others continue.
 #[tokio::test]
 async fn watches_are_chosen_by_their_number() {
     let every: Fault = serde_json::from_str(r#"{"name": "watch-end", "at": "0s", "every": "2nd"}"#).unwrap();

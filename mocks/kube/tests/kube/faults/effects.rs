@@ -1,4 +1,4 @@
-//! Tests of the faults that change events on a stream, or how their bytes are sent.
+//! Tests of the faults that change the events on a stream, or how the bytes of events are sent.
 
 use std::time::{Duration, Instant};
 
@@ -15,10 +15,10 @@ const BOTH: [Protocol; 2] = [Protocol::Http1, Protocol::Http2];
 const LATE: Duration = Duration::from_millis(150);
 
 const OFTEN: Duration = Duration::from_millis(50);
-/// No bookmark but the one that closes the initial events.
+/// An interval so long that only the bookmark that closes the initial events is sent.
 const NEVER: Duration = Duration::from_mins(10);
 
-/// A server with this bookmark interval, and a watch of the subject with bookmarks and the initial events.
+/// A server with this interval of bookmarks, and a watch of the subject with bookmarks and initial events.
 async fn streaming(fault: &Fault, protocol: Protocol, bookmarks_every: Duration) -> (World, Lines) {
     let world = World::with(|config| config.bookmarks_every = bookmarks_every).await;
     world.server.faults().target_users(["subject"]);
@@ -259,7 +259,7 @@ async fn live_events_come_before_the_end_of_the_initial_ones() {
     }
 }
 
-/// A piece as large as the line is the line.
+/// A line that fits into one piece is sent unchanged and counts no hit.
 #[tokio::test]
 async fn what_fits_one_piece_is_no_hit() {
     let world = with(&fault(Name::Split).set("bytes", Bytes(64 << 10))).await;

@@ -1,4 +1,4 @@
-//! Tests of the faults on requests: other answers, late ones, and none.
+//! Tests of the faults that change, delay or suppress the answer to a request.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::client::{Protocol, World};
 use crate::{PACKAGES, package, revision};
 
 const BOTH: [Protocol; 2] = [Protocol::Http1, Protocol::Http2];
-/// Short enough for a test, long enough to be distinguished from no delay.
+/// A delay that is short enough for a test and long enough to differ from none.
 const LATE: Duration = Duration::from_millis(150);
 
 fn on(name: Name, on: On) -> Fault {

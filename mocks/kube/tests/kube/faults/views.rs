@@ -1,4 +1,4 @@
-//! Tests of the faults that show another state than the present one: old, compacted, in pieces or in another order.
+//! Tests of the faults that show a state other than the present one: old, compacted, in pieces, or in another order.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Tests that faults of watches affect WebSocket watches like others.
+//! Tests that faults of watches also hit watches over a WebSocket.
 
 use std::io::ErrorKind;
 
@@ -25,7 +25,6 @@ async fn with(fault: &Fault) -> World {
     world
 }
 
-/// The error with which a socket breaks off.
 async fn broken(socket: &mut Socket) -> Error {
     match socket.next().await {
         Some(Err(error)) => error,
@@ -118,7 +117,7 @@ async fn a_refusal_and_an_empty_answer_come_as_they_do_to_others() {
     assert!(answered.head.starts_with("http/1.1 5") || answered.head.starts_with("http/1.1 4"), "{}", answered.head);
 }
 
-/// The bytes of one event over many frames are still one event.
+/// If a fault sends an event in pieces, the pieces are fragments of one WebSocket message.
 #[tokio::test]
 async fn an_event_in_pieces_is_one_message_in_fragments() {
     let world = with(&fault(Name::Split)).await;

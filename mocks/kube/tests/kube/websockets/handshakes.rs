@@ -1,4 +1,4 @@
-//! Tests of the requests that become a WebSocket, and of the answers to the others.
+//! Tests of which requests become a WebSocket, and of the answers to other requests.
 
 use tokio::io::AsyncReadExt as _;
 
@@ -6,7 +6,7 @@ use super::{HEADERS, ask};
 use crate::client::{PATIENCE, World};
 use crate::{CONFIG_MAPS, PACKAGES};
 
-/// The headers of a good handshake of the subject with some changes; an empty value removes one.
+/// The headers of a valid handshake of the subject with some changes; an empty value removes a header.
 fn but(changed: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
     let all = HEADERS.into_iter().chain([("Authorization", "Bearer subject-token")]);
     let kept = all.filter(|(name, _)| !changed.iter().any(|(other, _)| other == name));
@@ -60,7 +60,8 @@ async fn a_bad_handshake_is_told_so_and_the_connection_is_closed() {
     assert_eq!((refused, world.server.traffic("subject").watches_open), (6, 0));
 }
 
-/// A request that is refused before the stream begins, or that is no stream, is answered as without a WebSocket.
+/// A request that is refused before the stream begins, or that does not ask for a stream, gets the same answer as
+/// without a WebSocket.
 #[tokio::test]
 async fn only_an_accepted_watch_becomes_a_websocket() {
     let world = World::start().await;

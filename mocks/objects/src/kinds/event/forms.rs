@@ -1,14 +1,14 @@
-//! The two APIs of events: `v1` and `events.k8s.io/v1` show the same objects.
+//! The two forms of events: `v1` and `events.k8s.io/v1` show the same objects.
 //!
-//! Owns the forms of an event and the requirements of each API ("Event v1 core" and "Event v1 events.k8s.io" of the API
-//! reference). The form of `v1` is the stored one, as in a real cluster. It must not do I/O.
+//! Owns the two forms of an event and the requirements of each API ("Event v1 core" and "Event v1 events.k8s.io" in the
+//! API reference). Events are stored in the form of `v1`, as in a real cluster. This module must not do I/O.
 
 use serde_json::{Map, Value, json};
 
 use crate::kinds::Causes;
 use crate::status::Cause;
 
-/// `(field of v1, field of events.k8s.io/v1)`; all other fields have the same name in both.
+/// `(field of v1, field of events.k8s.io/v1)`; all other fields have equal names.
 const NAMES: &[(&str, &str)] = &[
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -18,19 +18,19 @@ const NAMES: &[(&str, &str)] = &[
     ("count", "deprecatedCount"),
     ("reportingComponent", "reportingController"),
 ];
-/// Longest action, reason and name of a reporting instance.
+/// Longest action, reason and name of a reporting instance, in bytes.
 const WORD_MAX_BYTES: usize = 128;
 const MESSAGE_MAX_BYTES: usize = 1024;
-/// Namespaces for the events of objects without a namespace.
+/// The namespaces in which events about cluster-scoped objects may be.
 const OF_THE_CLUSTER: &[&str] = &["", "default", "kube-system"];
 
-/// Turns the form of `events.k8s.io/v1` into the stored one.
+/// Converts an event of `events.k8s.io/v1` into the stored form.
 pub(super) fn to_stored(value: &mut Value) {
     rename(value, |(core, other)| (other, core));
     fill(value);
 }
 
-/// Turns the stored form into that of `events.k8s.io/v1`.
+/// Converts a stored event into the form of `events.k8s.io/v1`.
 pub(super) fn from_stored(value: &mut Value) {
     rename(value, |(core, other)| (core, other));
     if let Some(series) = value.get_mut("series").and_then(Value::as_object_mut) {
@@ -44,7 +44,7 @@ pub(super) fn from_stored(value: &mut Value) {
     }
 }
 
-/// Adds the fields that the stored form always has, like the real server's type.
+/// Adds the fields that a stored event always has, because the real server's type always shows them.
 pub(super) fn fill(value: &mut Value) {
     let Some(object) = value.as_object_mut() else { return };
     leave_out_zeros(object);
@@ -64,8 +64,7 @@ pub(super) fn fill(value: &mut Value) {
     }
 }
 
-/// Removes zero numbers and empty names: they are not pointers in the real server's type, so they cannot be set to
-/// zero.
+/// Removes zero numbers and empty names. In the real server's type, they are not pointers, so a zero means "not set".
 fn leave_out_zeros(object: &mut Map<String, Value>) {
     object.retain(|key, value| key != "count" || *value != 0);
     if let Some(series) = object.get_mut("series").and_then(Value::as_object_mut) {
@@ -78,7 +77,7 @@ fn leave_out_zeros(object: &mut Map<String, Value>) {
     }
 }
 
-/// Removes the fields that are present only because the type always shows them.
+/// Removes the fields that are present only because the real server's type always shows them.
 pub(super) fn unfill(value: &mut Value) {
     let Some(object) = value.as_object_mut() else { return };
     object.retain(|key, field| match field {
@@ -109,17 +108,17 @@ fn is_set(value: &Value, key: &str) -> bool {
     }
 }
 
-/// Checks the rules of both APIs, with the field names of `v1`.
+/// Checks an event of either API; errors use the field names of `v1`.
 pub(super) fn check(value: &Value, causes: &mut Causes) {
     check_as(value, "reportingComponent", causes);
 }
 
-/// Checks the rules of both APIs, with the field names of `events.k8s.io/v1`.
+/// Checks an event of either API; errors use the field names of `events.k8s.io/v1`.
 pub(super) fn check_newer(value: &Value, causes: &mut Causes) {
     check_as(value, "reportingController", causes);
 }
 
-/// An event with an `eventTime` must follow the newer rules.
+/// Checks an event. If it has an `eventTime`, it must follow the newer rules.
 fn check_as(value: &Value, controller: &str, causes: &mut Causes) {
     let namespace = value["metadata"]["namespace"].as_str().unwrap_or_default();
     let of_object = value["involvedObject"]["namespace"].as_str().unwrap_or_default();
@@ -159,7 +158,7 @@ fn check_as(value: &Value, controller: &str, causes: &mut Causes) {
     }
 }
 
-/// Checks the requirements of `events.k8s.io/v1` for a new event.
+/// Checks a new event against the requirements of `events.k8s.io/v1`.
 pub(super) fn check_new(value: &Value, causes: &mut Causes) {
     series(value, causes);
     if !is_set(value, "eventTime") {
@@ -176,7 +175,7 @@ pub(super) fn check_new(value: &Value, causes: &mut Causes) {
     }
 }
 
-/// Allows only the series and the metadata of an event of `events.k8s.io/v1` to change.
+/// Refuses an update of an `events.k8s.io/v1` event that changes more than the series and the metadata.
 pub(super) fn check_update(value: &Value, old: &Value, causes: &mut Causes) {
     if value["series"] != old["series"] {
         series(value, causes);
@@ -206,7 +205,7 @@ fn series(value: &Value, causes: &mut Causes) {
 mod tests {
     use super::*;
 
-    /// Zero values that are no pointers in the real type are omitted; a series of the newer API shows a count of 0.
+    /// Zero values are omitted if the real type has no pointer for them; a series of the newer API shows a count of 0.
     #[test]
     fn nothing_is_not_said() {
         let mut value = json!({

@@ -1,10 +1,10 @@
-//! The targets of a horizontal pod autoscaler, each with its last measured value.
+//! The column `Targets` of a `HorizontalPodAutoscaler`: each target with its last measured value.
 
 use serde_json::Value;
 
 use crate::kinds::print::{NONE, Row};
 
-/// Most targets that a cell lists.
+/// Most targets that one cell lists.
 const LISTED: usize = 2;
 
 pub(super) fn targets(row: &Row<'_>) -> Value {
@@ -24,7 +24,7 @@ pub(super) fn targets(row: &Row<'_>) -> Value {
     })
 }
 
-/// A metric, and the current value at the same index in the status if it has the same type.
+/// The text of one metric: the current value from the status, if it has the same type, and the target.
 fn one(metric: &Value, current: Option<&Value>) -> String {
     let (kind, source) = match metric["type"].as_str().unwrap_or_default() {
         "Resource" => ("resource", &metric["resource"]),

@@ -1,4 +1,4 @@
-//! The policies of a job for the ends of its pods.
+//! The checks of a job's policies for failed, succeeded and replaced pods.
 
 use std::collections::BTreeSet;
 
@@ -55,7 +55,7 @@ fn bounded(list: &Value, most: usize, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Requires one of these texts.
+/// Requires a text that is one of `known`.
 fn must_be(value: &Value, at: At<'_>, known: &[&str], causes: &mut Vec<Cause>) {
     if value.as_str().unwrap_or_default().is_empty() {
         causes.required(at, &format!("valid values: {known:?}"));
@@ -159,7 +159,7 @@ fn succeeded(rule: &Value, completions: i64, at: At<'_>, causes: &mut Vec<Cause>
     }
 }
 
-/// The number of indexes in a text such as `0,2-4`; they must be ascending and below the completions.
+/// The number of indexes in a text such as `0,2-4`; indexes must ascend and be below `completions`.
 fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
     let (mut total, mut last) = (0, None);
     if text.is_empty() {

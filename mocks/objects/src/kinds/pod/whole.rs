@@ -1,4 +1,4 @@
-//! The fields of a pod as a whole that follow from its containers.
+//! Fields of a whole pod that follow from its containers.
 
 use mock_cel::Quantity;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::super::pod_spec;
 use crate::fields::{each, set};
 
-/// Sets the pod-level requests and limits that are missing beside given ones (KEP-2837, "Proposed Validation &
+/// Sets missing requests and limits of the whole pod if it has some already (KEP-2837, "Proposed Validation &
 /// Defaulting Rules").
 pub(super) fn fill(spec: &mut Value) {
     let given = |spec: &Value, which: &str| spec["resources"][which].as_object().cloned().unwrap_or_default();
@@ -37,7 +37,7 @@ pub(super) fn fill(spec: &mut Value) {
     }
 }
 
-/// Turns annotations about the confinement of a container into fields, which they preceded.
+/// Converts the old `AppArmor` annotations of containers into the field that replaced them.
 pub(super) fn confine(pod: &mut Value) {
     if pod["spec"]["os"]["name"] == "windows" {
         return;
@@ -64,7 +64,7 @@ pub(super) fn confine(pod: &mut Value) {
     }
 }
 
-/// Copies a limit without a request to the requests.
+/// Copies each limit without a request into the requests.
 pub(super) fn requests(container: &mut Value) {
     let limits = container.pointer("/resources/limits").and_then(Value::as_object).cloned().unwrap_or_default();
     for (resource, amount) in limits {
@@ -72,7 +72,7 @@ pub(super) fn requests(container: &mut Value) {
     }
 }
 
-/// The quality-of-service class ("Pod Quality of Service Classes").
+/// The quality-of-service class of a pod ("Pod Quality of Service Classes").
 pub(super) fn quality(pod: &Value) -> &'static str {
     let spec = &pod["spec"];
     // Pod-level resources replace those of the containers.

@@ -1,7 +1,7 @@
-//! The checks of a pod, alone or in a template ("Kubernetes API reference", Pod v1 core).
+//! The checks of a pod specification, in a pod or in a template ("Kubernetes API reference", Pod v1 core).
 //!
-//! Owns the checks of a pod as a whole, and the order of the checks, which is that of a real server. Parts of a pod are
-//! in files of their own. The rules are those of 1.34 with the features that are on by default.
+//! Owns the checks of a whole pod, and the order of all checks, which is that of a real server. The other checks are in
+//! files of their own. The rules are those of 1.34 with the features that are on by default.
 
 mod affinity;
 mod annotations;
@@ -31,10 +31,10 @@ pub(in crate::kinds) use annotations::APP_ARMOR_OF;
 pub(in crate::kinds) use resources::{of_whole_pod, overcommits};
 pub(in crate::kinds) use volumes::claim;
 
-/// The longest time in seconds, and the highest numbers of a user and a group.
+/// The largest number for times in seconds and for users and groups.
 const MAX: i64 = i32::MAX as i64;
 
-/// A pod specification, its path, and the metadata of the pod.
+/// A pod specification with its path and the metadata of its pod.
 #[derive(Clone, Copy)]
 struct Pod<'a> {
     spec: &'a Value,
@@ -54,7 +54,7 @@ impl<'a> Pod<'a> {
         self.spec["hostUsers"] != Value::Bool(false)
     }
 
-    /// All containers: the name of the list, the index in it, the container.
+    /// All containers with the name of their list and their index in it.
     fn containers(&self) -> impl Iterator<Item = (&'static str, usize, &'a Value)> + use<'a> {
         let spec = self.spec;
         ["initContainers", "containers", "ephemeralContainers"]
@@ -85,7 +85,6 @@ fn has(value: &Value, key: &str) -> bool {
     value.get(key).is_some_and(|found| !found.is_null())
 }
 
-/// Checks a pod.
 pub(in crate::kinds) fn check_pod(pod: &Value, causes: &mut Vec<Cause>) {
     let spec = &pod["spec"];
     let checked = Pod { spec, at: At::from("spec"), alone: Some(&pod["metadata"]) };
@@ -99,7 +98,6 @@ pub(in crate::kinds) fn check_pod(pod: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Checks a new pod further.
 pub(in crate::kinds) fn check_new_pod(pod: &Value, causes: &mut Vec<Cause>) {
     let spec = &pod["spec"];
     let at = At::from("spec");
@@ -112,7 +110,7 @@ pub(in crate::kinds) fn check_new_pod(pod: &Value, causes: &mut Vec<Cause>) {
     annotations::match_fields(&pod["metadata"], Pod { spec, at, alone: Some(&pod["metadata"]) }, causes);
 }
 
-/// Checks the labels and annotations of a template alone.
+/// Checks the labels and annotations of a template.
 pub(in crate::kinds) fn check_annotations(template: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let metadata = &template["metadata"];
     selectors::check_labels(&metadata["labels"], at.field("labels"), causes);
@@ -121,14 +119,14 @@ pub(in crate::kinds) fn check_annotations(template: &Value, at: At<'_>, causes: 
     annotations::check(metadata, pod, at.field("annotations"), causes);
 }
 
-/// The number of errors in a profile of `AppArmor`.
+/// The number of errors in an `AppArmor` profile.
 pub(in crate::kinds) fn app_armor_faults(profile: &Value) -> usize {
     let mut causes = Vec::new();
     security::app_armor(profile, At::from(""), &mut causes);
     causes.len()
 }
 
-/// Checks the template of a pod at the path `at`.
+/// Checks the pod template at the path `at`.
 pub(in crate::kinds) fn check_template(template: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let spec = &template["spec"];
     let metadata = &template["metadata"];
@@ -181,7 +179,7 @@ fn check_spec(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     systems::check(pod, causes);
 }
 
-/// Checks the readiness gates and the scheduling gates.
+/// Checks `readinessGates` and `schedulingGates`.
 fn gates(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     for (index, gate) in items(spec, "readinessGates").iter().enumerate() {
         let name = text(gate, "conditionType");
@@ -198,12 +196,11 @@ fn gates(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Checks a pull policy.
 fn check_pull_policy(value: &Value, key: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     causes.one_of(&value[key], at.field(key), &["Always", "IfNotPresent", "Never"]);
 }
 
-/// Requires a DNS label if the text is present.
+/// Requires that the text in the field `key`, if present, is a DNS label.
 fn check_label(spec: &Value, key: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     let name = text(spec, key);
     if !name.is_empty() {

@@ -1,6 +1,6 @@
-//! Pod fields of disabled features.
+//! Removes pod fields of disabled features, as a real server does.
 //!
-//! Owns removing them, as a server with these features off does: those of 1.34 that are off by default.
+//! Owns the list of the fields, whose features are off by default in 1.34.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use crate::fields::each;
 
-/// Removes the fields of disabled features.
 pub(super) fn drop_disabled(spec: &mut Value) {
     if let Some(spec) = spec.as_object_mut() {
         spec.remove("hostnameOverride");
@@ -36,7 +35,7 @@ pub(super) fn drop_disabled(spec: &mut Value) {
     }
 }
 
-/// Removes images as volumes, and their mounts.
+/// Removes volumes with an image as their source, and their mounts.
 fn images(spec: &mut Value) {
     let Some(volumes) = spec.get_mut("volumes").and_then(Value::as_array_mut) else { return };
     let name = |of: &Value| of["name"].as_str().map(str::to_owned);
@@ -75,7 +74,7 @@ fn remove(value: &mut Value, keys: &[&str]) {
     }
 }
 
-/// Removes a list that has become empty.
+/// Removes a list if it is empty.
 fn without_empty(value: &mut Value, list: &str) {
     if value.get(list).and_then(Value::as_array).is_some_and(Vec::is_empty) {
         remove(value, &[list]);

@@ -1,13 +1,13 @@
 //! The default pull policy of an image.
 //!
-//! Owns reading the names of images for it: an invalid name has no tag.
+//! Owns parsing image names for this purpose; an invalid name counts as one without a tag.
 
-/// `Always` for a name that can point to another image later, else `IfNotPresent`.
+/// `Always` for an image with the tag `latest`, which can change, else `IfNotPresent`.
 pub(super) fn pull_policy(image: &str) -> &'static str {
     if tag(image) == Some("latest") { "Always" } else { "IfNotPresent" }
 }
 
-/// The tag of a name; `latest` if it has neither tag nor digest.
+/// The tag of an image name; `latest` if the name has neither a tag nor a digest; `None` if the name is invalid.
 fn tag(image: &str) -> Option<&str> {
     let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
     if digest.is_some_and(|digest| !is_digest(digest)) {
@@ -50,7 +50,7 @@ fn is_digest(digest: &str) -> bool {
         && hex.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
-/// Whether a text is like `registry:5000/path/name`; only the first part may be a host.
+/// Whether a text is a repository such as `registry:5000/path/name`; only the first segment may be a host.
 fn is_repository(name: &str) -> bool {
     let mut parts: Vec<&str> = name.split('/').collect();
     let first = parts[0];
@@ -72,7 +72,8 @@ fn is_repository(name: &str) -> bool {
     name.len() <= 255 && parts.into_iter().all(is_path)
 }
 
-/// Lower-case letters and digits, separated by one dot, one or two underscores or any number of dashes.
+/// Whether a text is lower-case letters and digits, separated by one dot, one or two underscores, or any number of
+/// dashes.
 fn is_path(part: &str) -> bool {
     let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = part.as_bytes();

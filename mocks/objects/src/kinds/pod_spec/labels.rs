@@ -1,12 +1,12 @@
-//! Selectors that refer to the labels of a new pod: `matchLabelKeys` and `mismatchLabelKeys`.
+//! Selectors of a new pod that refer to its own labels: `matchLabelKeys` and `mismatchLabelKeys`.
 //!
-//! Owns writing the pod's values into the selectors (KEP-3633, KEP-3243).
+//! Owns adding the values of the pod's labels to its selectors (KEP-3633, KEP-3243).
 
 use serde_json::{Value, json};
 
 use crate::fields::each;
 
-/// Writes the values of a pod's labels into the selectors that refer to them.
+/// Adds a condition for each label in `matchLabelKeys` and `mismatchLabelKeys` to the selector beside it.
 pub(in crate::kinds) fn write(pod: &mut Value) {
     let labels = pod["metadata"]["labels"].clone();
     let Some(spec) = pod.get_mut("spec") else { return };

@@ -1,7 +1,7 @@
 //! The total resources of a pod's containers.
 //!
-//! Owns the sum over containers. Running containers add up. Of the init containers that end, only the largest counts,
-//! together with the sidecars that run beside it (KEP-753, "Resources calculation for scheduling and pod admission").
+//! Owns the sum. The resources of running containers add up. Of the init containers that end, only the largest counts,
+//! with the sidecars that run at the same time (KEP-753, "Resources calculation for scheduling and pod admission").
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 type Amounts<'a> = BTreeMap<&'a str, Quantity>;
 
-/// The sum of `requests` or of `limits`, by name.
+/// The total of `requests` or `limits`, by the name of the resource.
 pub(in crate::kinds) fn of<'a>(spec: &'a Value, which: &str) -> Amounts<'a> {
     let of = |container: &'a Value| -> Amounts<'a> {
         let amounts = container["resources"][which].as_object().into_iter().flat_map(Map::iter);

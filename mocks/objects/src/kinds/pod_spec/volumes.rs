@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::fields::set;
 
-/// Fills in the defaults of a source, in a pod or in a volume of the cluster.
+/// Fills in the defaults of a volume's source, in a pod or in a `PersistentVolume`.
 pub(in crate::kinds) fn source(volume: &mut Value) {
     for (source, defaults) in [
         ("hostPath", &[("type", "")][..]),

@@ -1,9 +1,9 @@
-//! The `last-applied` annotation of `kubectl apply`, when the same object is now applied by the server.
+//! The annotation `last-applied` of `kubectl apply`, if server-side apply now changes the same object.
 //!
-//! Owns which conflicts that annotation settles, and updating it. The server does both, and only for the manager
-//! `kubectl` (`k8s.io/apimachinery/pkg/util/managedfields/internal`, `lastappliedmanager.go` and
-//! `lastappliedupdater.go`). Turning the entry `kubectl-client-side-apply` into one of the new manager is kubectl's own
-//! task: it patches `managedFields` afterwards (`k8s.io/client-go/util/csaupgrade`).
+//! Owns which conflicts the annotation settles, and how it is updated. The server uses the annotation only for the
+//! manager `kubectl` (`k8s.io/apimachinery/pkg/util/managedfields/internal`, `lastappliedmanager.go` and
+//! `lastappliedupdater.go`). `kubectl` itself then converts the entry `kubectl-client-side-apply` into one of the new
+//! manager: it patches `managedFields` (`k8s.io/client-go/util/csaupgrade`).
 
 use std::collections::HashSet;
 
@@ -12,13 +12,13 @@ use serde_json::{Map, Value};
 use super::{Leaves, Path, Places, Rules};
 use crate::object;
 
-/// The manager for which the annotation counts; a client with another name avoids it.
+/// The name of the manager for which the annotation counts.
 pub(super) const MANAGER: &str = "kubectl";
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Largest size of all annotations of an object together (the API's own limit).
+/// Most bytes of all annotations of an object, as in the API.
 const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
 
-/// The conflicts that remain: those about fields whose current value differs from the last applied one.
+/// The conflicts that remain: those about fields whose current value differs from the annotation's value.
 pub(super) fn beyond(live: &Value, conflicts: &[(String, Path)], rules: Rules<'_>) -> Vec<(String, Path)> {
     let noted = live["metadata"]["annotations"][ANNOTATION].as_str().unwrap_or_default();
     let Ok(applied @ Value::Object(_)) = serde_json::from_str(noted) else { return conflicts.to_vec() };
@@ -33,7 +33,7 @@ pub(super) fn beyond(live: &Value, conflicts: &[(String, Path)], rules: Rules<'_
     conflicts.iter().filter(|(_, path)| !settled.contains(path)).cloned().collect()
 }
 
-/// Updates an existing annotation with `intent`, so that a return to `kubectl apply` is possible.
+/// Writes the applied object into an existing annotation, so that users can return to client-side `kubectl apply`.
 pub(super) fn note(value: &mut Value, intent: &Value) {
     let Some(annotations) = value.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) else { return };
     if !annotations.contains_key(ANNOTATION) {

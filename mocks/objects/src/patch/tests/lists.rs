@@ -1,12 +1,12 @@
-//! Tests of server-side apply of built-in types: merging lists and selectors, and removing fields that no manager
-//! wants.
+//! Tests of server-side apply for built-in types: merging lists and selectors, and removing fields that no manager
+//! applies any more.
 
 use serde_json::{Value, json};
 
 use super::{Manager, by, server_side, track};
 use crate::catalogue::Catalogue;
 
-/// The object after the intents of these managers, one after the other.
+/// The object after these managers applied these objects, one after the other.
 fn applied(full_name: &str, intents: &[(&str, Value)]) -> Value {
     let catalogue = Catalogue::builtin();
     let resource = catalogue.by_full_name(full_name).unwrap();
@@ -28,8 +28,8 @@ fn items_of_two_managers_stand_beside_each_other() {
     assert_eq!(keys, ["y"], "taints are one value");
 }
 
-/// `kubectl apply --server-side` may change fields that `kubectl apply` set and that still have that value. It may not
-/// change fields that another manager changed meanwhile, and no other manager may change any.
+/// `kubectl apply --server-side` may change fields that `kubectl apply` set and that are unchanged since. Fields that
+/// another manager changed later are conflicts, and other managers may change none of these fields.
 #[test]
 fn the_note_of_a_client_side_apply_settles_conflicts() {
     let catalogue = Catalogue::builtin();
@@ -64,7 +64,7 @@ fn a_selector_is_replaced_as_a_whole() {
     assert_eq!(value["spec"]["selector"], json!({"matchLabels": {"b": "v"}}), "half of each would mean something else");
 }
 
-/// A manager that applies an object without fields does not empty it.
+/// A manager that applies an empty object does not remove fields of other managers in it.
 #[test]
 fn an_empty_object_takes_nothing_away() {
     let labels = json!({"metadata": {"labels": {"a": "1"}}});
@@ -72,7 +72,7 @@ fn an_empty_object_takes_nothing_away() {
     assert_eq!(value["metadata"]["labels"], labels["metadata"]["labels"]);
 }
 
-/// A manager that applied an object and now applies a field of it keeps the object and the fields of other managers.
+/// A manager that applied an empty object and now applies a field in it removes no fields of other managers.
 #[test]
 fn wanting_more_of_an_object_is_no_removal() {
     let catalogue = Catalogue::builtin();
@@ -84,7 +84,7 @@ fn wanting_more_of_an_object_is_no_removal() {
     assert_eq!(value["metadata"]["labels"], json!({"a": "1", "b": "2"}));
 }
 
-/// Ordinary writes: one entry for each manager and version of the API, with the time of the last write. An empty
+/// Ordinary writes make one entry for each manager and version of the API, with the time of the last write. An empty
 /// selector in a new object has no owner.
 #[test]
 fn entries_of_ordinary_writes() {
@@ -108,7 +108,7 @@ fn entries_of_ordinary_writes() {
     assert_eq!(entries[1]["fieldsV1"], json!({"f:spec": {"f:c": {}}}));
 }
 
-/// A list that a client wrote may have two items of one key: the first one counts.
+/// If a client wrote a list with two items of the same key, apply changes the first one.
 #[test]
 fn of_two_items_with_one_key_the_first_is_changed() {
     let catalogue = Catalogue::builtin();
@@ -120,7 +120,7 @@ fn of_two_items_with_one_key_the_first_is_changed() {
     assert_eq!(value["spec"]["containers"], json!([{"name": "a", "image": "3"}, {"name": "a", "image": "2"}]));
 }
 
-/// An item and a field inside another item of the same list are removed together.
+/// An item and a field in another item of the same list can be removed at the same time.
 #[test]
 fn what_goes_in_a_list_and_below_it_goes_at_once() {
     let port = |port: u16| json!({"containerPort": port, "protocol": "TCP"});
@@ -131,7 +131,7 @@ fn what_goes_in_a_list_and_below_it_goes_at_once() {
     assert_eq!(value["spec"], after["spec"]);
 }
 
-/// Applying the same again is no write: the entry keeps its time, also with items that are owned themselves.
+/// Applying the same object again writes nothing: the entry keeps its time, also if the manager owns whole items.
 #[test]
 fn the_same_again_leaves_the_time_of_the_entry() {
     let catalogue = Catalogue::builtin();

@@ -1,4 +1,4 @@
-//! The types of meta/v1, and others that several kinds or none share.
+//! The messages of meta/v1, and other messages that no single kind owns.
 
 use super::Row;
 

@@ -1,4 +1,4 @@
-//! The types of pods, without volumes (core/v1).
+//! The messages of pods, without volumes (core/v1).
 
 use super::Row;
 

@@ -1,4 +1,4 @@
-//! The kinds of volumes (core/v1).
+//! The messages of volumes (core/v1).
 
 use super::Row;
 

@@ -1,5 +1,5 @@
-//! Tests of rules: their allowed content, and their results on objects. The texts are those of the real server's
-//! sources.
+//! Tests of CEL rules in schemas: which rules are valid, and their results on objects. The messages are those in the
+//! real server's sources.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn shown(causes: &[Cause]) -> Vec<String> {
     causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
 }
 
-/// The result of a schema's rules on a `spec` with another old state.
+/// The errors and warnings of a schema's rules for a `spec` and its old state.
 fn judged(schema: &Value, spec: &Value, old: Option<&Value>) -> Vec<String> {
     let schema = read(&root(schema), AT).unwrap();
     let object = |spec: &Value| json!({"apiVersion": "a/v1", "kind": "K", "metadata": {"name": "n"}, "spec": spec});
@@ -243,7 +243,7 @@ fn where_errors_point_to_and_what_they_say() {
     assert_eq!(shown(&verdict.causes), [format!("<nil>: Invalid value: \"object\": failed rule: {rule}")]);
 }
 
-/// A rule with `oldSelf` is evaluated only if there is an old value, found by field or by key.
+/// A rule with `oldSelf` is evaluated only if the value has an old value, found by field or by key.
 #[test]
 fn what_was_there_before() {
     let fixed = one(json!({"type": "integer"}), "self == oldSelf");
@@ -277,7 +277,7 @@ fn what_was_there_before() {
     assert_eq!(judged(&schema, &two, Some(&json!({}))), failed);
 }
 
-/// An unchanged error is a warning instead of a refusal; a rule with `oldSelf` never tolerates it.
+/// An error in an unchanged value is only a warning; rules with `oldSelf` always refuse.
 #[test]
 fn what_was_wrong_before_is_a_warning() {
     let small = one(json!({"type": "integer"}), "self < 5");
@@ -340,7 +340,7 @@ fn rules_that_would_never_end() {
     assert_eq!(judged(&all, &long, None).len(), 64, "no answer grows without end");
 }
 
-/// A rule that forbids changes to a long list costs as much as the list is long, in any order of items.
+/// A rule that forbids changes to a list with keys takes time proportional to the list's length, in any order of items.
 #[test]
 fn long_lists_with_keys_are_compared_by_their_keys() {
     let item = json!({"type": "object", "properties": {"k": {"type": "string"}, "n": {"type": "integer"}}});
@@ -364,7 +364,7 @@ fn long_lists_with_keys_are_compared_by_their_keys() {
     assert_eq!(judged(&schema, &new, Some(&old)).len(), 2);
 }
 
-/// Decoding bytes costs budget everywhere.
+/// Decoding bytes costs budget in every operation.
 #[test]
 fn bytes_are_not_for_nothing() {
     let list = json!({"type": "array", "items": {"type": "integer"}});
@@ -391,7 +391,7 @@ fn bytes_are_not_for_nothing() {
     }
 }
 
-/// An empty sum has the type of the list's items.
+/// The sum of an empty list has the type of the list's items.
 #[test]
 fn sums_of_empty_lists() {
     for (item, rule) in [
@@ -413,7 +413,7 @@ fn spans_may_be_in_words() {
     assert_eq!(judged(&schema, &json!({"wait": "1d"}), None).len(), 1);
 }
 
-/// Long lists are compared with their old state in time proportional to their length.
+/// Comparing a long list with its old state takes time proportional to its length.
 #[test]
 fn long_lists_are_compared_item_by_item() {
     let item = |n: u32| json!({"k": n.to_string(), "v": n});
@@ -433,7 +433,7 @@ fn long_lists_are_compared_item_by_item() {
     assert!(found.iter().all(|found| found.starts_with("warning ")), "{found:?}");
 }
 
-/// Expressions made of a start and operations that fit it, so that many of them compile.
+/// Random expressions: a start and operations that fit it, so that many of them compile.
 fn expression() -> impl Strategy<Value = String> {
     let starts: Vec<_> = "self~oldSelf~self.n~self.r~self.t~self.list~self.keyed~self.set~self.map~self.at~self.wait~\
         self.raw~self.any~self.none~self.inner~oldSelf.n~oldSelf.keyed~oldSelf.?t~1~'a%s'~b'a'~[1, 2]~{'a': 1}~\
@@ -449,7 +449,7 @@ fn expression() -> impl Strategy<Value = String> {
     (prop::sample::select(starts), parts).prop_map(|(start, parts)| start.to_owned() + &parts.concat())
 }
 
-/// Rules with such expressions.
+/// Random rules with random expressions.
 fn source() -> impl Strategy<Value = String> {
     let signs = prop::sample::select(vec!["==", "!=", "<", "in", "&&", "||", "? true :"]);
     let same = || expression().prop_map(|one| format!("{one} == {one}"));
@@ -458,7 +458,8 @@ fn source() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Any rule is refused, or it ends and gives the same result twice. No object of the right shape blocks the server.
+    /// Any rule is refused, or its evaluation ends and gives the same result twice. No object that fits the schema
+    /// blocks the server.
     #[test]
     fn never_panics(rule in source(), message in expression(), path in "[.]?[a-z\\[\\]'.]{0,8}", optional in any::<bool>()) {
         let rules = json!([{"rule": rule, "messageExpression": message, "fieldPath": path, "optionalOldSelf": optional}]);

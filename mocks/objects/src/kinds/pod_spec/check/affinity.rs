@@ -1,4 +1,4 @@
-//! The checks of affinity: preferred and required nodes, and neighbouring pods.
+//! The checks of a pod's affinity to nodes and to other pods.
 
 use mock_cel::formats::{label, label_value, qualified_name, subdomain};
 use serde_json::Value;
@@ -13,7 +13,6 @@ use crate::status::Cause;
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
-/// Checks `affinity`.
 pub(super) fn check(affinity: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     nodes(&affinity["nodeAffinity"], at.field("nodeAffinity"), causes);
     for kind in ["podAffinity", "podAntiAffinity"] {

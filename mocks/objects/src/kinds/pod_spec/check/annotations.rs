@@ -17,7 +17,7 @@ const SECCOMP_OF: &str = "container.seccomp.security.alpha.kubernetes.io/";
 pub(in crate::kinds) const APP_ARMOR_OF: &str = "container.apparmor.security.beta.kubernetes.io/";
 const MAX_BYTES: usize = 256 << 10;
 
-/// Checks keys and total size.
+/// Checks the keys and the total size of annotations.
 pub(super) fn check_keys(metadata: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let mut bytes = 0;
     for (key, value) in entries(metadata, "annotations") {
@@ -67,7 +67,7 @@ pub(super) fn check(metadata: &Value, pod: Pod<'_>, at: At<'_>, causes: &mut Vec
     }
 }
 
-/// Whether a text is a number without a plus and without leading zeros.
+/// Whether a text is an integer without a plus and without leading zeros.
 fn is_cost(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let plain = !text.starts_with('+') && (digits == "0" || !digits.starts_with('0'));
@@ -82,7 +82,7 @@ fn seccomp(profile: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// An annotation and a field with the same meaning must agree.
+/// Refuses an annotation whose value differs from the field with the same meaning.
 pub(super) fn match_fields(metadata: &Value, pod: Pod<'_>, causes: &mut Vec<Cause>) {
     let all = &metadata["annotations"];
     let whole = &pod.spec["securityContext"];

@@ -1,4 +1,4 @@
-//! The checks of containers: regular, init and ephemeral ones.
+//! The checks of regular, init and ephemeral containers.
 
 use std::collections::BTreeSet;
 
@@ -102,7 +102,7 @@ fn ephemeral<'a>(around: &Around<'a>, mut names: BTreeSet<&'a str>, causes: &mut
     }
 }
 
-/// An image in a pod has no blanks around its name; templates may have them.
+/// Refuses blanks around an image name in a pod; templates may have them.
 pub(super) fn trimmed(container: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let image = text(container, "image");
     if image.trim() != image {
@@ -110,7 +110,7 @@ pub(super) fn trimmed(container: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Refuses a second use of a port of the node.
+/// Refuses two containers that use the same port of the node.
 fn host_ports(containers: &[Value], list: At<'_>, causes: &mut Vec<Cause>) {
     let mut taken = BTreeSet::new();
     for (index, container) in containers.iter().enumerate() {
@@ -125,7 +125,7 @@ fn host_ports(containers: &[Value], list: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The volumes and claims that containers can refer to.
+/// The volumes and resource claims of a pod, to which its containers can refer.
 struct Around<'a> {
     pod: Pod<'a>,
     known: &'a Known<'a>,
@@ -133,7 +133,7 @@ struct Around<'a> {
 }
 
 impl Around<'_> {
-    /// Checks the rules for containers of all sorts.
+    /// Checks the rules that apply to all containers.
     fn common(&self, container: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
         let name = causes.text_in(container, "name", at);
         if !name.is_empty() {
@@ -151,7 +151,7 @@ impl Around<'_> {
         security::check(&container["securityContext"], self.pod, at.field("securityContext"), causes);
     }
 
-    /// Checks `resizePolicy`; some causes name the list instead of the item.
+    /// Checks `resizePolicy`; some causes name the list instead of its item.
     fn resizing(&self, container: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
         let mut seen = BTreeSet::new();
         for (index, one) in items(container, "resizePolicy").iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The checks of a container's environment, and of the pod fields that are readable from inside.
+//! The checks of a container's environment variables, and of pod fields that containers can read.
 
 use mock_cel::Quantity;
 use mock_cel::formats::{qualified_name, subdomain};
@@ -10,7 +10,7 @@ use super::super::super::texts::{key, variable_name};
 use super::{has, items, text};
 use crate::status::Cause;
 
-/// Fields of a pod that a variable can hold.
+/// Fields of a pod that an environment variable can contain.
 const FIELDS_OF_VARIABLES: [&str; 9] = [
     "metadata.name",
     "metadata.namespace",
@@ -23,11 +23,11 @@ const FIELDS_OF_VARIABLES: [&str; 9] = [
     "status.podIPs",
 ];
 
-/// Fields of a pod that a file can hold.
+/// Fields of a pod that a file in a volume can contain.
 const FIELDS_OF_FILES: [&str; 5] =
     ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
-/// Further fields of a pod, which neither can hold.
+/// Other fields of a pod that the real server knows but accepts for neither variables nor files.
 const OTHER_FIELDS: [&str; 4] = ["spec.host", "spec.restartPolicy", "spec.schedulerName", "status.phase"];
 
 const AMOUNTS: [&str; 6] = [
@@ -93,7 +93,7 @@ fn key_of(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Checks a source of all entries of a map; errors in the number of sources name the list.
+/// Checks an item of `envFrom`. Errors about a wrong number of sources name the list, as in a real server.
 fn all_of(from: &Value, list: At<'_>, at: At<'_>, causes: &mut Vec<Cause>) {
     let prefix = text(from, "prefix");
     if !prefix.is_empty() {
@@ -115,7 +115,7 @@ fn all_of(from: &Value, list: At<'_>, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A prefix of a name: a trailing dash is allowed.
+/// Replaces a trailing dash of a name by a letter, because prefixes of names may end with a dash.
 fn unfinished(name: &str) -> String {
     match name.strip_suffix('-') {
         Some(start) if !start.is_empty() => format!("{start}a"),
@@ -123,7 +123,7 @@ fn unfinished(name: &str) -> String {
     }
 }
 
-/// Checks the content of a file that is written into a volume.
+/// Checks one file of a downward API volume.
 pub(super) fn check_file(file: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     if has(file, "fieldRef") {
         field_of_pod(&file["fieldRef"], &FIELDS_OF_FILES, at.field("fieldRef"), causes);
@@ -173,7 +173,7 @@ fn field_of_pod(given: &Value, known: &[&str], at: At<'_>, causes: &mut Vec<Caus
     }
 }
 
-/// Checks an amount of a container's resource.
+/// Checks a reference to an amount of a container's resource.
 fn amount(given: &Value, in_file: bool, at: At<'_>, causes: &mut Vec<Cause>) {
     let resource = text(given, "resource");
     let is_pages = HUGE_PAGES.iter().any(|prefix| resource.starts_with(prefix));

@@ -36,7 +36,7 @@ pub(super) fn check(pod: Pod<'_>, container: &Value, at: At<'_>, causes: &mut Ve
     }
 }
 
-/// Requires exactly one action, and checks it.
+/// Requires exactly one action of a probe or hook, and checks the action.
 fn action(pod: Pod<'_>, handler: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let mut is_first = true;
     for kind in ["exec", "httpGet", "tcpSocket", "grpc", "sleep"].into_iter().filter(|kind| has(handler, kind)) {

@@ -1,4 +1,4 @@
-//! The checks of a container's mounts: volumes as folders or as devices.
+//! The checks of a container's volumes, which it mounts as folders or uses as block devices.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub(super) fn check(container: &Value, known: &Known<'_>, at: At<'_>, causes: &m
     devices(container, known, at.field("volumeDevices"), causes);
 }
 
-/// The texts of one field in all items of a list.
+/// The values of one text field in all items of a list.
 fn all<'a>(container: &'a Value, list: &str, key: &str) -> BTreeSet<&'a str> {
     items(container, list).iter().map(|item| text(item, key)).collect()
 }

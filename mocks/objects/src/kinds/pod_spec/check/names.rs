@@ -1,4 +1,4 @@
-//! The checks of single fields of a pod: account, node, host name, longest duration.
+//! The checks of a pod's service account, node name, host name and longest duration.
 
 use mock_cel::formats::subdomain;
 use serde_json::Value;

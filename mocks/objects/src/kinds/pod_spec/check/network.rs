@@ -1,4 +1,4 @@
-//! The checks of a pod's network: ports of its node, DNS servers, host aliases.
+//! The checks of a pod's host ports, DNS servers and host aliases.
 
 use mock_cel::formats::subdomain;
 use serde_json::Value;
@@ -11,10 +11,10 @@ use crate::status::Cause;
 
 const NAMESERVERS_MAX: usize = 3;
 const SEARCHES_MAX: usize = 32;
-/// Longest search list, with the blanks between the domains.
+/// Longest list of DNS search domains in bytes, with the blanks between the domains.
 const SEARCHES_MAX_BYTES: usize = 2048;
 
-/// In the network of the node a port must be the same inside and outside.
+/// Requires equal host and container ports if the pod uses the node's network.
 pub(super) fn check_host_ports(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     if pod.spec["hostNetwork"] != Value::Bool(true) {
         return;

@@ -1,4 +1,4 @@
-//! The checks of the resources of containers and pods: requests, limits and claims.
+//! The checks of requests, limits and resource claims of containers and pods.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::super::total;
 use super::{Pod, entries, has, items, text};
 use crate::status::Cause;
 
-/// Names without a domain that are valid for quotas but not for a container's resources.
+/// Resource names without a domain that quotas know. In a container, only the first three are valid.
 const STANDARD: [&str; 20] = [
     "cpu",
     "memory",
@@ -35,7 +35,7 @@ const STANDARD: [&str; 20] = [
     "services.nodeports",
     "services.loadbalancers",
 ];
-/// Names of a pod's resource claims.
+/// The names of a pod's resource claims.
 pub(super) type Claims<'a> = BTreeSet<&'a str>;
 
 const HUGE_PAGES: &str = "hugepages-";
@@ -72,18 +72,17 @@ pub(super) fn check_claims<'a>(pod: Pod<'a>, causes: &mut Vec<Cause>) -> Claims<
     seen
 }
 
-/// Checks `resources` of a container.
 pub(super) fn check(resources: &Value, claims: &Claims<'_>, at: At<'_>, causes: &mut Vec<Cause>) {
     amounts(resources, of_container, at, causes);
     claimed(resources, claims, at.field("claims"), causes);
 }
 
-/// Checks `overhead` like a limit.
+/// Checks `overhead` with the rules for limits.
 pub(super) fn check_overhead(overhead: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     amounts(&json!({"limits": overhead}), of_container, at, causes);
 }
 
-/// Checks `resources` of a pod as a whole, and those of its containers against them.
+/// Checks `resources` of a whole pod, and compares its containers' resources with them.
 pub(super) fn check_whole(pod: Pod<'_>, claims: &Claims<'_>, causes: &mut Vec<Cause>) {
     let (resources, at) = (&pod.spec["resources"], pod.at.field("resources"));
     if resources.is_null() {
@@ -126,7 +125,7 @@ fn amount(value: &Value) -> Option<Quantity> {
     value.as_str().and_then(Quantity::parse)
 }
 
-/// Checks `limits` and `requests`; the caller checks their names.
+/// Checks `limits` and `requests`; `name_of` checks the names of resources.
 fn amounts(resources: &Value, name_of: fn(&str, At<'_>, &mut Vec<Cause>), at: At<'_>, causes: &mut Vec<Cause>) {
     let map = at.field("limits");
     for (name, given) in entries(resources, "limits") {
@@ -160,22 +159,22 @@ fn amounts(resources: &Value, name_of: fn(&str, At<'_>, &mut Vec<Cause>), at: At
     }
 }
 
-/// Whether more of a resource can be promised than exists.
+/// Whether the limit of a resource may exceed its request.
 pub(in crate::kinds) fn overcommits(name: &str) -> bool {
     is_native(name) && !name.starts_with(HUGE_PAGES)
 }
 
-/// Whether a resource is one of Kubernetes' own.
+/// Whether a resource is defined by Kubernetes.
 fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Whether a resource is an extended one of some nodes.
+/// Whether a resource is an extended resource, which only some nodes provide.
 fn is_extended(name: &str) -> bool {
     !is_native(name) && !name.starts_with(REQUESTS) && qualified_name(&format!("{REQUESTS}{name}")).is_empty()
 }
 
-/// Checks the size of one amount.
+/// Checks the quantity of one resource.
 fn sized(name: &str, given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let Some(wanted) = amount(given) else { return };
     if wanted.signum() < 0 {
@@ -225,12 +224,12 @@ fn of_pod(name: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Whether a resource can be set for a pod as a whole.
+/// Whether a resource can be set for a whole pod.
 pub(in crate::kinds) fn of_whole_pod(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with(HUGE_PAGES)
 }
 
-/// Checks `claims`: a container's subset of the pod's claims.
+/// Checks `claims` of a container, which must be among the pod's claims.
 fn claimed(resources: &Value, of_pod: &Claims<'_>, list: At<'_>, causes: &mut Vec<Cause>) {
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for (index, claim) in items(resources, "claims").iter().enumerate() {

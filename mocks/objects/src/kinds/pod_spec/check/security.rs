@@ -1,4 +1,4 @@
-//! The checks of the rights of a pod and of its containers.
+//! The checks of the security contexts of pods and containers.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,12 @@ use super::{MAX, Pod, has, items, text, texts};
 use crate::status::Cause;
 
 const SYSCTL_MAX_BYTES: usize = 253;
-/// `PATH_MAX` without the last byte.
+/// Longest path of a profile: Linux' `PATH_MAX` without the final zero byte.
 const PROFILE_MAX_BYTES: usize = 4095;
 const CREDENTIALS_MAX_BYTES: usize = 64 << 10;
 const DOMAIN_MAX_BYTES: usize = 256;
 const USER_MAX_BYTES: usize = 104;
 
-/// Checks `securityContext` of a pod.
 pub(super) fn check_pod(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     let (context, at) = (&pod.spec["securityContext"], pod.at.field("securityContext"));
     for key in ["fsGroup", "runAsUser", "runAsGroup"] {
@@ -40,7 +39,6 @@ pub(super) fn check_pod(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     causes.one_of(&context["seLinuxChangePolicy"], at.field("seLinuxChangePolicy"), &["Recursive"]);
 }
 
-/// Checks `securityContext` of a container.
 pub(super) fn check(context: &Value, pod: Pod<'_>, at: At<'_>, causes: &mut Vec<Cause>) {
     for key in ["runAsUser", "runAsGroup"] {
         causes.within(at.field(key), context[key].as_i64(), (0, MAX));
@@ -63,7 +61,7 @@ pub(super) fn check(context: &Value, pod: Pod<'_>, at: At<'_>, causes: &mut Vec<
     profiles(context, at, causes);
 }
 
-/// A pod with its own user namespace must not share other namespaces of its node.
+/// If a pod has its own user namespace, refuses fields that share other namespaces of the node.
 pub(super) fn check_users(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     if pod.shares_users() {
         return;
@@ -82,7 +80,7 @@ pub(super) fn check_users(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Checks the profiles that pods and containers can both have.
+/// Checks the fields for seccomp, `AppArmor` and Windows, which pods and containers share.
 fn profiles(context: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     if has(context, "seccompProfile") {
         seccomp(&context["seccompProfile"], at.field("seccompProfile"), causes);
@@ -180,7 +178,6 @@ fn is_sysctl(name: &str) -> bool {
     name.len() <= SYSCTL_MAX_BYTES && name.split(['.', '/']).all(segment)
 }
 
-/// Checks `windowsOptions`.
 fn windows(options: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     if let Some(name) = options["gmsaCredentialSpecName"].as_str() {
         causes.faults(at.field("gmsaCredentialSpecName"), name, subdomain(name));
@@ -202,7 +199,7 @@ fn windows(options: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The errors in the name of a user, which may begin with a domain and a backslash.
+/// The errors in a Windows user name, which may begin with a domain and a backslash.
 fn not_a_user(name: &str) -> Vec<&'static str> {
     if name.is_empty() {
         return vec!["runAsUserName cannot be an empty string"];

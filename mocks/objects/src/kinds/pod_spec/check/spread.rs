@@ -11,7 +11,6 @@ use super::super::super::selectors;
 use super::{entries, has, items, text, texts};
 use crate::status::Cause;
 
-/// Checks `topologySpreadConstraints`.
 pub(super) fn check(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let all = items(spec, "topologySpreadConstraints");
     for (index, (one, is_repeated)) in all.iter().zip(repeated(all)).enumerate() {
@@ -43,7 +42,7 @@ pub(super) fn check(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Whether a later constraint has the same domain and the same action, for each constraint.
+/// For each topology spread constraint, whether a later one has the same topology key and the same action.
 fn repeated(all: &[Value]) -> Vec<bool> {
     let mut behind = BTreeSet::new();
     let same = all.iter().rev().map(|one| !behind.insert((text(one, "topologyKey"), text(one, "whenUnsatisfiable"))));
@@ -58,7 +57,7 @@ fn positive(number: i64, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Checks `matchLabelKeys` and `mismatchLabelKeys`: labels whose values come from the pod itself.
+/// Checks `matchLabelKeys` and `mismatchLabelKeys`, which refer to labels of the pod itself.
 pub(super) fn check_label_keys(term: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let selector = &term["labelSelector"];
     for list in ["matchLabelKeys", "mismatchLabelKeys"] {
@@ -93,7 +92,6 @@ pub(super) fn check_label_keys(term: &Value, at: At<'_>, causes: &mut Vec<Cause>
     }
 }
 
-/// Checks `tolerations`.
 pub(in crate::kinds) fn check_tolerations(tolerations: &[Value], at: At<'_>, causes: &mut Vec<Cause>) {
     for (index, one) in tolerations.iter().enumerate() {
         let at = at.item(index);

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::catalogue::Catalogue;
 
-/// The fields and reasons of a template's causes.
+/// The fields and reasons of the causes for a template with this pod specification.
 fn wrong(spec: &Value) -> Vec<(String, &'static str)> {
     let mut template = json!({"spec": spec});
     super::super::fill(template.get_mut("spec"));
@@ -133,7 +133,7 @@ fn variables_have_one_source() {
     assert_eq!(said(&of_container(&json!({"envFrom": [{}]}))), [("envFrom", "Invalid")]);
 }
 
-/// The answer to a large body is bounded, and does not grow with the square of the body.
+/// The answer to a large body with many errors is bounded and does not grow with the square of the body.
 #[test]
 fn causes_are_bounded() {
     let containers = vec![json!({}); 2000];
@@ -142,7 +142,7 @@ fn causes_are_bounded() {
     assert_eq!(wrong(&json!({"containers": [{"name": "c", "image": "i"}], "volumes": [volume]})).len(), 10);
 }
 
-/// Databases mount their claims.
+/// Containers of a `StatefulSet` may mount volumes from `volumeClaimTemplates`, as databases do.
 #[test]
 fn the_claims_of_a_stateful_set_are_volumes_of_its_pods() {
     let set = |claims: Value, mount: &str| {

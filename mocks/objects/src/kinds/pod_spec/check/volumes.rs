@@ -1,7 +1,7 @@
-//! The checks of a pod's volumes, each with one source.
+//! The checks of a pod's volumes, each of which has one source.
 //!
-//! Owns the usual sources. `disks` holds those of old storage systems, `files` those of files from other objects, and
-//! `claim` the claims.
+//! Owns the usual sources. `disks` checks sources of old storage systems, `files` those that provide files from other
+//! objects, and `claim` checks claims.
 
 pub(in crate::kinds) mod claim;
 mod disks;
@@ -19,10 +19,10 @@ use super::super::super::texts::{descending, no_backsteps};
 use super::{Pod, check_pull_policy, entries, has, items, text};
 use crate::status::Cause;
 
-/// The volumes that containers can mount, by name.
+/// The valid volumes of a pod by name, which containers can mount.
 pub(super) type Known<'a> = BTreeMap<&'a str, &'a Value>;
 
-/// The sources in the order of the checks: of several the first counts.
+/// The sources of volumes in the order of the checks. If a volume has several sources, only the first one is checked.
 const SOURCES: [&str; 30] = [
     "emptyDir",
     "hostPath",
@@ -56,7 +56,7 @@ const SOURCES: [&str; 30] = [
     "image",
 ];
 
-/// Checks `volumes`; returns those without an error.
+/// Checks `volumes`; returns the volumes without an error.
 pub(super) fn check<'a>(pod: Pod<'a>, causes: &mut Vec<Cause>) -> Known<'a> {
     let mut known = Known::new();
     let volumes = items(pod.spec, "volumes");
@@ -89,7 +89,7 @@ pub(super) fn check<'a>(pod: Pod<'a>, causes: &mut Vec<Cause>) -> Known<'a> {
     known
 }
 
-/// A pod without an account has no tokens.
+/// Refuses token volumes in a pod without a service account.
 pub(super) fn no_tokens(pod: Pod<'_>, causes: &mut Vec<Cause>) {
     let list = pod.at.field("volumes");
     for (index, volume) in items(pod.spec, "volumes").iter().enumerate() {
@@ -188,7 +188,7 @@ fn driver(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Checks a claim that is made for the pod and named after it.
+/// Checks the claim that an ephemeral volume makes for its pod.
 fn ephemeral(pod: Pod<'_>, volume: &Value, above: At<'_>, causes: &mut Vec<Cause>) {
     let at = above.field("ephemeral");
     let template = &volume["ephemeral"]["volumeClaimTemplate"];
@@ -208,14 +208,14 @@ fn ephemeral(pod: Pod<'_>, volume: &Value, above: At<'_>, causes: &mut Vec<Cause
     }
 }
 
-/// Requires a name in a reference.
+/// Requires a name in the field `key` of a reference.
 fn named(given: &Value, key: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     if has(given, key) {
         causes.text_in(&given[key], "name", at.field(key));
     }
 }
 
-/// Refuses keys in domains of Kubernetes itself.
+/// Refuses keys with a domain that is reserved for Kubernetes.
 fn reserved(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     for (key, _) in entries(given, "options") {
         let domain = format!(".{}", key.split('/').next().unwrap_or(key).to_lowercase());

@@ -1,4 +1,4 @@
-//! The checks and defaults of a claim's specification, alone, in a pod and in the templates of a `StatefulSet`.
+//! The checks and defaults of a claim's specification: in a claim, in a pod, or in a `StatefulSet`.
 
 use mock_cel::Quantity;
 use mock_cel::formats::{label, subdomain};
@@ -12,7 +12,7 @@ use super::super::{has, items, text, texts};
 use crate::fields::set;
 use crate::status::Cause;
 
-/// Metadata that a claim template may not have: only labels and annotations count.
+/// Metadata fields that a claim template must not have; only labels and annotations are allowed.
 const NOT_IN_TEMPLATES: [&str; 12] = [
     "name",
     "generateName",
@@ -28,7 +28,6 @@ const NOT_IN_TEMPLATES: [&str; 12] = [
     "finalizers",
 ];
 
-/// Fills in the defaults.
 pub(in crate::kinds) fn fill(value: &mut Value) {
     set(value, &["spec"], "volumeMode", json!("Filesystem"));
     for source in ["dataSource", "dataSourceRef"] {
@@ -39,7 +38,7 @@ pub(in crate::kinds) fn fill(value: &mut Value) {
     }
 }
 
-/// Checks the template of a claim that is made for a pod.
+/// Checks the template of the claim that an ephemeral volume makes.
 pub(super) fn check_template(template: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     let metadata = &template["metadata"];
     let below = at.field("metadata");
@@ -52,7 +51,6 @@ pub(super) fn check_template(template: &Value, at: At<'_>, causes: &mut Vec<Caus
     check(&template["spec"], at.field("spec"), causes);
 }
 
-/// Checks the specification of a claim.
 pub(in crate::kinds) fn check(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     if items(spec, "accessModes").is_empty() {
         causes.required(at.field("accessModes"), "at least 1 access mode is required");
@@ -87,7 +85,7 @@ pub(in crate::kinds) fn check(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>)
     data(spec, at, causes);
 }
 
-/// Checks the source of a claim's first content: one source under two names.
+/// Checks the source of a claim's initial content, which can be in two fields.
 fn data(spec: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     for key in ["dataSource", "dataSourceRef"].into_iter().filter(|key| has(spec, key)) {
         source(&spec[key], at.field(key), causes);

@@ -1,4 +1,4 @@
-//! The checks of volumes in storage systems that the pod itself names.
+//! The checks of volumes whose storage system the pod names directly.
 
 use mock_cel::formats::label;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::super::{check_label, has, items, text};
 use super::{named, reserved};
 use crate::status::Cause;
 
-/// Required fields of sources with no other rule, or few.
+/// The required fields of sources that have no or few other rules.
 const REQUIRED: [(&str, &[&str]); 12] = [
     ("gcePersistentDisk", &["pdName"]),
     ("awsElasticBlockStore", &["volumeID"]),
@@ -25,7 +25,7 @@ const REQUIRED: [(&str, &[&str]); 12] = [
     ("portworxVolume", &["volumeID"]),
 ];
 
-/// Checks one source.
+/// Checks a source of the type `kind`.
 pub(super) fn check(given: &Value, kind: &str, above: At<'_>, causes: &mut Vec<Cause>) {
     // The name in a real server's messages.
     let at = above.field(if kind == "gcePersistentDisk" { "persistentDisk" } else { kind });
@@ -99,7 +99,7 @@ fn iscsi(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Whether a text is like `iqn.2001-04.com.example:storage`; a suffix is allowed.
+/// Whether a text is an iSCSI name such as `iqn.2001-04.com.example:storage`, with an optional suffix.
 fn is_iqn(text: &str) -> bool {
     let tail = |rest: &str| {
         let (domain, name) = rest.split_once(':').unwrap_or((rest, ""));
@@ -120,7 +120,7 @@ fn is_iqn(text: &str) -> bool {
     text.match_indices("iqn.").any(|(start, word)| dated(&text[start + word.len()..]))
 }
 
-/// Whether a text is a name of three letters, any sign, and this many letters and digits.
+/// Whether a text consists of three letters, any character, and `length` letters and digits.
 fn is_plain(text: &str, length: usize) -> bool {
     let mut rest = text.chars().skip(4);
     text.chars().count() == length + 4 && rest.all(|c| c.is_ascii_alphanumeric())
@@ -154,7 +154,7 @@ fn quobyte(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     causes.text_in(given, "volume", at);
 }
 
-/// Whether a text is a host with a port behind the only colon, or behind brackets.
+/// Whether a text is a host with a port; a host with several colons must be in brackets.
 fn is_host_and_port(pair: &str) -> bool {
     let Some((host, port)) = pair.rsplit_once(':') else { return false };
     let host = match host.strip_prefix('[') {

@@ -1,4 +1,4 @@
-//! The checks of volumes with files from other objects: `ConfigMap`s, `Secret`s, the pod itself, tokens.
+//! The checks of volumes with files from `ConfigMap`s, `Secret`s, the pod itself, or tokens.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use super::super::environment::check_file;
 use super::super::{has, items, text};
 use crate::status::Cause;
 
-/// The bounds of a token's lifetime in seconds.
+/// The shortest lifetime of a token in seconds.
 const TOKEN_MIN_S: i64 = 10 * 60;
 const TOKEN_MAX_S: i64 = 1 << 32;
 
-/// Checks a volume of one `ConfigMap` or `Secret`.
+/// Checks a volume with files from one `ConfigMap` or `Secret`.
 pub(super) fn check_map(given: &Value, kind: &str, at: At<'_>, causes: &mut Vec<Cause>) {
     causes.text_in(given, if kind == "secret" { "secretName" } else { "name" }, at);
     mode(given, "defaultMode", at, causes);
@@ -25,7 +25,7 @@ pub(super) fn check_map(given: &Value, kind: &str, at: At<'_>, causes: &mut Vec<
     }
 }
 
-/// Checks a volume of fields of the pod; errors name the volume, not the field.
+/// Checks a downward API volume; errors name the volume instead of the field.
 pub(super) fn check_fields(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     mode(given, "defaultMode", at, causes);
     for entry in items(given, "items") {
@@ -33,7 +33,7 @@ pub(super) fn check_fields(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Checks a volume of several such sources.
+/// Checks a projected volume, which combines several sources.
 pub(super) fn check_projected(given: &Value, at: At<'_>, causes: &mut Vec<Cause>) {
     mode(given, "defaultMode", at, causes);
     let mut paths = BTreeSet::new();
@@ -63,7 +63,7 @@ pub(super) fn check_projected(given: &Value, at: At<'_>, causes: &mut Vec<Cause>
     }
 }
 
-/// Refuses a file that two sources write.
+/// Refuses a path that two sources of a volume write.
 fn once<'a>(path: &'a str, shown: &str, paths: &mut BTreeSet<&'a str>, at: At<'_>, causes: &mut Vec<Cause>) {
     if !path.is_empty() && !paths.insert(path) {
         causes.invalid_text(at, shown, "conflicting duplicate paths");
