@@ -1,10 +1,10 @@
-//! The live line of a run.
+//! The progress line of a run.
 
 use std::time::Duration;
 
 use crate::live::Live;
 
-/// The values of the line.
+/// The values in the progress line.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Facts {
     pub(super) now_ms: u64,
@@ -19,11 +19,11 @@ pub(super) struct Facts {
     pub(super) wrong: u64,
     pub(super) rss_bytes: Option<u64>,
     pub(super) faults: Vec<String>,
-    /// How far each verdict on growth is from being decided.
+    /// The text on growth: how long until each verdict is decided.
     pub(super) growth: String,
 }
 
-/// The line, not shown yet.
+/// A progress line that is not shown yet.
 pub(super) fn live(quiet: bool) -> Live {
     Live::new(quiet, "{bar:20} {percent:>3} % ends in {eta} {msg}", Duration::ZERO)
 }
