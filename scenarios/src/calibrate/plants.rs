@@ -62,7 +62,7 @@ const LATE: &str = "validator-slow";
 const HOSTILE: &str = "calibrate-hostile";
 /// Scenario with attacks by streams, unread answers, and alerts about many images.
 const ATTACKS: &str = "calibrate-attacks";
-/// Scenario with attacks by more signatures than the service reads.
+/// Scenario with attacks by images with more signature bundles than the service reads.
 const EVIDENCE: &str = "calibrate-evidence";
 /// Scenario for slow answers. Takes seconds.
 const LATENCY: &str = "calibrate-latency";
