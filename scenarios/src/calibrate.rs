@@ -3,7 +3,7 @@
 //!
 //! Owns the table of planted bugs (`plants`), the order of runs (`play`), bugs that only a comparison of two builds
 //! finds (`gate`), the judge of growth on generated series (`synthetic`), the result (`result`) and its reports
-//! (`render`). It reads the verdicts of the judges and judges no run itself.
+//! (`render`). This module reads verdicts of judges and judges no run itself.
 
 use std::path::Path;
 

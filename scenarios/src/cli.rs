@@ -97,8 +97,8 @@ enum Command {
     /// records side by side: budgets, figures, and differences of scenario, machine and program. Or keeps a history file with one line per
     /// run, and shows the runs at which a figure shifted. Gives no verdict: exit 0.
     Compare(Box<compare::Arguments>),
-    /// Decide whether build B is worse than build A. Both are measured side by side on this machine. Exit 0 same or better, 1 worse, 2 not
-    /// decided.
+    /// Decide whether build B is worse than build A. Both builds are measured side by side on this machine. Exit 0 same or better, 1 worse,
+    /// 2 not decided.
     Gate(Box<gate::Arguments>),
     /// Send admission reviews to any webhook at a planned rate and measure its answers, or find the highest rate within the limits. Exit 0
     /// pass or rate found, 1 a limit is broken or no rate meets the limits, 2 not decided.

@@ -423,8 +423,8 @@ impl Found {
     }
 }
 
-/// Compiles a constant pattern. Its classes are ASCII, like names in programs, because Unicode classes take seconds to
-/// compile.
+/// Compiles a constant pattern. Character classes are ASCII, like names in programs, because Unicode classes take
+/// seconds to compile.
 fn pattern(text: &str) -> Regex {
     RegexBuilder::new(text).unicode(false).build().expect("a pattern of the source, which a test compiles")
 }

@@ -26,8 +26,8 @@ pub(crate) use story::story;
 const RELIST_VARIABLE: &str = "LONGHAUL_RELIST_S";
 /// The resource that the built-in service watches.
 const SERVICE_FOLLOWS: &str = "packages.longhaul.dev";
-/// A budget only for the built-in service: it must send a new request within this time after any fault. Its pauses grow
-/// to 30 s, but no documented bug refuses its requests for so long.
+/// A budget only for the built-in service: it must send a new request within this time after any fault. The service's
+/// pauses grow to 30 s, but no documented bug refuses requests for so long.
 const SERVICE_BLIND_MAX: Span = Span::from_secs(15);
 /// The most file descriptors of the built-in service. The highest number in any documented bug was 24, with eight
 /// connections of its workers.
@@ -252,8 +252,8 @@ fn aimed(mut source: Source, play: &Play) -> Source {
     source
 }
 
-/// Adds budgets that only the built-in service must meet in each documented bug. It also repeats no request without
-/// progress more than twice a second, which every run judges.
+/// Adds budgets that only the built-in service must meet in each documented bug. A further promise needs no budget:
+/// every run judges that no request without progress repeats more than twice a second.
 fn promise(scenario: &mut Scenario) {
     // It follows one kind; a row's writes to other kinds are for clients that follow several.
     let follows_all = scenario.judged().iter().all(|(name, _)| name == SERVICE_FOLLOWS);

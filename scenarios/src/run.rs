@@ -1,7 +1,7 @@
 //! A run: from a checked scenario to a judged record.
 //!
-//! `run` starts the control plane and the subject and passes both to the [`conductor`]. It always closes the record and
-//! has it judged. Verdicts come from the record alone.
+//! `run` starts the control plane and the subject and passes both to the [`conductor`]. `run` always closes the record
+//! and has it judged. Verdicts come from the record alone.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Runs the same scenarios and planted bugs of the library on every control plane, and writes one table of the results.
 //!
-//! Owns the list of runs, further files of the user, and the table. Each run has its own process. Its result is
-//! appended to a file, so that several calls can fill one table.
+//! Owns the list of runs, further files of the user, and the table. Each run has its own process. The result of a run
+//! is appended to a file, so that several calls can fill one table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

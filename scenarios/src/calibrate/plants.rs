@@ -14,7 +14,7 @@ pub enum Expected {
     },
     /// A change that only looks like a bug: no judge may report it. A judge of growth may leave it undecided.
     LooksAlike,
-    /// A bug that no judge can find yet. It is run to check that no judge reports another bug.
+    /// A bug that no judge can find yet. The service runs with this bug to check that no judge reports another.
     Waits {
         /// The name of the judge that does not exist yet.
         what_for: &'static str,

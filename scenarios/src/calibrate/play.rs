@@ -296,8 +296,8 @@ mod tests {
         assert_eq!(estimate(&all, &Choice { repeats: 3, clean: 3, ..once }).unwrap(), one * 3);
     }
 
-    /// Twenty gates of identical builds per scenario, and one per planted bug, take an hour and three quarters. They
-    /// begin with a change that no gate can miss.
+    /// Twenty gates of identical builds per scenario, and one per planted bug, take an hour and three quarters. The
+    /// first gate gets a change that no gate can miss.
     #[test]
     fn the_gates_alone_take_less_than_two_hours() {
         let gates = Choice { gates: true, clean: 20, ..choice(&[], false) };

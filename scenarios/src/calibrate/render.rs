@@ -1,4 +1,5 @@
-//! A calibration as Markdown, and as an HTML page that works offline. Both show the same figures in the same wording.
+//! A calibration as Markdown, and as an HTML page that works offline. Markdown and HTML show the same figures in the
+//! same wording.
 
 use askama::Template;
 use reports::gate::Metric;

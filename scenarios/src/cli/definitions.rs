@@ -1,5 +1,5 @@
-//! `completions` and `man`, generated from the definitions of the command line. Both commands exist only in builds of
-//! `cargo xtask dist`, which checks that they cover all commands.
+//! `completions` and `man`, generated from the definitions of the command line. The commands exist only in builds of
+//! `cargo xtask dist`, which checks that completions and man pages cover all commands.
 
 use std::io::Write as _;
 use std::path::Path;

@@ -36,7 +36,8 @@ const BLOCKS_RANGE: std::ops::RangeInclusive<i64> = 3..=250;
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// A scenario file, or a name from the library. Its phases describe one slice: warm-up, measured phase, drain.
+    /// A scenario file, or a name from the library. The scenario's phases describe one slice: warm-up, measured phase,
+    /// drain.
     #[arg(default_value = DEFAULT, conflicts_with = "again")]
     scenario: String,
     #[command(flatten)]

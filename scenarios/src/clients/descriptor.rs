@@ -22,7 +22,8 @@ pub(super) struct Client {
     /// The installation into the folder, for a client that is started by `command`.
     #[serde(default)]
     pub(super) install: Option<Install>,
-    /// Environment variables for the adapter. They may only shorten periods that the client itself offers as options.
+    /// Environment variables for the adapter. Variables may only shorten periods that the client itself offers as
+    /// options.
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
     /// Features that the client lacks in every column.

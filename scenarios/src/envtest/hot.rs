@@ -1,8 +1,8 @@
 //! Finds hot loops, which repeat requests without a pause, and separates them from polls, which pause.
 //!
-//! A suite that waits for a state polls it (Gomega: every 10 ms), mostly with its manager's client. It pauses between
-//! two requests and writes nothing. A controller in a hot loop does not pause, or it writes. A loop as slow as a poll
-//! cannot be distinguished and is not reported. Pure.
+//! A suite that waits for a state polls it (Gomega: every 10 ms), mostly with its manager's client. A poll pauses
+//! between two requests and writes nothing. A controller in a hot loop does not pause, or it writes. A loop as slow as
+//! a poll cannot be distinguished and is not reported. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 

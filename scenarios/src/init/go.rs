@@ -92,7 +92,7 @@ static CONDITION: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bCondition\{((?u
 static TYPE: LazyLock<Regex> = LazyLock::new(|| pattern(r#"\bType:\s*("(?u:[^"\\\n]+)"|[\w.]+)"#));
 
 impl Sources {
-    /// Whether a file was written by hand and is no test.
+    /// Whether a file is Go source code, without tests and generated deepcopy code.
     pub(super) fn is_telling(name: &str) -> bool {
         Path::new(name).extension().is_some_and(|ending| ending == "go")
             && !name.ends_with("_test.go")

@@ -17,7 +17,7 @@ pub(super) struct Defined {
     pub(super) samples: Vec<Sample>,
     /// CustomResourceDefinitions and webhook configurations as written.
     pub(super) objects: Vec<Value>,
-    /// Custom resources in any folder. They are used as samples if a kind has no others.
+    /// Custom resources in any folder. Such objects are used as samples if a kind has no others.
     pub(super) shown: Vec<Sample>,
     /// Other objects in sample folders, which samples may need.
     pub(super) companions: Vec<Value>,

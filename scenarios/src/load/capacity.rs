@@ -202,9 +202,9 @@ impl Context<'_> {
         findings
     }
 
-    /// Whether the generator or the webhook broke the limit. The generator did if requests were dropped although calls
-    /// in flight (by Little's law, rate times service time) left room. It also did if the limit would have been met by
-    /// requests sent in time.
+    /// Whether the generator or the webhook broke the limit. The generator broke the limit if requests were dropped
+    /// although calls in flight (by Little's law, rate times service time) left room. The generator also broke the
+    /// limit if requests sent in time would have met it.
     fn culprit(&self, finding: &Finding, rate: f64, total: &Interval) -> Culprit {
         if finding.verdict == Verdict::Invalid {
             let under_way = rate * sent_share(total) * total.service.mean() / 1e6;

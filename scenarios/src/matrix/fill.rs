@@ -274,7 +274,8 @@ fn findings(record: &Path) -> Vec<serde_json::Value> {
     }
 }
 
-/// Whether a run ended early for another reason than a silent client. Then a fault without hits shows nothing.
+/// Whether a run ended early for another reason than a silent client. In such a run, a fault without hits shows nothing
+/// about the client.
 fn broke_off(record: &Path) -> bool {
     findings(record).iter().any(|finding| {
         finding["budget"] == "validity.completed"

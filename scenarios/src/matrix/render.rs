@@ -1,5 +1,5 @@
-//! The table of the matrix as Markdown, and as an HTML page that works offline. Both show the same cells in the same
-//! wording.
+//! The table of the matrix as Markdown, and as an HTML page that works offline. Markdown and HTML show the same cells
+//! in the same wording.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

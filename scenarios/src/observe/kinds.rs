@@ -23,8 +23,8 @@ const MADE_MAX: usize = 60;
 const CHANGED_MAX: usize = 3;
 /// The longest time for all kinds together.
 const ALL_MAX: Duration = Duration::from_secs(45);
-/// Limits for the samples beside the tried object: the longest time, and the time without requests after which the
-/// program counts as done.
+/// The longest time for creating samples, the longest time for one kind, and the time without requests after which the
+/// program counts as idle.
 const COMPANY_TIME_MAX: Duration = Duration::from_secs(15);
 const ONE_MAX: Duration = Duration::from_secs(5);
 const QUIET: Duration = Duration::from_millis(900);

@@ -53,7 +53,7 @@ pub(super) fn row(start: &Clocks) -> MachineRow {
     }
 }
 
-/// Time in which processes ran. User time includes the time of guests.
+/// Time in which processes ran. User time includes the time of virtual machines on this host.
 fn busy_ms(total: &procfs::CpuTime) -> u64 {
     let interrupts = total.irq_ms().unwrap_or(0) + total.softirq_ms().unwrap_or(0);
     total.user_ms() + total.nice_ms() + total.system_ms() + interrupts

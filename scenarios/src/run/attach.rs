@@ -1,7 +1,7 @@
 //! A subject that already runs before Longhaul starts: the settings that the run gives it, and their removal at the
 //! end.
 //!
-//! Owns the kubeconfig file that is written for such a subject. Its process is only observed.
+//! Owns the kubeconfig file that is written for such a subject. The process of such a subject is only observed.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -95,8 +95,8 @@ impl Drop for Handed {
     }
 }
 
-/// Prints settings, one per line, for a user who starts the subject by hand. They are printed even with `--quiet`,
-/// because the run needs them.
+/// Prints settings, one per line, for a user who starts the subject by hand. The settings are printed even with
+/// `--quiet`, because the run needs them.
 fn tell(environment: &[(String, String)]) {
     err!("longhaul: the subject is not started: it runs already, or you start it now. It is given");
     for (name, value) in environment.iter().filter(|(_, value)| !value.is_empty()) {

@@ -20,7 +20,7 @@ pub(super) struct AttackPlan {
     image: String,
 }
 
-/// Attacks under way.
+/// Running attacks.
 pub(super) struct Attacks {
     attackers: Attackers,
     /// The state of each attack, in the order of the scenario.

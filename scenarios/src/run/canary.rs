@@ -52,7 +52,8 @@ pub(super) struct Canaries {
 }
 
 impl Canaries {
-    /// Writes a canary. Without churn no object can be written, which is no failure of the control plane.
+    /// Writes a canary to a churned object. Without churn no object can be written, which is no failure of the control
+    /// plane.
     pub(super) fn write(&mut self, which: Which, canaries: Option<churn::Canaries>) {
         let Some(canaries) = canaries else { return };
         if self.writes.len() + self.waiting.len() >= UNDER_WAY_MAX {
@@ -84,7 +85,8 @@ impl Canaries {
         });
     }
 
-    /// The rows of decided canaries. `seen` returns the lag in ms if the subject has seen a version.
+    /// The rows of canaries that the subject saw, or did not see in time. `seen` returns the lag in ms if the subject
+    /// has seen a version.
     pub(super) fn decided(
         &mut self,
         now_ms: u64,

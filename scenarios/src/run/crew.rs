@@ -1,7 +1,7 @@
 //! Workers that send the admission load of a run: Pods of one Job if the control plane has nodes, otherwise processes
 //! on this machine.
 //!
-//! Owns how the workers start and get their jobs. They start before the subject, so that a missing requirement is
+//! Owns how the workers start and get their jobs. Workers start before the subject, so that a missing requirement is
 //! reported first.
 
 use std::path::PathBuf;

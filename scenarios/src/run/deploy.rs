@@ -119,7 +119,7 @@ impl Deployed {
     }
 }
 
-/// Pods that existed before the run. They are only observed.
+/// Pods that existed before the run. Such Pods are only observed.
 pub(super) struct Watched {
     cluster: Cluster,
     rollout: Arc<Rollout>,

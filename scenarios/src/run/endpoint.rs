@@ -1,5 +1,5 @@
-//! The address at which the subject, and every client of a single mock, reaches the control plane. It is the address of
-//! a proxy if a network fault is planned, otherwise that of the control plane.
+//! The address at which the subject, and every client of a single mock, reaches the control plane. If a network fault
+//! is planned, this is the address of a proxy, otherwise that of the control plane.
 //!
 //! Owns the proxy and its network namespace. Must not depend on the kind of control plane.
 

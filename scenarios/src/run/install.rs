@@ -128,7 +128,7 @@ impl Api<'_> {
         self.ask_as(method, path, body, JSON, JSON).await
     }
 
-    /// Like [`Api::ask`], with given media types for answer and body.
+    /// Sends one request, with the given media types for answer and body.
     pub(crate) async fn ask_as(
         &self,
         method: Method,

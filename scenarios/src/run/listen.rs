@@ -1,4 +1,5 @@
-//! A watch by the harness itself. It sends changes into a channel, for counters that run during the run.
+//! A watch by the harness itself. The watch sends changes into a channel, for modules that count objects during the
+//! run.
 
 use std::time::Duration;
 
@@ -69,8 +70,8 @@ pub(super) async fn listen<T: Send + 'static>(
     Ok(AbortOnDropHandle::new(tokio::spawn(listens)))
 }
 
-/// Passes on messages until it is stopped or all watches are lost. Then passes on the messages that are still in the
-/// channel. An empty message only advances the time.
+/// Passes on messages until it is stopped or all watches are lost. At the end, passes on the messages that are still in
+/// the channel. An empty message only advances the time.
 pub(super) async fn gather<T>(
     mut changes: mpsc::Receiver<T>,
     mut stopped: oneshot::Receiver<()>,

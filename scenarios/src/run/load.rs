@@ -190,7 +190,7 @@ impl Load {
         Self { script, ..Self::default() }
     }
 
-    /// Continues the script that ran before the load. Its times then count from `begin`.
+    /// Continues the script that ran before the load. The times of the script then count from `begin`.
     pub(super) fn go_on(&mut self, before: Self, begin: Instant) {
         self.script = before.script;
         self.script_told = before.script_told;
@@ -200,7 +200,7 @@ impl Load {
         }
     }
 
-    /// The attacks under way.
+    /// The running attacks; `None` without attacks.
     pub(super) fn attacks(&mut self) -> Option<&mut Attacks> {
         self.attacks.as_mut()
     }

@@ -287,8 +287,8 @@ async fn mock(
     Ok(Mock { server, endpoint, epoch, ca_pem: authority.ca_pem().to_owned(), harness_token, account })
 }
 
-/// A token for this run. It only protects ports on loopback from mistakes: the process ID separates two runs on one
-/// machine.
+/// A token for this run. The token only protects ports on loopback from mistakes: the process ID in the token separates
+/// two runs on one machine.
 pub(crate) fn token(seed: u64, user: &str) -> String {
     use sha2::Digest;
     let digest = sha2::Sha256::digest(format!("{seed}/{user}/{}", std::process::id()));

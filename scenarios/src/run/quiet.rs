@@ -1,8 +1,8 @@
 //! The quiet time: counts the subject's writes after the load has ended, when no other client writes.
 //!
-//! The harness uses its own watches, on any control plane. They cover the churned resources and the subject's children.
-//! If the control plane records requests, they also cover all other resources that the subject has written.
-//! [`rewrites`] counts repeated writes without I/O.
+//! The harness uses its own watches, on any control plane. The watches cover the churned resources and the subject's
+//! children. If the control plane records requests, the watches also cover all other resources that the subject has
+//! written. [`rewrites`] counts repeated writes without I/O.
 
 mod rewrites;
 mod writers;

@@ -1,7 +1,7 @@
 //! The registration of the subject's webhooks in the control plane, made before the load and removed after it.
 //!
-//! Owns the configuration objects. They come from the built-in manifest with the scenario's changes, or from the
-//! project. Waits until they are in force. At the end, reads the API server's number of calls to each webhook.
+//! Owns the configuration objects. The objects come from the built-in manifest with the scenario's changes, or from the
+//! project. Waits until the objects are in force. At the end, reads the API server's number of calls to each webhook.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -78,8 +78,8 @@ pub(crate) struct Events {
 }
 
 impl<'a> Testbed<'a> {
-    /// Starts control plane and subject, and waits until the subject is ready. Its log goes to the folder in the
-    /// options.
+    /// Starts control plane and subject, and waits until the subject is ready. The subject's log goes to the folder in
+    /// the options.
     pub(crate) async fn up(options: &'a Options) -> Result<Self> {
         let scenario = &options.source.scenario;
         if scenario.admission.as_ref().is_some_and(|config| config.workers.is_some()) {

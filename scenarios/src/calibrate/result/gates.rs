@@ -13,8 +13,8 @@ use crate::calibrate::plants::is_gate;
 
 /// One gate in this many may call identical builds worse.
 const ALARMS_ONE_IN: u64 = 20;
-/// Below this number of gates, one alarm more or less is chance. Then a promise is broken only if Wilson's interval
-/// excludes it.
+/// Below this number of gates, one alarm more or less is chance. With so few gates, a promise is broken only if
+/// Wilson's interval excludes it.
 const STRICT: u64 = 20;
 
 /// The result of a gate for the metric of its row.

@@ -1,4 +1,4 @@
-//! `longhaul mock registry --signed FOLDER`: signed images to try a signature policy by hand.
+//! `longhaul mock registry --signed FOLDER`: signed images to try a signature policy manually.
 //!
 //! Owns the files in that folder, except the keys. [`Trusted`] defines which signatures are valid, as in a run.
 

@@ -27,7 +27,7 @@ pub(super) struct Worker {
 pub(super) struct Reader {
     pub(super) name: String,
     pub(super) input: Reading<ChildStdout>,
-    /// The started process. It leads a process group that is killed on drop, because a command may start further
+    /// The started process. The process leads a group that is killed on drop, because a command may start further
     /// processes.
     child: Child,
 }

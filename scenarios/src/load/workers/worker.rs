@@ -1,4 +1,5 @@
-//! `longhaul worker`: one of several load generators. It follows the orders of its coordinator and exits with it.
+//! `longhaul worker`: one of several load generators. The worker follows the orders of its coordinator and exits with
+//! the coordinator.
 //!
 //! The worker exits when its input ends, so that no worker outlives its coordinator.
 

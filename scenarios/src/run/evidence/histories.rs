@@ -77,8 +77,8 @@ impl Histories {
         self.by_uid.entry(uid.clone()).or_default().push_back(moment);
     }
 
-    /// The first report of a later version of the resource, and the number of such reports. They prove that the watch
-    /// passed the version.
+    /// The first report of a later version of the resource, and the number of such reports. Later versions prove that
+    /// the watch passed the version.
     pub(super) fn read_on(&self, resource: &str, revision: &str) -> Option<ReadOn> {
         let revision: u64 = revision.parse().ok()?;
         let later = self.reports.iter().filter(|report| report.revision > revision && *report.resource == *resource);

@@ -71,7 +71,7 @@ fn a_child_made_twice_is_found_although_it_goes_at_once() {
     assert_eq!((end.excess, end.parents, end.made, &end.examples[..]), (1, 1, 2, &[example][..]));
 }
 
-/// During a rollout more Pods exist, all with the label of the parent. They are not counted, because the subject
+/// During a rollout more Pods exist, all with the label of the parent. These Pods are not counted, because the subject
 /// created only the Deployment.
 #[test]
 fn what_a_controller_makes_of_a_child_is_not_counted() {
