@@ -83,7 +83,7 @@ const ADAPTERS: [Adapter; 11] = [
     adapter!("kopf", ["subject.py", "../witness.py"]),
 ];
 
-/// All columns, in the order of a table.
+/// All clients of this repository, in the order of the matrix's columns.
 pub fn columns() -> Vec<Column> {
     let mut columns = Vec::new();
     for adapter in &ADAPTERS {

@@ -94,14 +94,14 @@ enum How {
     Told,
     /// A repetition, with its output in a file of the record.
     Again,
-    /// A repetition without faults.
+    /// A repetition of the suite without faults.
     WithoutFaults,
 }
 
 #[derive(Debug)]
 struct Played {
     seed: u64,
-    /// The exit code: the suite's own, or that of `--judge`.
+    /// The exit code of Longhaul: the suite's own, or that of `--judge`.
     code: u8,
     /// The suite's own exit code.
     suites: u8,

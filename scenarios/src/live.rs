@@ -45,7 +45,7 @@ impl Live {
         }
     }
 
-    /// Shows the progress.
+    /// Shows the progress at time `now` of a task with this length.
     pub(crate) fn show(&mut self, now: Duration, length: Duration, line: impl FnOnce() -> String) {
         match self {
             Self::Terminal(bar) => {

@@ -32,7 +32,7 @@ const FIRST_ASK: Duration = Duration::from_secs(20);
 const START_MAX: Duration = Duration::from_secs(15);
 /// A program without a request for this time counts as idle.
 const REST: Duration = Duration::from_millis(1500);
-/// Where a Pod finds its service account.
+/// The folder in which a Pod finds its service account.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// The most starts of the program, each with changed arguments.
 const STARTS_MAX: usize = 8;

@@ -45,7 +45,7 @@ pub(crate) struct Observer {
 
 /// The processes that the run wants sampled.
 struct Watched {
-    /// Root process IDs of the subject's trees; empty while it does not run.
+    /// Root process IDs of the subject's process trees; empty while the subject does not run.
     roots: Mutex<Vec<u32>>,
     /// The latest usage that kubelets reported since the last sample, if the subject runs on other machines.
     told: Mutex<Option<Process>>,
@@ -79,7 +79,7 @@ impl Observer {
         *self.watched.roots.lock() = pids;
     }
 
-    /// Takes the usage that kubelets reported.
+    /// Receives the usage that kubelets reported.
     pub(crate) fn told(&self, used: Process) {
         *self.watched.told.lock() = Some(used);
     }

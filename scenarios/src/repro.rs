@@ -109,7 +109,7 @@ pub(crate) struct Outcome {
     pub(crate) seconds: f64,
     /// The folder of the run record; empty if nothing was run.
     pub(crate) record: PathBuf,
-    /// Whether the user stopped it.
+    /// Whether the user interrupted the run.
     #[serde(skip)]
     pub(crate) interrupted: bool,
 }

@@ -98,7 +98,7 @@ pub(crate) struct Options {
     pub(crate) service: Option<PathBuf>,
     pub(crate) keep_events: bool,
     pub(crate) quiet: bool,
-    /// Faults and checks that this run leaves out, with the reason.
+    /// Faults that this run leaves out, with the reason.
     pub(crate) left_out: Option<String>,
     /// Whether to count the bytes between the subject and the control plane. Counting needs a proxy between them.
     pub(crate) counts_bytes: bool,

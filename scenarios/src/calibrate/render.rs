@@ -12,7 +12,7 @@ use super::result::{Calibration, Expectation, Row, Share, State};
 /// Text in a cell without a result.
 const NOTHING: &str = "–";
 
-/// The calibration as Markdown: the rows, and the growth judge on generated series.
+/// The calibration as Markdown: the runs with planted bugs, and the judge of growth on generated series.
 pub fn markdown(calibration: &Calibration) -> String {
     let mut lines = vec![format!("**{}**: {}", calibration.verdict(), calibration.reason()), String::new()];
     lines.extend([introduction(calibration), String::new()]);

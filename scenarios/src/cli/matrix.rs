@@ -39,7 +39,7 @@ pub(super) struct Arguments {
     /// instead of the client.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=32))]
     jobs: u8,
-    /// The folder for the table (matrix.html, matrix.md, matrix.json) and the run records.
+    /// The folder for the result (matrix.html, matrix.md, matrix.json) and the run records.
     #[arg(long, default_value = "matrix")]
     out: PathBuf,
     /// Keep the results that an earlier call with the same folder decided.

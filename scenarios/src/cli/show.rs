@@ -10,7 +10,7 @@ use crate::scenario::{Scenario, Source, library};
 
 mod doctor;
 
-/// Things to show.
+/// The subcommands of `longhaul show`.
 #[derive(clap::Subcommand)]
 pub(super) enum What {
     /// The scenarios of the library with the question that each answers, and the documented bugs with their rows in the catalogue.

@@ -330,8 +330,8 @@ fn turn(own: &OwnKind, source: &mut Source, is_quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// Runs the scenario on another control plane. Returns a text that names the faults and checks that this control plane
-/// cannot play.
+/// Runs the scenario on another control plane. Returns a text that names the faults that this control plane cannot
+/// inject.
 fn switch(scenario: &mut Scenario, kind: ControlPlaneKind) -> Option<String> {
     scenario.control_plane.kind = kind;
     let whole = scenario.clone();

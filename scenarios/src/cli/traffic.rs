@@ -67,7 +67,7 @@ pub(super) struct Traffic {
     /// The most calls in flight. At this limit, a planned request is not sent and counts as not sent.
     #[arg(long, value_name = "N", default_value_t = loadgen::admission::DEFAULT_MAX_IN_FLIGHT)]
     max_in_flight: u32,
-    /// Threads that send, each with its own connections.
+    /// The number of threads that send, each with its own connections.
     #[arg(long, value_name = "N", default_value_t = loadgen::admission::DEFAULT_THREADS)]
     threads: u32,
     /// Close each connection after N calls, so that connections are steadily replaced.
@@ -99,7 +99,7 @@ pub(super) struct Curve {
     /// up to six times longer, until their percentiles are known. The confirmation takes three times longer.
     #[arg(long = "for", value_name = "TIME")]
     pub(super) length: Option<Span>,
-    /// Change the rate evenly from --rate to this rate.
+    /// Change the rate linearly from --rate to this rate.
     #[arg(long, value_name = "RATE", group = "shape")]
     ramp_to: Option<Rate>,
     /// Send these rates one after the other, instead of --rate: `100/s:10s,500/s:30s`.
@@ -111,7 +111,7 @@ pub(super) struct Curve {
     /// Vary the rate around --rate as a sine wave. `300/s:60s` has an amplitude of 300/s and a period of 60 s.
     #[arg(long, value_name = "RATE:TIME", value_parser = step, group = "shape")]
     sine: Option<Step>,
-    /// Find and confirm the highest rate within the limits.
+    /// Search the highest rate at which all limits are met, and confirm it with a longer measurement.
     #[arg(long, conflicts_with_all = ["shape", "replay", "plan", "record"])]
     pub(super) capacity: bool,
     /// The highest rate that --capacity tries. Default: 50000/s for each thread.

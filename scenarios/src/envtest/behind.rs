@@ -65,7 +65,7 @@ pub(crate) struct Suspect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Weight {
-    /// The missing version is of another kind.
+    /// The cache lacked a version of another kind than the written object.
     Elsewhere,
     /// The missing version is of the same kind and namespace, and the client itself had written it.
     Beside,

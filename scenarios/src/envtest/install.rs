@@ -12,7 +12,7 @@ use mock_envtest::PROGRAMS;
 pub(crate) enum Place<'a> {
     /// The cache folder of this user, where the links stay.
     Cache,
-    /// The given folder.
+    /// A folder of the caller's choice.
     At(&'a Path),
 }
 

@@ -78,7 +78,7 @@ pub(super) struct Row {
     pub objects: usize,
     /// The first twenty hits of faults during the test.
     pub hits: Vec<String>,
-    /// Number of hits during the test, by fault.
+    /// Number of hits of each fault during the test.
     pub met: BTreeMap<String, u64>,
 }
 

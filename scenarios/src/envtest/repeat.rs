@@ -12,7 +12,7 @@ use super::{How, Played, Suite, page};
 use crate::out::err;
 use crate::signals::Signals;
 
-/// Default seed.
+/// Default seed of the first run.
 const SEED: u64 = 1;
 /// The most seeds that the summary names.
 const SEEDS_SHOWN: usize = 20;

@@ -54,7 +54,7 @@ pub(super) struct Counting<'a> {
     pub(super) work: &'a Work,
     pub(super) seed: u64,
     pub(super) folder: &'a Path,
-    /// Deadline of the count.
+    /// Time at which counting must end.
     pub(super) until: Instant,
 }
 

@@ -11,7 +11,7 @@ use super::work::Work;
 
 /// The least number of blocks; fewer give too few pairs to decide.
 pub(super) const BLOCKS_LEAST: u32 = 3;
-/// Time to start both builds.
+/// Expected time to start both builds.
 const START: Duration = Duration::from_secs(5);
 /// Time of a slice for plans, threads and the last answers.
 const ASIDE: Duration = Duration::from_millis(400);
@@ -34,7 +34,7 @@ pub(super) struct Besides {
     pub(super) callgrind: Option<Duration>,
 }
 
-/// A plan that fits the time limit.
+/// The number of blocks and the times of a gate that fits its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plan {
     /// Blocks per session.

@@ -168,7 +168,7 @@ fn median(mut lags: Vec<Duration>) -> Option<f64> {
     (lags.len() >= EVENTS_LEAST).then(|| lags[lags.len() / 2].as_nanos() as f64 / 1000.0)
 }
 
-/// The number of completed calls.
+/// The number of calls that ended, with or without an answer.
 fn ended(counts: &Counts) -> u64 {
     counts.allowed + counts.denied + counts.errors()
 }

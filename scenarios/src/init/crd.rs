@@ -54,7 +54,7 @@ impl Crd {
     }
 }
 
-/// A webhook as a manifest registers it.
+/// A webhook, as a webhook configuration registers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hook {
     pub(crate) file: PathBuf,

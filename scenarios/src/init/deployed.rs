@@ -48,7 +48,7 @@ pub(crate) enum Given {
         name: String,
         key: String,
     },
-    /// A value that exists only in a cluster.
+    /// A value that exists only in a cluster, such as a Pod's IP.
     Unknown,
 }
 
@@ -125,7 +125,7 @@ impl Workloads {
         self.objects.iter().map(|(_, object)| object).filter(wanted).collect()
     }
 
-    /// The value of a key of an object.
+    /// The value of a key in a `Secret` or `ConfigMap`.
     fn key(&self, kind: &str, name: &str, key: &str) -> Option<String> {
         let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
         let object = self.objects.iter().map(|(_, object)| object).find(is_it)?;

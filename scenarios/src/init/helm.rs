@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The most files and folders of a chart that are checked for links.
 const ENTRIES_MAX: usize = 10_000;
 
-/// The result of rendering.
+/// The result of rendering a chart.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Charted {
     None,

@@ -16,7 +16,7 @@ static FLAG: LazyLock<Regex> = LazyLock::new(|| {
         r"^\s{1,12}(?:-[A-Za-z0-9],?\s+)?--?([A-Za-z0-9][\w.-]*)(?:[ =\[]?[ =]?<?([A-Za-z][\w.:|/-]*)>?\]?)?(?:\s|$|=)",
     )
 });
-/// The default of a flag, at the end of its description.
+/// The default value at the end of a flag's description.
 static DEFAULT: LazyLock<Regex> = LazyLock::new(|| super::pattern(r#"[(\[]default:?\s+"?((?u:[^")\]\n]*))"?[)\]]"#));
 /// A line in cobra's list of subcommands.
 static COMMAND: LazyLock<Regex> =
@@ -43,7 +43,7 @@ const STARTING: [&str; 14] = [
     "leader",
 ];
 
-/// The content of a help text.
+/// The flags and subcommands in a help text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Help {
     /// Names of flags without dashes, with their defaults.

@@ -57,7 +57,7 @@ impl Sources {
         self.observes |= OBSERVES.is_match(text);
     }
 
-    /// The class to start, if there is exactly one.
+    /// The main class, if there is exactly one.
     pub(super) fn main(&self) -> Option<&str> {
         self.mains.first().filter(|_| self.mains.len() == 1).map(String::as_str)
     }

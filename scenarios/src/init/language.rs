@@ -268,7 +268,7 @@ impl Language {
     }
 }
 
-/// A path without `.`.
+/// The path without components `.`.
 fn plain(path: &Path) -> PathBuf {
     path.components().filter(|part| *part != std::path::Component::CurDir).collect()
 }

@@ -109,7 +109,7 @@ fn has_template(value: &Value) -> bool {
     }
 }
 
-/// Whether a file may hold manifests.
+/// Whether a file may contain Kubernetes manifests, by its name.
 pub(super) fn is_manifest(path: &Path) -> bool {
     // A kustomization names kinds that it changes, and defines none.
     let is_other = path.file_stem().is_some_and(|stem| stem == "kustomization");

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// The content of the file.
+/// The content of the file `PROJECT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Project {
     /// The layout, such as `go.kubebuilder.io/v4`.

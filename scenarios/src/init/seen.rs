@@ -72,7 +72,7 @@ pub(crate) enum Came {
     Ended(String),
     /// The program runs but makes no request to the API server.
     Silent(String),
-    /// The program runs and makes requests.
+    /// The program runs and makes requests to the API server.
     Ran,
 }
 

@@ -37,7 +37,8 @@ pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Suite> {
     }
 }
 
-/// The suite to propose: first suites whose file names the test kit, then those in the highest folder.
+/// The suite to propose: the one whose file is in the highest folder, and of several preferably one whose file names
+/// the test kit.
 pub(super) fn first(suites: &[Suite]) -> Option<&Suite> {
     suites.iter().min_by_key(|suite| (suite.file.components().count(), !suite.is_named, &suite.file))
 }

@@ -12,7 +12,7 @@ use super::deployed::Deployed;
 pub(crate) struct Way {
     /// The build command, if the program must be built.
     pub(crate) build: Option<String>,
-    /// The start command.
+    /// The command that starts the program, as a list of words.
     pub(crate) program: Vec<String>,
     /// The folder in which both commands run, relative to the project.
     pub(crate) folder: PathBuf,

@@ -22,7 +22,7 @@ pub(super) struct Proposal {
     pub(super) keys: String,
     /// Whether the observed program provided this witness.
     pub(super) is_seen: bool,
-    /// The reason for the choice, and the values to check.
+    /// Comments with the reason for the choice, and the values to check.
     pub(super) comments: Vec<String>,
     /// The environment variable, with its value, that makes the subject print the witness's lines.
     pub(super) env: Option<(&'static str, &'static str)>,

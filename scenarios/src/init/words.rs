@@ -68,7 +68,7 @@ pub(crate) fn commands<'h>(found: &Found, program: &str, help: &'h Help) -> Vec<
 static DEFAULTED: LazyLock<Regex> =
     LazyLock::new(|| crate::init::pattern(r"\$\{[A-Za-z_][A-Za-z0-9_]*:?[=-]((?u:[^{}]*))\}"));
 
-/// The name of a flag, without dashes and value.
+/// The name of the flag in an argument, without dashes and value.
 fn flag_of(word: &str) -> &str {
     word.trim_start_matches('-').split('=').next().unwrap_or_default()
 }

@@ -48,7 +48,7 @@ pub(crate) enum Outcome {
     AtLeast(f64),
     /// No rate met the limits.
     None,
-    /// Measurements at equal rates disagree.
+    /// No rate could be confirmed, because measurements at equal rates disagree.
     Unconfirmed,
 }
 
@@ -132,7 +132,7 @@ pub(crate) enum Culprit {
     Generator,
 }
 
-/// One measurement of the search, for the text and the JSON output.
+/// One measurement of the search, as text and JSON output show it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Stage {

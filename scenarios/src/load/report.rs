@@ -10,7 +10,7 @@ use super::limits;
 use super::measure::{Ended, Measured};
 use super::pressure::Pressure;
 
-/// The version of this format.
+/// The version of the JSON format.
 pub(crate) const SCHEMA: &str = "longhaul-load/v1";
 
 /// The planned load, the measurement, and the findings about its limits.

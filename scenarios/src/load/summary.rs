@@ -69,7 +69,7 @@ pub(crate) fn counts(numbers: &Numbers) -> String {
     text
 }
 
-/// The table of distributions.
+/// The table with percentiles of response time, service time and lateness.
 fn table(numbers: &Numbers) -> String {
     let mut text = format!(
         "{:14} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n",

@@ -17,7 +17,7 @@ use crate::scenario::Need;
 
 /// Timeout of a cell: the slowest scenario with start and end, without the time that `--drain` adds.
 const CELL_TIMEOUT: Duration = Duration::from_mins(20);
-/// The file that `--resume` continues from.
+/// The file with the table, from which `--resume` continues.
 const FILE: &str = "matrix.json";
 
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ pub enum Error {
         /// The word `client` or `row`.
         what: &'static str,
         name: String,
-        /// A similar name.
+        /// A similar name, as a suggestion in the error.
         suggestion: String,
     },
     /// The folder of a client is invalid.

@@ -117,11 +117,11 @@ pub enum Outcome {
         /// Features that the client lacks.
         lacks: Vec<Need>,
     },
-    /// The run could not decide.
+    /// The run ended without a decision.
     Inconclusive,
     /// The client could not be installed or started on this machine.
     Skipped {
-        /// The missing requirement.
+        /// The program or package that is missing.
         needs: String,
     },
 }
@@ -162,12 +162,12 @@ impl Table {
     /// The version of the file format.
     pub const FORMAT: u32 = 1;
 
-    /// The cell, if it was run.
+    /// The cell of a bug and a client; `None` if it was not run.
     pub fn cell(&self, row: &str, column: &str) -> Option<&Cell> {
         self.cells.iter().find(|cell| cell.row == row && cell.column == column)
     }
 
-    /// Adds a cell, or replaces the old one.
+    /// Adds a cell to the table, or replaces an earlier result.
     pub fn enter(&mut self, cell: Cell) {
         self.cells.retain(|old| (&old.row, &old.column) != (&cell.row, &cell.column));
         self.cells.push(cell);

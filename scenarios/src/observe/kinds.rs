@@ -13,7 +13,7 @@ use anyhow::Result;
 
 /// The namespace of the sample objects.
 const NAMESPACE: &str = "observed";
-/// The most kinds that are tried.
+/// The most kinds of the project that are tried.
 const KINDS_MAX: usize = 12;
 /// The most templates of a kind that are tried in dry runs.
 const TEMPLATES_MAX: usize = 80;

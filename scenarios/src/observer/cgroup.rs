@@ -32,7 +32,7 @@ fn places(pid: i32) -> Option<Vec<(u8, PathBuf)>> {
     Some(places)
 }
 
-/// Reads one folder; `None` if the version is not mounted there.
+/// Reads the memory figures in a cgroup folder; `None` if this cgroup version is not mounted there.
 fn read(version: u8, folder: &Path) -> Option<Cgroup> {
     let text = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
     let (current, anon, file, events) = match version {

@@ -15,7 +15,7 @@ pub(super) struct Notice {
 }
 
 impl Notice {
-    /// `None` if no fault had hits.
+    /// The times in this record; `None` if no fault had hits.
     pub(super) fn of(record: &Record, events: &Events) -> Option<Self> {
         let hits = record.faults.iter().filter(|row| row.event == FaultEvent::Hit);
         let hit_ms = hits.map(|row| row.t_ms).min()?;

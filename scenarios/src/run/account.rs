@@ -23,7 +23,7 @@ const POLL: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Clone)]
 pub(super) struct Account {
-    /// The user name at the control plane.
+    /// The subject's user name at the control plane.
     pub(super) user: String,
     pub(super) groups: Vec<String>,
     /// The objects that create the account and its rights; empty for an administrator.

@@ -17,7 +17,7 @@ use crate::subject::{Attached, Launch, Log, Processes};
 
 /// How the subject runs, just before it starts.
 pub(super) enum Who {
-    /// Processes to start.
+    /// Processes that the run starts.
     Started(Vec<Launch>),
     /// A running process, the kubeconfig file written for it, its further settings, and its Pods if the scenario names
     /// them.

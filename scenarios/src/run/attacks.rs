@@ -12,7 +12,7 @@ use reports::record::{FaultEvent, FaultRow};
 use crate::clock::millis;
 use crate::scenario::Scenario;
 
-/// Attacks that are planned.
+/// The planned attacks.
 pub(super) struct AttackPlan {
     attacks: Vec<Attack>,
     target: Target,

@@ -17,7 +17,8 @@ use super::ready::http_ready;
 
 /// Timeout of a write; a slower control plane is not healthy.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time that a canary waits for the subject, longer than every clock of a careful client (see `missed-events.md` 2.2).
+/// How long a canary waits until the subject sees it: longer than all timeouts of a careful client (see
+/// `missed-events.md` 2.2).
 const SEEN_TIMEOUT_MS: u64 = 60_000;
 /// Timeout of a pull; a slower registry is not healthy.
 const PULL_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,7 +1,7 @@
 //! Faults that change the clocks of the subject's processes.
 //!
-//! Owns the clock line (shared memory that shifts the time) of each process, and counts the hits. `mocks/clock` changes
-//! the clocks.
+//! Owns the clock line of each process (the connection over which its clock is changed), and counts the hits.
+//! `mocks/clock` changes the clocks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Clocks {
         Self { epoch, state: Mutex::default(), struck: Notify::new() }
     }
 
-    /// Whether one of these faults changes a clock.
+    /// Whether at least one of these faults changes a clock.
     pub(super) fn are_needed(faults: &[Fault]) -> bool {
         faults.iter().any(|fault| fault.name.row().family == Family::Clock)
     }

@@ -91,7 +91,7 @@ pub(super) struct Conductor<'a> {
     holes: Vec<Hole>,
 }
 
-/// State that exists while subject and load run.
+/// State that exists only while subject and load run.
 struct Stage<'a> {
     events: Events<'a>,
     reported: Reported,
@@ -142,7 +142,7 @@ struct WarmUpLag {
     worst_p99_us: Option<u64>,
 }
 
-/// The reason why the loop returned.
+/// The reason why the loop ended before the work was done.
 enum Halt {
     Signal(&'static str),
     SubjectExited(Exit),

@@ -28,7 +28,7 @@ use page::{Page, Read};
 /// Limit of repeated readings while both states differ, because the last writes may still be in progress. The drain was
 /// the time to catch up.
 pub(super) const SETTLE_MAX: Duration = Duration::from_secs(5);
-/// Pause between two readings.
+/// Pause between two readings of both states.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
 /// The label of all objects of the churn.
 const CHURN_LABEL: &str = "longhaul.dev/churn";

@@ -222,7 +222,7 @@ impl<'a> Events<'a> {
         Ok(self.ledger.believed())
     }
 
-    /// Objects with versions that the subject has not seen at `to_ms` and had not seen before `from_ms`.
+    /// By resource, the objects that still wait at `to_ms` for an observation, since before `from_ms`.
     pub(super) fn backlogs(&mut self, from_ms: u64, to_ms: u64, writer: &mut Writer) -> Result<Vec<Backlog>> {
         self.catch_up(writer)?;
         Ok(self.ledger.backlogs(from_ms, to_ms))

@@ -97,7 +97,7 @@ struct Dossier {
     evidence: Evidence,
 }
 
-/// The version in question.
+/// The version to which the facts belong.
 struct About<'a> {
     resource: &'a str,
     namespace: &'a str,

@@ -23,7 +23,7 @@ pub(super) struct Unseen {
     pub(super) why: String,
 }
 
-/// A cursor over the commits of the judged resources.
+/// A source of commits of the judged resources.
 pub(super) enum Feed {
     /// No source, because the run writes no objects.
     None,

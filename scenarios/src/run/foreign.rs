@@ -34,7 +34,7 @@ pub(super) struct Foreign {
     found: record::Foreign,
 }
 
-/// A request of the subject: its row, and facts that the row lacks.
+/// A request of the subject: its row in the record, and facts that the row lacks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) row: &'a RequestRow,

@@ -10,7 +10,7 @@ const EVERY_MS: u64 = 30_000;
 
 pub(super) struct Growth {
     so_far: Option<SoFar>,
-    /// Length of the steady phase, in seconds.
+    /// Planned length of the steady phase, in seconds.
     steady_s: f64,
     /// Time when the steady phase began.
     began_ms: Option<u64>,

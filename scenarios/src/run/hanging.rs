@@ -1,5 +1,5 @@
 //! Objects whose deletion hangs after the drain. Lists the churned objects and the subject's children, and reports the
-//! finalizers or owners that block each object that should be gone.
+//! finalizers of each object that should be gone.
 //!
 //! Owns the lists and the attribution of finalizers. The harness's own finalizers (`churn.finalizers`) are not blamed
 //! on the subject. The judge decides whether a finalizer of the subject blocks too long.
@@ -79,7 +79,7 @@ impl Owners {
         }
     }
 
-    /// Adds the blockers of objects that should be gone.
+    /// Adds the finalizers of objects whose deletion was requested.
     fn sort(&self, resource: &str, items: &[Item], now: SystemTime, failing: &Failing, hanging: &mut Hanging) {
         hanging.objects += items.len() as u64;
         for item in items {

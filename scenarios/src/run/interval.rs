@@ -30,7 +30,7 @@ pub(super) struct Intervals {
     pub(super) wrong: u64,
 }
 
-/// The inputs of a row.
+/// The inputs of an interval row.
 pub(super) struct Now {
     pub(super) end_ms: u64,
     pub(super) phase: Phase,

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 const RELEASE: &str = "release.pub";
 const SECOND: &str = "second.pub";
-/// The authorities for keyless signers, and the trusted logs.
+/// The file name of the certificate authorities for keyless signers, and of the trusted logs.
 const TRUSTED_ROOT: &str = "trusted_root.json";
 /// The temporary name of a new file before it replaces the old file.
 const FRESH: &str = "fresh";

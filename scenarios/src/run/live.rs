@@ -28,7 +28,7 @@ pub(super) fn live(quiet: bool) -> Live {
     Live::new(quiet, "{bar:20} {percent:>3} % ends in {eta} {msg}", Duration::ZERO)
 }
 
-/// Shows the latest values.
+/// Shows the latest values in the progress line.
 pub(super) fn show(live: &mut Live, facts: &Facts) {
     let length = Duration::from_millis(facts.total_ms);
     live.show(Duration::from_millis(facts.now_ms), length, || line(facts));

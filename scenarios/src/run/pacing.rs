@@ -54,7 +54,7 @@ pub(super) struct Found {
 }
 
 impl Pacing {
-    /// `None` if the scenario sets all rates.
+    /// A control loop without any measurement; `None` if the scenario sets all rates.
     pub(super) fn of(scenario: &Scenario) -> Option<Self> {
         let steers: Vec<_> = scenario.churn.iter().filter_map(|churn| churn.rate.steer().cloned()).collect();
         (!steers.is_empty()).then(|| Self::new(steers, scenario.subject.watches_nothing()))

@@ -15,7 +15,7 @@ use super::deploy::Rollout;
 use crate::fetch;
 use crate::subject::Line;
 
-/// Pause between two checks.
+/// Pause between two checks of the readiness.
 const READY_POLL: Duration = Duration::from_millis(50);
 
 /// A controller may first request leases and objects of its own. After this time without other requests, it counts as

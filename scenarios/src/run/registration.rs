@@ -43,7 +43,7 @@ pub(super) struct Registration {
     is_own: bool,
     /// How long a control plane may take to apply a registration without a visible effect.
     settle: Duration,
-    /// Whether the control plane creates an account in each namespace.
+    /// Whether the control plane creates a service account in each namespace.
     makes_accounts: bool,
 }
 

@@ -66,7 +66,7 @@ pub(super) struct SubjectPlan<'a> {
     pub(super) front: Option<Arc<Front>>,
     /// The subject's own metrics that the run reads.
     pub(super) metrics: Option<MetricsPlan>,
-    /// The receiver of alerts.
+    /// The receiver of the service's alerts.
     pub(super) receiver: Option<Arc<Receiver>>,
     /// The shared cache in which the subject keeps verdicts.
     pub(super) redis: Option<Redis>,

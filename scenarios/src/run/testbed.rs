@@ -39,7 +39,7 @@ pub(crate) struct Testbed<'a> {
     pub(crate) digest: Option<String>,
     /// The commits that the subject has seen.
     account: Shared,
-    /// The proxies of its validators.
+    /// Keeps the proxies of the subject's validators running.
     _validators: Validators,
     /// Keeps the witness listening, and its channel from filling up.
     _witness: (Reporter, Open, AbortOnDropHandle<()>),
@@ -48,11 +48,11 @@ pub(crate) struct Testbed<'a> {
 /// Settings of a period of churn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct While {
-    /// Equal seeds make equal changes.
+    /// The seed of the changes; equal seeds give equal changes.
     pub(crate) seed: u64,
-    /// Time before lags are measured.
+    /// Time from the start of the churn until lags are measured.
     pub(crate) settle: Duration,
-    /// Length of the churn, without its fill and its end.
+    /// Length of the churn, without creating and deleting the population.
     pub(crate) length: Duration,
     /// The longest wait for the end of the churn and for the subject to finish.
     pub(crate) patience: Duration,

@@ -36,7 +36,7 @@ pub(super) struct Timeline {
     moments: Vec<(usize, Option<u64>)>,
 }
 
-/// The state of one fault.
+/// The planned times and the state of one fault.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     moment: bool,

@@ -27,7 +27,7 @@ const LINES_MAX: usize = 100_000;
 /// The most kinds of requested resources that are kept; a program requests some dozens.
 const KINDS_MAX: usize = 256;
 
-/// Facts since the last row, and all traffic since the start.
+/// Facts since the last interval row, and all traffic since the start of the run.
 #[derive(Debug, Default)]
 pub(super) struct Row {
     pub(super) refused: Vec<Refused>,
@@ -62,7 +62,7 @@ pub(super) struct Told {
     follows: u64,
     /// Requested resources by full name, with their verbs in the audit log.
     kinds: BTreeMap<String, BTreeSet<String>>,
-    /// The mock's counts at the last row.
+    /// The mock's counts of refused requests at the last row.
     mock: BTreeMap<String, u64>,
 }
 

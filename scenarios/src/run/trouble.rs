@@ -109,7 +109,7 @@ impl Troubles {
         }))
     }
 
-    /// Sets the targets; called once.
+    /// Sets the Pods, programs and addresses on which the faults act; called once.
     pub(super) fn act_on(&self, ground: Ground) {
         let _ = self.0.ground.set(ground);
     }

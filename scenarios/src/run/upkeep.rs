@@ -86,7 +86,7 @@ impl<'a> Upkeep<'a> {
         }
     }
 
-    /// The address of the running process's pages, if the harness knows it.
+    /// The address of the running process's health pages, if the harness knows it.
     pub(super) fn health(&self) -> Option<SocketAddr> {
         self.health
     }

@@ -56,7 +56,7 @@ const NOT_BY_NAME: &str = "ask by the address (such as http://127.0.0.1:9090), b
 const NO_TOKEN: &str = "the address of this run has a token in it: it was printed when the run began\n";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// The addresses to listen on.
+/// The addresses on which the pages and the metrics are served.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Addresses {
     pub(crate) metrics: Option<SocketAddr>,

@@ -228,7 +228,7 @@ impl World {
         usual.into_iter().chain(self.services.iter().cloned()).collect()
     }
 
-    /// Sets the targets of cluster faults.
+    /// Sets the Pods, programs and addresses on which cluster faults act.
     pub(super) fn trouble(&self, deployed: Option<&Deployed>) {
         let serving = |secret: &(String, String)| Serving {
             secret: secret.clone(),
@@ -333,7 +333,7 @@ impl World {
         self.player(fault).into_iter().for_each(|player| player.end(id));
     }
 
-    /// The number of a fault's hits.
+    /// Number of hits of a fault so far.
     pub(super) fn hits(&self, id: FaultId, fault: &Fault) -> u64 {
         self.player(fault).map_or(0, |player| player.hits(id))
     }

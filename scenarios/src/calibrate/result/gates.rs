@@ -32,7 +32,7 @@ pub struct Gated {
 /// The results of several gates for one planted change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// The metric that must show the change.
+    /// The metric that must show the planted change.
     pub judge: String,
     /// Median of the measured changes.
     pub change: f64,

@@ -93,7 +93,7 @@ fn tried_for(arguments: &Arguments) -> Span {
     arguments.curve.length.unwrap_or(DEFAULT_TRIED)
 }
 
-/// The result of the search and its stages.
+/// The result of the search, and its measurements.
 struct Found {
     end: End,
     stages: Vec<Stage>,

@@ -116,7 +116,8 @@ impl Flags {
         self.defined.contains_key(name)
     }
 
-    /// The first flag with one of these names, otherwise the first flag whose name passes `means`.
+    /// The first flag with one of these names. Otherwise, if the flags come from a help text, the first one whose name
+    /// passes `means`.
     fn meant(&self, names: &[&'static str], means: fn(&str) -> bool) -> Option<&str> {
         let first = names.iter().copied().find(|name| self.has(name));
         first.or_else(|| self.defined.keys().map(String::as_str).find(|name| means(name)).filter(|_| self.is_told))

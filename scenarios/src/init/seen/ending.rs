@@ -38,7 +38,7 @@ const TOLD: usize = 6;
 pub(crate) enum Mend {
     /// Remove this flag from the arguments.
     Without(String),
-    /// Add this argument.
+    /// Add this argument to the command.
     Word(String),
     /// Add this environment variable.
     Variable(&'static str, &'static str),

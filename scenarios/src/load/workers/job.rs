@@ -19,13 +19,13 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
-/// The label of all created objects.
+/// The label of all objects that are created for the workers.
 pub(crate) const LABEL: &str = "longhaul.dev/load";
 /// The name of the Job and of its container.
 const NAME: &str = "worker";
 /// The name of the image that is made from this program and loaded into nodes.
 pub(crate) const OWN_IMAGE: &str = "localhost/longhaul-worker:loaded";
-/// An unprivileged user ID.
+/// The user ID of the workers, without privileges.
 const USER: u32 = 65532;
 /// The longest wait until all Pods run. If the image is on the node, Pods start in seconds; a pull takes longer.
 const RUNNING_LIMIT: Duration = Duration::from_mins(3);
@@ -242,9 +242,9 @@ fn ended(mut command: std::process::Command, limit: Duration) -> std::io::Result
 enum State {
     /// The Pod runs; its index and name.
     Runs(u64, String),
-    /// The Pod does not run yet, for this reason.
+    /// The Pod does not run yet, with the reason.
     Waits(String),
-    /// The Pod will never run, for this reason.
+    /// The Pod will never run, with the reason.
     Failed(String),
 }
 

@@ -28,12 +28,12 @@ pub(crate) struct Merge {
     next: Vec<u64>,
     /// Whether each worker has ended.
     ended: Vec<bool>,
-    /// Intervals that the longest run of the plan has.
+    /// Number of intervals in the longest possible run of the plan.
     most: u64,
     open: BTreeMap<u64, Sum>,
 }
 
-/// The sum of the delivered intervals.
+/// The merged intervals of all workers that have delivered theirs.
 #[derive(Debug)]
 pub(crate) struct Sum {
     pub(crate) start_ms: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Sum {
 }
 
 impl Merge {
-    /// For so many workers, each of which delivers at most `most` intervals.
+    /// A merge for this number of workers, each of which delivers at most `most` intervals.
     pub(crate) fn new(workers: usize, most: u64) -> Self {
         Self { next: vec![0; workers], ended: vec![false; workers], most, open: BTreeMap::new() }
     }

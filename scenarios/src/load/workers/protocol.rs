@@ -45,7 +45,7 @@ pub(crate) enum Order {
     Stop {},
 }
 
-/// The share of a job.
+/// A worker's share of a job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Assignment {
@@ -69,7 +69,7 @@ pub(crate) enum Word {
     Pong { id: u64, clock_ns: u64 },
     /// The measurements since the previous interval.
     Interval(Box<Row>),
-    /// The last message, with the number of intervals.
+    /// The last message of a job, with the number of sent intervals.
     End { intervals: u64 },
     /// The job cannot be done, with the reason.
     Error { message: String },
@@ -90,7 +90,7 @@ pub(crate) struct Row {
     pub(crate) histograms: std::collections::BTreeMap<String, String>,
     #[serde(deserialize_with = "few")]
     pub(crate) examples: Vec<String>,
-    /// The longest calls, longest first.
+    /// The slowest calls, slowest first.
     #[serde(deserialize_with = "few")]
     pub(crate) slowest: Vec<SlowRow>,
 }

@@ -87,7 +87,7 @@ impl Account {
         }
     }
 
-    /// The decisions since the last call.
+    /// Counts of the decisions since the last call.
     pub(super) fn take(&mut self) -> AlertsRow {
         std::mem::take(&mut self.row)
     }

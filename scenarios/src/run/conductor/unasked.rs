@@ -15,7 +15,7 @@ use crate::scenario::Scenario;
 const AFTER: Duration = Duration::from_secs(20);
 /// Least time after readiness, because a program that reports its readiness may list objects right after that.
 const AFTER_READY: Duration = Duration::from_secs(10);
-/// Interval of the checks.
+/// Interval of the checks for a first request.
 const EVERY: Duration = Duration::from_millis(500);
 /// The most resources that the message names.
 const NAMED_MAX: usize = 8;

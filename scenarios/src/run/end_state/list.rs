@@ -44,7 +44,7 @@ impl Item {
         })
     }
 
-    /// Namespace and name for messages.
+    /// Namespace and name of an object, for messages.
     pub(in crate::run) fn place(&self) -> String {
         if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
     }

@@ -26,7 +26,7 @@ pub(super) struct Page {
 /// The content that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Read {
-    /// The number of objects, and their checksum.
+    /// The number of objects in the subject's state, and their checksum.
     Checksum(u64, String),
     Objects(Vec<Believed>),
 }

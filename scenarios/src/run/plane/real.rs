@@ -88,7 +88,7 @@ impl Real {
         self.0.admit(user).await.with_context(|| format!("failed to let {user} in"))
     }
 
-    /// A user's token; empty for an unknown user.
+    /// The token of a user; empty for an unknown user.
     pub(super) fn token(&self, user: &str) -> &str {
         self.0.token(user).unwrap_or_default()
     }

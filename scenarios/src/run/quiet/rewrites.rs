@@ -26,7 +26,7 @@ const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 const OF_EVERY_WRITE: [&str; 4] =
     ["/metadata/resourceVersion", "/metadata/managedFields", "/metadata/uid", "/metadata/creationTimestamp"];
 
-/// Resource, namespace and name.
+/// Resource, namespace and name of a written object.
 type Key = (String, String, String);
 
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl Rewrites {
         Self { window, objects: BTreeMap::new(), unread: None }
     }
 
-    /// Records that some writes were not seen.
+    /// Records that the watch missed some writes.
     pub(super) fn lost(&mut self, why: String) {
         self.unread.get_or_insert(why);
     }

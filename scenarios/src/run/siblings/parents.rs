@@ -7,7 +7,7 @@ use facts::Uid;
 /// The largest delay between two watches of one control plane, on a busy machine.
 pub(super) const APART_MS: u64 = 1000;
 
-/// The key of a parent.
+/// The key by which a child refers to its parent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Of {
     Uid(Uid),
@@ -71,7 +71,7 @@ impl Parents {
     }
 }
 
-/// Namespace and name for messages.
+/// Namespace and name of a parent, for messages.
 pub(super) fn place(namespace: &str, name: &str) -> String {
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }

@@ -51,7 +51,7 @@ pub(in crate::run) struct Again<'a> {
     pub(super) mounted: Option<Mounted>,
 }
 
-/// The target of reviews.
+/// The webhook to which reviews are sent, and how its certificate is verified.
 pub(super) struct Reviews {
     pub(super) url: String,
     /// The name that the certificate must have; if empty, the host of the URL.

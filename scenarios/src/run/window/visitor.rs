@@ -14,7 +14,7 @@ use hyper::http::uri::Authority;
 /// Number of bytes in a token.
 const TOKEN_BYTES: usize = 16;
 
-/// The rules for requests.
+/// The rules by which requests are accepted.
 pub(super) struct Visitors {
     token: String,
 }

@@ -45,7 +45,7 @@ fn gone(name: &str, of: &str) -> audit::Entry {
     owned(name, of, Change::Deleted)
 }
 
-/// The result of the census at 60 s.
+/// The result of counting until 60 s.
 fn end(census: Census) -> record::Siblings {
     census.finish(60_000, REPLACED_MS).remove(0)
 }
