@@ -202,7 +202,6 @@ fn arguments(choice: &Choice, start: &crate::clients::Start, folder: &str) -> Ve
     words
 }
 
-/// Judges the records of all runs.
 fn entrants(choice: &Choice, mut runs: Vec<Run>) -> Vec<Entrant> {
     runs.sort_by(|a, b| (a.at, &a.folder).cmp(&(b.at, &b.folder)));
     let entrant = |(at, subject): (usize, &Subject)| {

@@ -58,7 +58,6 @@ pub(crate) struct Chaos {
     pub stale: Option<u64>,
 }
 
-/// A suite and the faults for it.
 #[derive(Debug)]
 pub(crate) struct Suite {
     pub command: Vec<String>,

@@ -62,7 +62,6 @@ pub(crate) struct Choice {
     /// Whether to count instructions with callgrind if the processor has no usable counters.
     pub(crate) callgrind: bool,
     pub(crate) quiet: bool,
-    /// The command that repeats this gate.
     pub(crate) repeat: String,
 }
 

@@ -102,7 +102,6 @@ pub(crate) struct Options {
     pub(crate) left_out: Option<String>,
     /// Whether to count the bytes between the subject and the control plane. Counting needs a proxy between them.
     pub(crate) counts_bytes: bool,
-    /// The command that repeats this run.
     pub(crate) repeat: String,
     /// Addresses of the HTML page and the metrics during the run.
     pub(crate) window: Addresses,

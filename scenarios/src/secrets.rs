@@ -33,7 +33,6 @@ pub(crate) fn is_secret(name: &str) -> bool {
     SECRET.iter().any(|part| name.contains(part))
 }
 
-/// A text with masked secrets.
 pub(crate) fn masked(text: &str) -> String {
     let text = SCHEME.replace_all(text, format!("$1 {MASK}"));
     let text = USER.replace_all(&text, format!("${{1}}{MASK}@"));

@@ -40,7 +40,6 @@ const PLAYED: [(&str, Option<(&str, &str)>); 17] = [
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Played {
-    /// The name of the scenario.
     pub scenario: String,
     /// The planted bug, if there is one.
     pub plant: Option<String>,
@@ -102,7 +101,6 @@ pub fn play(wanted: &Wanted, results: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The table of all results in a file.
 pub fn table(results: &Path) -> Result<String> {
     let known = read(results)?;
     let worlds = worlds(&Wanted::default());

@@ -34,7 +34,6 @@ pub(super) fn arguments(row: &Row, seed: u64, program: &Path, folder: &Path) -> 
     arguments
 }
 
-/// Reads the judgement in the folder of a gate.
 pub(super) fn judgement(folder: &Path) -> Option<Judgement> {
     serde_json::from_slice(&std::fs::read(folder.join("gate.json")).ok()?).ok()
 }

@@ -100,7 +100,6 @@ const fn gated(name: &'static str, about: &'static str, judge: &'static str, als
     Plant { name, about, stage: GATE, expected: Expected::Caught { judge, also }, long: false }
 }
 
-/// Whether gates run this scenario.
 pub(super) fn is_gate(stage: &str) -> bool {
     [GATE, GATE_OBJECTS].contains(&stage)
 }

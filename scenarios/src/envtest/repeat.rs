@@ -14,7 +14,6 @@ use crate::signals::Signals;
 
 /// Default seed of the first run.
 const SEED: u64 = 1;
-/// The most seeds that the summary names.
 const SEEDS_SHOWN: usize = 20;
 
 /// How often a suite runs.
@@ -30,7 +29,6 @@ pub(crate) struct Repetition {
     pub replays: u64,
 }
 
-/// Results of all runs.
 #[derive(Debug, Default)]
 struct Runs {
     ran: u64,
@@ -178,7 +176,6 @@ impl Runs {
         if is_open { exit::INCONCLUSIVE } else { exit::PASS }
     }
 
-    /// The summary of all runs.
     fn lines(&self, first: u64, has_faults: bool) -> Vec<String> {
         let mut lines = Vec::new();
         let failed: Vec<u64> = self.failed.iter().map(|(seed, _)| *seed).collect();

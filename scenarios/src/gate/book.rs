@@ -48,12 +48,10 @@ pub(crate) fn open(folder: &Path) -> Result<()> {
     private::folder(folder, "--out")
 }
 
-/// Judges the record in this folder again.
 pub(crate) fn again(folder: &Path) -> Result<Judgement> {
     Ok(judge(&read(folder)?))
 }
 
-/// Reads the record in this folder from the disk.
 fn read(folder: &Path) -> Result<Record> {
     let path = folder.join(FILE);
     let bytes = reports::record::file_of(folder, FILE, RECORD_BYTES_MAX)?;

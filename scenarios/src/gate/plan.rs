@@ -20,7 +20,6 @@ const FILLED_PER_SECOND: f64 = 1000.0;
 const SEEN: Duration = Duration::from_millis(200);
 /// Number of counting passes per session.
 const PASSES: u32 = 6;
-/// The most sessions of a gate.
 const SESSIONS: u32 = 2;
 
 /// Times of a session's work besides its slices.
@@ -106,7 +105,6 @@ fn once(work: &Work, besides: Besides) -> Duration {
     START + reviews + events + besides.callgrind.unwrap_or_default()
 }
 
-/// Time of a slice.
 fn slice(work: &Work) -> Duration {
     let reviews =
         work.reviews.as_ref().map_or(Duration::ZERO, |_| work.times.settle + work.times.slice + work.times.rest);

@@ -24,7 +24,6 @@ pub(super) struct Times {
     pub(super) rest: Duration,
 }
 
-/// The work in each slice of a gate.
 #[derive(Debug, Clone)]
 pub(super) struct Work {
     /// Reviews; `None` for a controller without a webhook.

@@ -20,7 +20,6 @@ const USUAL: [&str; 3] = ["manager", "operator", "controller"];
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Deployed {
     pub(crate) file: PathBuf,
-    /// The name of the workload.
     pub(crate) name: String,
     pub(crate) namespace: Option<String>,
     pub(crate) account: Option<String>,

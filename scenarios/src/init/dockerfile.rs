@@ -11,7 +11,6 @@ const ARGUMENTS_MAX: usize = 100;
 const VALUE_BYTES_MAX: usize = 200;
 const COMMAND_BYTES_MAX: usize = 16 << 10;
 
-/// Facts from a Dockerfile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Image {
     /// The program that the Dockerfile builds, if the command also works outside the image.

@@ -8,7 +8,6 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The most flags that are read.
 const FLAGS_MAX: usize = 1000;
 /// A line of help for a flag: an optional short name, the long name, and the name of its value.
 static FLAG: LazyLock<Regex> = LazyLock::new(|| {

@@ -20,7 +20,6 @@ static OBSERVES: LazyLock<Regex> =
 pub(crate) struct Sources {
     /// The full names of classes with a main method.
     mains: Vec<String>,
-    /// Kinds with a cleaner.
     cleaned: std::collections::BTreeSet<String>,
     /// The finalizer that a reconciler sets instead of the default.
     named: Option<String>,

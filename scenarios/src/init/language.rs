@@ -10,7 +10,6 @@ use super::{Found, java, makefile};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Language {
     pub(crate) name: &'static str,
-    /// The package file.
     pub(crate) file: PathBuf,
     /// The library with which the program calls the API server.
     pub(crate) framework: Option<Framework>,

@@ -9,7 +9,6 @@ use super::crd::{Crd, Hook};
 use super::sample::{self, Sample};
 use super::yaml;
 
-/// The objects in a file.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Defined {
     pub(super) crds: Vec<Crd>,

@@ -17,7 +17,6 @@ const HEADING: &str = "##@ Longhaul";
 /// The begin of the first line of any section.
 const ANY_HEADING: &str = "##@ ";
 
-/// A file to write.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     /// The file name, relative to the project's folder.
@@ -65,7 +64,6 @@ fn there(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Whether a Makefile has a rule for this target.
 fn has_target(makefile: &str, target: &str) -> bool {
     let is_rule = |line: &str| line.strip_prefix(target).is_some_and(|rest| rest.trim_start().starts_with(':'));
     makefile.lines().any(is_rule)

@@ -2,14 +2,11 @@
 
 use serde::Deserialize;
 
-/// The content of the file `PROJECT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Project {
     /// The layout, such as `go.kubebuilder.io/v4`.
     pub(crate) layout: String,
-    /// Whether operator-sdk created the project.
     pub(crate) is_operator_sdk: bool,
-    /// The name of the project.
     pub(super) name: Option<String>,
     /// The kinds with a controller, as group and kind, in the order of the file.
     pub(super) controlled: Vec<(String, String)>,

@@ -30,7 +30,6 @@ pub(crate) struct Sample {
     object: Value,
 }
 
-/// A sample as a template.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Template {
     pub(crate) file: PathBuf,
@@ -101,7 +100,6 @@ pub(super) fn places(spec: &Value, crd: &Crd) -> Vec<(String, String)> {
     places.into_iter().map(|(_, pointer, placeholder)| (pointer, placeholder)).collect()
 }
 
-/// The first sample of a kind as a template.
 pub(super) fn template(samples: &[Sample], crd: &Crd) -> Option<Template> {
     let (file, mut object) = plain_templates(samples, crd).into_iter().next()?;
     let varies = places(&object["spec"], crd).into_iter().next().and_then(|(pointer, placeholder)| {

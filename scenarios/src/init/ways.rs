@@ -51,7 +51,6 @@ impl Found {
     }
 }
 
-/// The file name of the program.
 fn named(program: &[String]) -> &str {
     program.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default()
 }

@@ -22,7 +22,6 @@ const DRAIN_GRACE: Duration = Duration::from_secs(1);
 /// Drain time after an interrupt, shorter than the longest timeout.
 pub(crate) const DRAIN_INTERRUPTED: Duration = Duration::from_secs(2);
 
-/// The message if the pacing thread is stuck.
 pub(crate) const STUCK: &str = "the pacing thread has stopped before the plan was over";
 
 /// The outputs of a running load: progress line, log, signals.

@@ -31,7 +31,6 @@ pub struct Choice {
     pub own_clocks: bool,
     /// How many times faster the clients' clocks run.
     pub clock_rate: u32,
-    /// The number of simultaneous runs.
     pub jobs: usize,
     /// The folder for the table and the run records.
     pub out: PathBuf,

@@ -86,11 +86,9 @@ pub struct Cell {
     /// The reason for the outcome, as the run reported it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The command that repeats the run.
     pub command: String,
 }
 
-/// The outcome of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum Outcome {
@@ -103,7 +101,6 @@ pub enum Outcome {
     },
     /// The client sent no request that these faults could hit.
     NotHit {
-        /// Names of the faults.
         #[serde(default)]
         faults: Vec<String>,
     },
@@ -159,7 +156,6 @@ impl Cell {
 }
 
 impl Table {
-    /// The version of the file format.
     pub const FORMAT: u32 = 1;
 
     /// The cell of a bug and a client; `None` if it was not run.

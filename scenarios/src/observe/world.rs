@@ -42,7 +42,6 @@ pub(super) struct World {
     read: BTreeSet<(&'static str, String)>,
     namespaces: Vec<String>,
     mounted: Option<Mounted>,
-    /// Number of times that folders were mounted.
     mountings: u32,
 }
 
@@ -291,7 +290,6 @@ pub(super) fn variable_of(given: &Given, port: u16) -> Option<&'static str> {
     names.into_iter().find(has)
 }
 
-/// The loopback address with this port.
 pub(super) fn local(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }

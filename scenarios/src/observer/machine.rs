@@ -6,7 +6,6 @@ use procfs::{Current, CurrentSI};
 use reports::record::MachineRow;
 use rustix::time::{ClockId, clock_gettime};
 
-/// The clocks of a machine at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clocks {
     /// The clock that stops while the machine is suspended.

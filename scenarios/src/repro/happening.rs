@@ -15,7 +15,6 @@ const SKEW_MS: u64 = 250;
 const APART_MS: u64 = 700;
 const COMMITTED: &str = "committed";
 
-/// One event in a run.
 #[derive(Debug)]
 pub(super) struct Happening {
     pub(super) t_ms: u64,

@@ -8,7 +8,6 @@ use reports::words::{counted, millis};
 
 use super::happening::{Happening, end_ms, happenings};
 
-/// The most examples that a line names.
 const EXAMPLES_MAX: usize = 3;
 /// The most lines, which is two screens. A longer history is cut in the middle.
 const FIRST_LINES: usize = 40;

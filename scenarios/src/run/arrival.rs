@@ -30,7 +30,6 @@ impl<'a> Arrivals<'a> {
         Self { faults, spans: Vec::new(), gives_back: faults.iter().any(gives_back) }
     }
 
-    /// Records that a fault begins.
     pub(super) fn began(&mut self, index: usize, now_ms: u64) {
         if !self.faults.get(index).is_some_and(disturbs_events) {
             return;
@@ -47,7 +46,6 @@ impl<'a> Arrivals<'a> {
         self.spans.iter_mut().rev().find(|span| span.index == index).into_iter().for_each(|span| span.hit = true);
     }
 
-    /// Records that a fault ended.
     pub(super) fn ended(&mut self, index: usize, now_ms: u64) {
         let open = self.spans.iter_mut().rev().find(|span| span.index == index && span.to_ms.is_none());
         if let Some(span) = open {

@@ -12,7 +12,6 @@ use reports::record::{FaultEvent, FaultRow};
 use crate::clock::millis;
 use crate::scenario::Scenario;
 
-/// The planned attacks.
 pub(super) struct AttackPlan {
     attacks: Vec<Attack>,
     target: Target,
@@ -34,7 +33,6 @@ enum Step {
     Over,
 }
 
-/// The attacks of a scenario.
 pub(super) fn of(scenario: &Scenario) -> &[Attack] {
     scenario.admission.as_ref().map_or(&[], |config| &config.attacks)
 }

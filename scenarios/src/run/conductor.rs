@@ -63,10 +63,8 @@ use crate::witness::{Open, Reported, Reporter};
 /// observation. If a phase or fault waits for a hit, the hit itself wakes the conductor: a client without pauses
 /// reconnects within a few milliseconds.
 const TICK: Duration = Duration::from_millis(20);
-/// The most observations that are processed at a time.
 const OBSERVATIONS_MAX: usize = 1024;
 
-/// The state of a run.
 pub(super) struct Conductor<'a> {
     scenario: &'a Scenario,
     world: &'a World,

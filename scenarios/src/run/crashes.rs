@@ -21,7 +21,6 @@ pub(super) struct Crashes {
     untold: Option<CrashRow>,
 }
 
-/// The restart that follows a crash.
 #[derive(Debug)]
 pub(super) struct Restarting {
     /// The time of the restart.

@@ -42,7 +42,6 @@ const AHEAD: Duration = Duration::from_mins(5);
 #[derive(Default)]
 pub(super) struct Drifts {
     plan: Option<Plan>,
-    /// Number of changes that have begun.
     begun: usize,
     under_way: JoinSet<Result<Done>>,
     /// Tasks that observe changed children.

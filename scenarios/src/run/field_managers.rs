@@ -19,7 +19,6 @@ pub(in crate::run) struct FieldManager {
 }
 
 impl FieldManager {
-    /// Whether the manager is a component of Kubernetes.
     pub(in crate::run) fn is_of_kubernetes(&self) -> bool {
         OF_KUBERNETES.contains(&self.name.as_str())
     }

@@ -11,7 +11,6 @@ use super::told;
 use super::world::World;
 use crate::witness::Tally;
 
-/// Length of an interval.
 pub(super) const EVERY: Duration = Duration::from_secs(5);
 
 /// The counts at the previous row.

@@ -22,7 +22,6 @@ const IN_FLIGHT_DRAIN: Duration = Duration::from_secs(30);
 /// The most error texts in a progress line or a report.
 const EXAMPLES_MAX: usize = 5;
 
-/// The plans of all load of a run.
 pub(super) struct LoadPlan {
     pub(super) admission: Option<(Planned, admission::Target)>,
     /// The workers that send the load; `None` if this process sends it.
@@ -31,7 +30,6 @@ pub(super) struct LoadPlan {
     pub(super) attacks: Option<AttackPlan>,
     /// The registration of webhooks, made when the subject is ready and before any load.
     pub(super) registration: Option<Registration>,
-    /// One plan for each section of `churn`.
     pub(super) churn: Vec<churn::Plan>,
     /// A script whose objects already exist.
     pub(super) script: Option<Script>,

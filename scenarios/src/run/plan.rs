@@ -136,7 +136,6 @@ fn own_time(scenario: &Scenario) -> Vec<String> {
     steady.into_iter().chain(rates).collect()
 }
 
-/// Lists every limit as written in the scenario file.
 fn limits(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     let Ok(serde_json::Value::Object(sections)) = serde_json::to_value(&scenario.budgets) else { return };
     for (section, limits) in &sections {

@@ -104,7 +104,6 @@ impl Plane {
         }
     }
 
-    /// The token of the harness itself.
     pub(super) fn harness_token(&self) -> &str {
         match self {
             Self::Mock(mock) => &mock.harness_token,
@@ -112,7 +111,6 @@ impl Plane {
         }
     }
 
-    /// The address that the subject connects to.
     pub(super) fn subject_address(&self) -> SocketAddr {
         match self {
             Self::Mock(mock) => mock.endpoint.address(),

@@ -13,7 +13,6 @@ use parking_lot::Mutex;
 
 /// The range of ports, below Linux's range for outgoing connections, which begins at 32768.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
-/// The most ports that are tried.
 const TRIED: usize = 64;
 
 /// The reservations of this process: a few per run, kept until the process ends.

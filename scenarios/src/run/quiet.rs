@@ -31,7 +31,6 @@ const CATCH_UP_MAX: Duration = Duration::from_secs(5);
 /// One part in this many of a shorter drain is left for catching up.
 const CATCH_UP_SHARE: u32 = 3;
 
-/// The watches of the quiet time.
 pub(super) struct Quiet {
     stop: oneshot::Sender<()>,
     counts: AbortOnDropHandle<Rewrites>,

@@ -107,7 +107,6 @@ pub(super) struct NotReady {
 }
 
 impl NotReady {
-    /// The time that the run waited for the subject.
     pub(super) fn waited_ms(&self) -> u64 {
         crate::clock::millis(self.waited)
     }

@@ -24,7 +24,6 @@ use crate::clock::millis;
 use crate::scenario::SharedCache;
 use wire::{Asked, Reply};
 
-/// The most connections at once.
 const CONNECTIONS_MAX: usize = 64;
 /// The most stored values; the oldest are dropped.
 const VALUES_MAX: usize = 10_000;

@@ -13,13 +13,11 @@ use super::quiet::Writers;
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
-/// The most commits that are read at a time.
 const COMMITS_MAX: usize = 4096;
 
 /// Reads the subject's requests from the mock. Counts lists and watches of judged resources itself, because the record
 /// of a long run does not keep every request.
 pub(super) struct Requests {
-    /// Names of judged resources.
     judged: Vec<String>,
     /// Lists and watches of judged resources since the last interval row; `None` if some were not recorded.
     follows: Option<u64>,

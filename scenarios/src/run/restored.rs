@@ -28,7 +28,6 @@ pub(super) struct Past {
 /// One version, with the data to commit it again.
 #[derive(Debug, Clone)]
 struct Known {
-    /// The revision as a number.
     number: u64,
     commit: Commit,
 }

@@ -329,7 +329,6 @@ const QUIET: Duration = Duration::from_millis(100);
 /// If the witness shows nothing for this time after the last change, no more observations are expected.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 
-/// The plans of one period of churn.
 fn churns(scenario: &Scenario, how: While) -> Result<Vec<churn::Plan>> {
     churn::Plan::all(&scenario.churn, how.seed, how.length).context("failed to plan the churn")
 }

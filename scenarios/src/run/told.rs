@@ -119,7 +119,6 @@ impl Told {
         &self.judged
     }
 
-    /// Whether any resource is judged.
     pub(super) fn judges_anything(&self) -> bool {
         !self.judged.is_empty()
     }

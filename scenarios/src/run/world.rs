@@ -63,7 +63,6 @@ pub(super) struct World {
     pub(super) pace: Option<go_rules::tls::Pace>,
     /// Validity of the subject's serving certificate, on the subject's clock.
     valid: Option<Duration>,
-    /// Names of Services in the serving certificate.
     services: Vec<String>,
     directory: Folder,
 }
@@ -333,7 +332,6 @@ impl World {
         self.player(fault).into_iter().for_each(|player| player.end(id));
     }
 
-    /// Number of hits of a fault so far.
     pub(super) fn hits(&self, id: FaultId, fault: &Fault) -> u64 {
         self.player(fault).map_or(0, |player| player.hits(id))
     }

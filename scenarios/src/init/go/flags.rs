@@ -17,7 +17,6 @@ static DEFINED: LazyLock<Regex> = LazyLock::new(|| {
 const ZAP: &str = ".BindFlags(";
 /// A server struct with a constant port.
 static PORT: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"\bPort:\s*([0-9]{2,5})\b"));
-/// The most flags that are read.
 const FLAGS_MAX: usize = 500;
 
 /// Names of the flag for the folder with the webhook's certificate: first those of kubebuilder, then those of other
@@ -56,7 +55,6 @@ const LEADER: &[&str] = &["leader-elect", "enable-leader-election", "leader-elec
 
 /// Words in the names of probe flags.
 const PROBED: &[&str] = &["health", "probe", "readiness", "liveness"];
-/// The most probe ports: one for each kind of probe.
 const PROBE_PORTS: usize = 3;
 
 fn has_one(name: &str, words: &[&str]) -> bool {
@@ -132,7 +130,6 @@ impl Flags {
         })
     }
 
-    /// The flag for the webhook's port.
     pub(crate) fn webhook_port(&self) -> Option<&str> {
         self.meant(WEBHOOK_PORT, |name| name.contains("webhook") && name.ends_with("port"))
     }

@@ -24,7 +24,6 @@ const GROUPS: &[(&str, &str)] = &[
     ("storage", "storage.k8s.io"),
 ];
 
-/// A kind and its Go package.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Kind {
     pub(crate) name: String,

@@ -17,10 +17,8 @@ static CAUSE: LazyLock<Regex> = LazyLock::new(|| {
         r"(?:^|[ \[])(spec(?:\.\w+|\[\d+\])*): (?:Invalid value|Required value|Forbidden|Unsupported value|Duplicate value|Too few)",
     )
 });
-/// The most fields of one refusal.
 const FIELDS_MAX: usize = 4;
 
-/// The most refusals that are kept.
 const REFUSALS: usize = 20;
 /// Resources that a program uses for itself (leader election, events) and not for its work.
 const ASIDE: [&str; 3] = ["leases.coordination.k8s.io", "events", "events.events.k8s.io"];

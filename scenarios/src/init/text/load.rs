@@ -9,7 +9,6 @@ use crate::init::{Crd, Found, WITH, sample};
 
 /// Proposed rate: the warm-up measures the highest rate that the subject sustains, and the run uses half of it.
 const RATE: &str = "auto";
-/// The most fields of a kind that a comment names.
 const FIELDS: usize = 5;
 
 pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {

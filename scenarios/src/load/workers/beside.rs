@@ -21,7 +21,6 @@ use crate::load::measure::{self, Ended};
 /// If less than this time of the plan is left, the plan ends by itself, and open calls get their full timeout.
 const NEARLY: Duration = Duration::from_secs(2);
 
-/// Load that the workers are sending.
 pub(crate) struct Beside {
     told: Arc<Mutex<Told>>,
     stop: Arc<Notify>,

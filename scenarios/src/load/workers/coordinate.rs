@@ -117,7 +117,6 @@ impl Sending {
         Ok(std::iter::from_fn(|| self.merge.pop()).collect())
     }
 
-    /// Whether all workers have finished.
     pub(super) fn is_over(&self) -> bool {
         self.merge.is_over()
     }

@@ -21,7 +21,6 @@ use tokio::process::Command;
 
 /// The label of all objects that are created for the workers.
 pub(crate) const LABEL: &str = "longhaul.dev/load";
-/// The name of the Job and of its container.
 const NAME: &str = "worker";
 /// The name of the image that is made from this program and loaded into nodes.
 pub(crate) const OWN_IMAGE: &str = "localhost/longhaul-worker:loaded";
@@ -237,7 +236,6 @@ fn ended(mut command: std::process::Command, limit: Duration) -> std::io::Result
     }
 }
 
-/// The state of a Pod.
 #[derive(Debug, PartialEq, Eq)]
 enum State {
     /// The Pod runs; its index and name.

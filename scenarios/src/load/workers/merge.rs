@@ -26,7 +26,6 @@ pub(crate) enum Error {
 pub(crate) struct Merge {
     /// The number of the interval that each worker must deliver next.
     next: Vec<u64>,
-    /// Whether each worker has ended.
     ended: Vec<bool>,
     /// Number of intervals in the longest possible run of the plan.
     most: u64,

@@ -56,7 +56,6 @@ pub(crate) struct Assignment {
     pub(crate) workers: u32,
 }
 
-/// A message of a worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Word {

@@ -17,7 +17,6 @@ const MERGE: &str = "application/merge-patch+json";
 /// Timeout of a connection to a Service.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 
-/// The Deployments of a subject.
 pub(in crate::run) struct Rollout {
     cluster: Cluster,
     deployments: Vec<Named>,
@@ -54,7 +53,6 @@ pub(in crate::run) struct Pod {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::run) struct Container {
     pub(in crate::run) name: String,
-    /// Number of restarts.
     pub(in crate::run) restarts: u64,
     pub(in crate::run) runs: bool,
     /// The last termination of the container.

@@ -21,7 +21,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 pub(super) struct Taken {
     /// The uid of the child's parent.
     pub parent: String,
-    /// The uid of the child.
     pub child: String,
     /// Number of children of this parent before the change.
     pub had: u64,

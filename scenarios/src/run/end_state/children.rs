@@ -10,14 +10,12 @@ use crate::run::unowned::hints;
 use crate::scenario::{By, Children};
 use crate::witness::is_grandchild;
 
-/// The parent of a child.
 #[derive(Debug, PartialEq, Eq)]
 enum Parent<'a> {
     /// The parent has this uid.
     Of(&'a str),
     /// The parent does not exist.
     Gone,
-    /// The child has no parent.
     Nobodys,
 }
 

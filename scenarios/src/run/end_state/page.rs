@@ -23,7 +23,6 @@ pub(super) struct Page {
     pub(super) checksum: Option<String>,
 }
 
-/// The content that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Read {
     /// The number of objects in the subject's state, and their checksum.

@@ -10,7 +10,6 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrit
 
 /// The most arguments of a command.
 const WORDS_MAX: usize = 16;
-/// The most bytes of an argument.
 const WORD_BYTES_MAX: usize = 64 << 10;
 /// The most bytes of a line: a type character and a number.
 const LINE_BYTES_MAX: u64 = 32;
@@ -21,7 +20,6 @@ pub(super) enum Asked {
     Get(Vec<u8>),
     /// `SET name value …`.
     Set(Vec<u8>, Vec<u8>),
-    /// Any other command.
     Other(String),
 }
 

@@ -102,7 +102,6 @@ impl Census {
         }
     }
 
-    /// Records that a watch was lost.
     pub(super) fn lost(&mut self, why: String) {
         self.unread.get_or_insert(why);
     }

@@ -49,7 +49,6 @@ pub(super) struct Orphans {
     later: VecDeque<(u64, Uid)>,
 }
 
-/// The orphans of one kind of children.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) total: u64,

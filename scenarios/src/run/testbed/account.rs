@@ -38,7 +38,6 @@ pub(super) struct Hole {
 /// The result of one period.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
-    /// The counts of the ledger.
     pub(crate) counts: EventCounts,
     /// Times from commit to observation, for commits during the measurement, up to a limit.
     pub(crate) lags: Vec<Duration>,

@@ -11,7 +11,6 @@ use hyper::Request;
 use hyper::header::HOST;
 use hyper::http::uri::Authority;
 
-/// Number of bytes in a token.
 const TOKEN_BYTES: usize = 16;
 
 /// The rules by which requests are accepted.
