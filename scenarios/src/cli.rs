@@ -136,10 +136,10 @@ enum Command {
         #[arg(long)]
         attached: bool,
     },
-    /// Stop the processes and remove the files of a run that is killed. `longhaul` starts this process itself.
+    /// Stop the processes and remove the files of a run that is killed. `longhaul` itself starts this process.
     #[command(hide = true)]
     Keeper,
-    /// Become the first process of a node's container. `longhaul` starts this process itself.
+    /// Become the first process of a node's container. `longhaul` itself starts this process.
     #[command(hide = true)]
     Node {
         /// The folder of the node.

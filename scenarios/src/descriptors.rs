@@ -7,7 +7,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The hard limit is too low. Only an administrator can raise it.
+    /// The hard limit is too low. Only an administrator can raise a hard limit.
     #[error("failed to make room for {needed} open files: the hard limit is {hard}; raise it, see `ulimit -Hn`")]
     HardLimit { needed: u64, hard: u64 },
     /// The system refused to raise the limit for another reason.

@@ -73,7 +73,8 @@ pub(crate) struct Suite {
     pub runs: PathBuf,
     pub results: Vec<PathBuf>,
     pub judged: bool,
-    /// The folder in which the suite runs; `None` for the current one. If it is set, the suite's output goes to a file.
+    /// The folder in which the suite runs; `None` for the current one. With a folder, the suite's output goes to a
+    /// file.
     pub folder: Option<PathBuf>,
 }
 

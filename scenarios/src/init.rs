@@ -352,7 +352,7 @@ impl Found {
         near(self.main.as_deref(), file)
     }
 
-    /// Removes webhooks at URL paths that the program does not serve. If their file registers others, those go to a separate file.
+    /// Removes webhooks at URL paths that the program does not serve. Other webhooks of the same file go to a separate file.
     fn leave_out(&mut self, unserved: &[String]) {
         if !self.hooks.iter().any(|hook| unserved.contains(&hook.path)) {
             return;

@@ -121,8 +121,8 @@ async fn helped(found: &Found, place: &Path, way: &Way, world: &World) -> (Optio
     (Some(command), help)
 }
 
-/// Starts the program. While it exits because arguments are missing, changes the arguments; also moves its ports.
-/// `None` if the program does not run.
+/// Starts the program. While the program exits because arguments are missing, changes the arguments; also moves the
+/// program's ports. `None` if the program does not run.
 async fn started(
     deployed: &Deployed,
     place: &Path,

@@ -22,7 +22,7 @@ mod story;
 use notice::Notice;
 pub(crate) use story::story;
 
-/// The environment variable with the client's list interval in seconds. A client may ignore it.
+/// The environment variable with the client's list interval in seconds. A client may ignore this variable.
 const RELIST_VARIABLE: &str = "LONGHAUL_RELIST_S";
 /// The resource that the built-in service watches.
 const SERVICE_FOLLOWS: &str = "packages.longhaul.dev";
@@ -42,10 +42,10 @@ const PLANTED: &str = "planted-client";
 /// The client that replaces the subject of a scenario, and its settings. Default: the scenario's own subject.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Play {
-    /// Offer the client only this version of HTTP: 1, 2 or both. Default: that of the scenario.
+    /// Offer the client only this version of HTTP: 1, 2 or both. Default: the scenario's setting.
     #[arg(long)]
     pub(crate) http: Option<Http>,
-    /// The time for the client after the last write, if the scenario gives less. For clients whose own limits are longer. With
+    /// The time for the client after the last write, if the scenario gives less. Meant for clients whose own limits are longer. With
     /// `--clock-rate`, this is time on the client's clock.
     #[arg(long)]
     pub(crate) drain: Option<Span>,
@@ -80,7 +80,7 @@ impl Play {
     }
 }
 
-/// The result of running one scenario. `--json` prints it; a field never changes its meaning.
+/// The result of running one scenario. `--json` prints this result; a field never changes its meaning.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Outcome {

@@ -100,7 +100,7 @@ pub(crate) struct Options {
     pub(crate) quiet: bool,
     /// Faults that this run leaves out, with the reason.
     pub(crate) left_out: Option<String>,
-    /// Whether to count the bytes between the subject and the control plane. Counting needs a proxy between them.
+    /// Whether to count the bytes between the subject and the control plane, which needs a proxy in between.
     pub(crate) counts_bytes: bool,
     pub(crate) repeat: String,
     /// Addresses of the HTML page and the metrics during the run.

@@ -17,7 +17,7 @@ const ASIDE: Duration = Duration::from_millis(1800);
 /// Time to start, warm up and count both builds, and to judge the session.
 const START: Duration = Duration::from_secs(43);
 
-/// Time of a row. If B is found worse, the gate needs a second session.
+/// Time of a row of the calibration. If B is found worse, the gate needs a second session.
 pub(super) fn length(row: &Row, phases: &Phases) -> Duration {
     // Reviews come first; then changes of objects run as long as they need to settle.
     let session = (phases.total() + phases.warm_up.0 + ASIDE) * BLOCKS * 4 + START;

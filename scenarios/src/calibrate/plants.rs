@@ -12,7 +12,8 @@ pub enum Expected {
         /// Budgets that may be broken as well, because they show the same mistake.
         also: &'static [&'static str],
     },
-    /// A change that only looks like a bug: no judge may report it. A judge of growth may leave it undecided.
+    /// A change that only looks like a bug: no judge may report it. A judge of growth may leave such a change
+    /// undecided.
     LooksAlike,
     /// A bug that no judge can find yet. The service runs with this bug to check that no judge reports another.
     Waits {
@@ -40,23 +41,23 @@ pub const CANARY: &str = "missed-delete";
 /// The control run of the gates: a build with 30 percent more processor time.
 pub const GATE_CANARY: &str = "slower-by-30-percent";
 
-/// Scenario for bugs that break a budget at once. Takes seconds.
+/// Scenario for bugs that break a budget at once; takes seconds.
 const QUICK: &str = "calibrate-quick";
-/// Scenario with drift: the harness deletes or edits children. Takes less than a minute.
+/// Scenario with drift: the harness deletes or edits children; takes less than a minute.
 const CHILDREN: &str = "children-drift";
-/// Scenario with calls of the API for Deployments. Takes half a minute.
+/// Scenario with calls of the API for Deployments; takes half a minute.
 const REPLICAS: &str = "calibrate-replicas";
-/// Scenario with images that must be refused for their signatures. Takes half a minute.
+/// Scenario with images that must be refused for their signatures; takes half a minute.
 const VERIFY: &str = "calibrate-verify";
-/// Scenario with alerts about decisions, and digest locks of images. Takes seconds.
+/// Scenario with alerts about decisions, and digest locks of images; takes seconds.
 const ALERTS: &str = "calibrate-alerts";
-/// Scenario with a shared cache whose content is wrong. Takes seconds.
+/// Scenario with a shared cache whose content is wrong; takes seconds.
 const SHARED_CACHE: &str = "calibrate-shared-cache";
-/// Scenario with filtered watch events. Takes half a minute.
+/// Scenario with filtered watch events; takes half a minute.
 const WATCHER: &str = "watcher";
-/// Scenario in which validators are restarted. Takes half a minute.
+/// Scenario in which validators are restarted; takes half a minute.
 const VALIDATORS: &str = "validator-restart";
-/// Scenario in which validators answer late. Takes half a minute.
+/// Scenario in which validators answer late; takes half a minute.
 const LATE: &str = "validator-slow";
 /// Scenario with attacks by request bodies, images and signatures.
 const HOSTILE: &str = "calibrate-hostile";
@@ -64,15 +65,15 @@ const HOSTILE: &str = "calibrate-hostile";
 const ATTACKS: &str = "calibrate-attacks";
 /// Scenario with attacks by images with more signature bundles than the service reads.
 const EVIDENCE: &str = "calibrate-evidence";
-/// Scenario for slow answers. Takes seconds.
+/// Scenario for slow answers; takes seconds.
 const LATENCY: &str = "calibrate-latency";
 /// Scenario for small extra costs, which only a comparison of two builds shows.
 pub(super) const GATE: &str = "calibrate-gate";
 /// Scenario for memory kept per object in a controller without a webhook, found by a comparison of two builds.
 pub(super) const GATE_OBJECTS: &str = "calibrate-gate-objects";
-/// Scenario for growth with each review. Their number decides it within minutes.
+/// Scenario for growth with each review. The number of reviews decides the budget within minutes.
 const REVIEWS: &str = "calibrate-reviews";
-/// Scenario for growth with each object. Their number decides it within minutes.
+/// Scenario for growth with each object. The number of objects decides the budget within minutes.
 const OBJECTS: &str = "calibrate-objects";
 /// Scenario for growth with each large object; few such objects fill the memory of the machine.
 const LARGE: &str = "calibrate-large-objects";

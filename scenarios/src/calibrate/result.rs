@@ -21,7 +21,7 @@ pub const SCHEMA: &str = "longhaul.calibration/v1";
 const CONFIDENCE: f64 = 0.95;
 /// Prefix of budgets that judge the run itself, not the subject.
 const VALIDITY: &str = "validity.";
-/// Prefix of budgets of growth. A change that only looks like a bug may stay undecided for them.
+/// Prefix of budgets of growth. A change that only looks like a bug may stay undecided for such budgets.
 const MEMORY: &str = "memory.";
 
 /// All results of a calibration.

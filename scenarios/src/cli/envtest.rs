@@ -35,7 +35,7 @@ pub(super) struct Arguments {
     /// ignored.
     #[arg(long, value_name = "FILE")]
     faults: Option<String>,
-    /// Draw random faults from this seed. A correct suite passes in spite of them.
+    /// Draw random faults from this seed. A correct suite passes in spite of these faults.
     #[arg(long, value_name = "SEED")]
     chaos: Option<u64>,
     /// Without --chaos: the seed of all random choices.
@@ -90,7 +90,7 @@ enum Action {
     /// Install the programs where `setup-envtest use -i` and fabric8's test kit look for them.
     Install {
         /// The version of Kubernetes under which to install the programs. Suites that ask for another version do not
-        /// find them.
+        /// find the programs.
         #[arg(long, default_value = mock_kube::VERSION)]
         version: String,
         /// The `--bin-dir` of setup-envtest, such as `bin`, if it is not the default.

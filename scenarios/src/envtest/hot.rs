@@ -85,7 +85,7 @@ pub(super) fn is_of(manager: &Manager, request: &RequestLine) -> bool {
 }
 
 /// Whether a request may be part of a hot loop. Each successful creation or deletion concerns another object, so many
-/// of them are no loop.
+/// creations or deletions are no loop.
 fn counts(request: &RequestLine, manager: &Manager) -> bool {
     let is_anothers =
         matches!(request.method.as_str(), "POST" | "DELETE") && request.status < 400 && !manager.is_known();

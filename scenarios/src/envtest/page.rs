@@ -1,4 +1,4 @@
-//! The HTML report of a suite. `reports::suite` renders it in the style of a soak's report.
+//! The HTML report of a suite. `reports::suite` renders the report in the style of a soak's report.
 
 use anyhow::{Context as _, Result};
 use reports::exit;

@@ -157,7 +157,7 @@ impl Played {
 }
 
 impl Runs {
-    /// Adds a run. Returns whether it failed.
+    /// Adds a run. Returns whether the run failed.
     fn add(&mut self, played: &Played) -> bool {
         self.ran += 1;
         self.reads.merge(&played.ledger.reads);

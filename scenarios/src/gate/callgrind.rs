@@ -30,7 +30,7 @@ const IS_THOROUGH: Duration = Duration::from_secs(45);
 const WARM: [u64; 2] = [50, 200];
 /// Counted reviews (quick, thorough): enough to spread occasional work evenly.
 const COUNTED: [u64; 2] = [150, 500];
-/// The most objects of the counted churn. Their changes give a few hundred events.
+/// The most objects of the counted churn, whose changes give a few hundred events.
 const POPULATION_MAX: u32 = 50;
 const CHANGES: f64 = 100.0;
 const CHURN: Duration = Duration::from_secs(1);

@@ -33,7 +33,7 @@ pub(super) struct Counts {
     pub(super) instructions: Option<u64>,
 }
 
-/// Tries to count. The error names the missing requirement.
+/// Tries to count events with `perf`. The error names the missing requirement.
 pub(super) async fn works(folder: &Path) -> Result<Counts> {
     let perf = Perf::start(&[std::process::id()], folder).await?;
     // This makes at least one system call.

@@ -188,7 +188,7 @@ async fn handshake(
     }
 }
 
-/// What a failed handshake means, with the remedy.
+/// An explanation of a failed handshake, with the remedy.
 fn explain(error: &io::Error, place: &Place, name: &str) -> String {
     let at = place.at();
     let Some(error) = tls_error(error) else {

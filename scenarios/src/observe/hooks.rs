@@ -18,7 +18,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(2);
 /// The most URL paths that are tried; a large project has twenty for each of its programs.
 const PATHS_MAX: usize = 100;
 
-/// Registers the webhooks that the program serves with the certificate of this run. Returns the URL paths that it does not serve.
+/// Registers the webhooks that the program serves with the certificate of this run. Returns the URL paths that the program does not serve.
 pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Result<Vec<String>> {
     let Some(open) = seen.ports.iter().find(|open| open.is_tls && open.variable == Some(WEBHOOK_PORT)) else {
         return Ok(Vec::new());

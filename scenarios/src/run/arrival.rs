@@ -59,8 +59,8 @@ impl<'a> Arrivals<'a> {
     }
 
     /// Whether a fault explains that an overdue version never reached the subject. Any fault explains a version that
-    /// was not sent. A fault that loses data also explains a version that was sent. One deadline after a fault has
-    /// ended, it explains nothing more, because the subject should have relisted.
+    /// was not sent. A fault that loses data also explains a version that was sent. A fault that ended more than one
+    /// deadline ago explains nothing, because the subject should have relisted.
     pub(super) fn kept(&self, resource: &str, is_sent: bool, now_ms: u64, deadline_ms: u64) -> bool {
         self.spans.iter().filter(|span| span.hit && span.from_ms <= now_ms).any(|span| {
             let lately = span.to_ms.is_none_or(|to_ms| to_ms.saturating_add(deadline_ms) >= now_ms);

@@ -45,7 +45,7 @@ impl Who {
     }
 }
 
-/// A kubeconfig with a token, at a path that the user chose. Dropping this value removes the file.
+/// A kubeconfig with a token, at a path that the user chose. Dropping this value removes the kubeconfig.
 #[derive(Debug)]
 pub(super) struct Handed {
     path: PathBuf,

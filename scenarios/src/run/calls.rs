@@ -79,8 +79,8 @@ pub(super) fn plan(options: &Options, door: Option<&Door>) -> Result<Option<(Pla
     Ok(Some((plan, door.target()?)))
 }
 
-/// Creates the Deployments that the calls scale. Must happen before the subject starts, so that its first list contains
-/// them.
+/// Creates the Deployments that the calls scale. The Deployments must exist before the subject starts, so that its
+/// first list contains them.
 pub(super) async fn filled(planned: Option<(Plan, Target)>, world: &World) -> Result<Option<(Filled, Target)>> {
     let Some((plan, target)) = planned else { return Ok(None) };
     let filled = Load::fill(plan, &world.api()).await.context("failed to make what is called for")?;

@@ -59,7 +59,7 @@ use crate::signals::Signals;
 use crate::subject::{Exit, Log, Processes};
 use crate::witness::{Open, Reported, Reporter};
 
-/// Precision of phases and faults. Lags are more precise, because they are measured from the times of commit and
+/// Precision of phases and faults. Lags are more precise, because lags are measured from the times of commit and
 /// observation. If a phase or fault waits for a hit, the hit itself wakes the conductor: a client without pauses
 /// reconnects within a few milliseconds.
 const TICK: Duration = Duration::from_millis(20);

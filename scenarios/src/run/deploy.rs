@@ -79,7 +79,8 @@ impl Cluster {
 }
 
 impl Deployed {
-    /// Loads the images and applies all objects except the Deployments. Their Pods get these environment variables.
+    /// Loads the images and applies all objects except the Deployments. Pods of the Deployments get these environment
+    /// variables.
     pub(super) async fn prepare(
         planned: Planned,
         nodes: Nodes<'_>,

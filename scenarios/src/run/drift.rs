@@ -139,7 +139,7 @@ impl Drifts {
         self.loaded_ms = Some(now_ms);
     }
 
-    /// Waits for running changes. Their rows get the time `now_ms`.
+    /// Waits for running changes, whose rows get the time `now_ms`.
     pub(super) async fn settle(&mut self, now_ms: u64) -> Result<Vec<FaultRow>> {
         let mut rows = self.tick(now_ms)?;
         while let Some(done) = self.under_way.join_next().await {

@@ -18,7 +18,8 @@ use reports::record::{self, DEEDS_MAX, Deed, Read, RequestRow, Verb};
 use self::memory::{Gone, Key, Memory};
 use crate::scenario::Scenario;
 
-/// Kinds that the mock's workload controllers create for their owners. Their creator does not show their owner.
+/// Kinds that the mock's workload controllers create for their owners, so that the creator of an object is not its
+/// owner.
 const MADE_BY_CONTROLLERS: [&str; 5] = [
     "pods",
     "replicasets.apps",

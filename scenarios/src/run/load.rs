@@ -231,8 +231,8 @@ impl Load {
         its.or(self.churn.first()).map(|(churn, _)| churn.canaries())
     }
 
-    /// Successful writes of the churn since the last call. On a real control plane, they are compared with the watched
-    /// commits.
+    /// Successful writes of the churn since the last call. On a real control plane, these writes are compared with the
+    /// watched commits.
     pub(super) fn writes(&self) -> Option<Writes> {
         let churn = self.churn.iter().filter_map(|(churn, _)| churn.take_writes());
         let script = self.script.as_ref().and_then(Script::take_writes);
@@ -365,8 +365,8 @@ async fn churn(plans: Vec<churn::Plan>, api: &Api) -> Result<Vec<(Churn, bool)>>
     Ok(all)
 }
 
-/// Adds the answers that webhooks gave to writes of the churn. Their times are those of whole writes, as the client
-/// sees them.
+/// Adds the answers that webhooks gave to writes of the churn. The times of these answers are those of whole writes, as
+/// the client sees them.
 fn with_answers(load: Option<admission::Interval>, churn: Option<&churn::Interval>) -> Option<admission::Interval> {
     let Some(answers) = churn.map(|churn| &churn.answers).filter(|answers| !answers.is_empty()) else { return load };
     let asked = answers.allowed + answers.denied + answers.failed;

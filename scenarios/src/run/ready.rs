@@ -18,8 +18,8 @@ use crate::subject::Line;
 /// Pause between two checks of the readiness.
 const READY_POLL: Duration = Duration::from_millis(50);
 
-/// A controller may first request leases and objects of its own. After this time without other requests, it counts as
-/// ready.
+/// A controller may first request leases and objects of its own. After this time without other requests, the controller
+/// counts as ready.
 const ELSEWHERE_MAX: Duration = Duration::from_secs(15);
 
 /// The requests that the subject has sent to the control plane so far.

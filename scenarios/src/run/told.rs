@@ -304,7 +304,7 @@ fn opened(path: &Path) -> Option<(File, u64)> {
     Some((file, inode))
 }
 
-/// The rotated logs, oldest first. Their names contain a time that sorts.
+/// The rotated logs, oldest first. The time in their file names sorts them.
 fn rotated(audit_log: &Path) -> Vec<PathBuf> {
     let stem = audit_log.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let entries = audit_log.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();

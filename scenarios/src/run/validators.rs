@@ -106,7 +106,7 @@ impl Validators {
         restarts.into_iter().chain(delay).collect()
     }
 
-    /// Performs the actions that are planned until `now_ms`. Returns their rows.
+    /// Performs the actions that are planned until `now_ms`. Returns the rows of these actions.
     pub(super) async fn tick(
         &mut self,
         now_ms: u64,

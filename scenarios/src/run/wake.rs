@@ -1,7 +1,7 @@
 //! Wakes the conductor between its ticks: after a hit for which another fault waits, and when the next fault is due.
 //!
-//! Owns how often the conductor wakes. Without hits it is not woken, so a long run costs nothing. With very many hits
-//! it is woken once per millisecond.
+//! Owns how often the conductor wakes. Without hits the conductor is not woken, so a long run costs nothing. With very
+//! many hits it is woken once per millisecond.
 
 use std::future::Future;
 use std::time::Duration;

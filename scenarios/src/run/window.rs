@@ -66,7 +66,7 @@ pub(crate) struct Addresses {
 /// Listeners that are bound but do not answer yet.
 pub(super) struct Bound(Vec<(Shows, TcpListener)>);
 
-/// The open listeners. Dropping this value closes them.
+/// The open listeners. Dropping this value closes the listeners.
 pub(super) struct Window {
     serving: JoinSet<()>,
     state: Arc<State>,
@@ -90,7 +90,7 @@ struct State {
     directory: PathBuf,
     visitors: Visitors,
     read: Mutex<Read>,
-    /// The report, set at the end of the run. Pages wait for it.
+    /// The report, set at the end of the run. Open pages wait for the report.
     report: watch::Sender<Option<Bytes>>,
     /// The time at which the page was last requested.
     looked: Mutex<Option<Instant>>,

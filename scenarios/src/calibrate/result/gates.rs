@@ -163,8 +163,8 @@ mod tests {
         Expectation::Caught { judge: "gate.cpuPerRequest".to_owned(), also: Vec::new() }
     }
 
-    /// A change counts as found if it was called worse. Finding it was promised if it is larger than the smallest
-    /// change that the gate can find.
+    /// A change counts as found if it was called worse. A gate promises to find a change that is larger than its stated
+    /// smallest change.
     #[test]
     fn what_is_found_is_held_against_the_promise() {
         let found = |plays: &[(bool, f64, f64)]| row(caught(), plays).found().unwrap();

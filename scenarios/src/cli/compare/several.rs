@@ -41,8 +41,8 @@ pub(super) struct Several {
     /// Keep each client's own timeouts for silent watches and its own interval between lists.
     #[arg(long)]
     own_clocks: bool,
-    /// Run the scenario N times with each subject, in a different order each time. A subject then ranks above another
-    /// only if it is better in all rounds.
+    /// Run the scenario N times with each subject, in a different order each time. With several rounds, a subject ranks
+    /// above another only if it is better in all rounds.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: Option<u32>,
     /// Run all subjects at once instead of one after the other. If cgroups can be created, each subject gets an equal share of the

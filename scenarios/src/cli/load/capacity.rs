@@ -21,7 +21,7 @@ use crate::load::workers::Workers;
 const SCHEMA: &str = "longhaul-capacity/v1";
 /// Pause after each rate, in which an overloaded webhook recovers.
 const SETTLE: Duration = Duration::from_secs(1);
-/// The longest search. Workers with a deadline, such as a Job, get this time.
+/// The longest search. Workers with a deadline, such as Pods of a Job, may run for this time.
 const LONGEST: Duration = Duration::from_hours(6);
 /// Default first rate, in requests per second.
 const DEFAULT_START: f64 = 500.0;

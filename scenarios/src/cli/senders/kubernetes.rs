@@ -46,7 +46,7 @@ impl Flags {
         self.on.is_some()
     }
 
-    /// Starts the Job. Returns it with the commands that connect to its workers.
+    /// Starts the Job. Returns the Job with the commands that connect to its workers.
     pub(super) async fn start(&self, workers: u32, length: Duration) -> Result<(Job, Vec<(Command, String)>)> {
         let kubectl = crate::init::kubectl().context("needs kubectl: none is on the PATH nor in KUBEBUILDER_ASSETS")?;
         let state = kind::state::default_directory()?;

@@ -89,7 +89,7 @@ impl Look {
     }
 }
 
-/// Prints the findings. A missing program is no error; the text names the features that need it.
+/// Prints the findings. A missing program is no error; the text names the features that need the program.
 pub(super) fn doctor() {
     let machine = crate::machine::machine();
     out!(

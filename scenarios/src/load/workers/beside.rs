@@ -1,4 +1,4 @@
-//! Workers that send load during a run. Their intervals are read like those of load from this process.
+//! Workers that send load during a run. Intervals of workers are read like those of load from this process.
 //!
 //! Owns the measured intervals that the run has not read yet, and the end of the workers. An interval is complete when
 //! each worker has sent its part, a second or two later.

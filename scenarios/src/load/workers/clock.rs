@@ -6,7 +6,7 @@ use std::time::Duration;
 pub(crate) const ROUNDS_MAX: u64 = 200;
 /// After this many pings, a good enough result ends the comparison.
 pub(crate) const ROUNDS_LEAST: u64 = 20;
-/// The most by which the starts of workers may differ. At 1,000/s this is five requests.
+/// The most by which the starts of workers may differ. At 1,000 requests per second, the difference is five requests.
 pub(crate) const UNCERTAINTY_MAX: Duration = Duration::from_millis(5);
 
 /// The result of the pings so far. All times are in nanoseconds.

@@ -140,7 +140,7 @@ impl Job {
         })
     }
 
-    /// Waits until every Pod runs. Returns their names by index.
+    /// Waits until every Pod runs. Returns the names of the Pods by index.
     async fn running(&self) -> Result<Vec<String>> {
         let selector = format!("{LABEL}={}", self.name);
         let began = Instant::now();

@@ -81,7 +81,7 @@ pub(super) async fn follow(cluster: Cluster, rollout: Arc<Rollout>, mut known: R
     }
 }
 
-/// Reports the processes of the Pods. Returns whether this machine sees any of them.
+/// Reports the processes of the Pods. Returns whether this machine sees any process of a Pod.
 fn tell(rollout: &Rollout, all: &[Pod], pods: &Pods) -> bool {
     let mut pids: Vec<u32> = all.iter().flat_map(|pod| rollout.first_processes(pod)).collect();
     pids.sort_unstable();

@@ -104,8 +104,8 @@ impl Rollout {
         Self { cluster, deployments: vec![named], reached: Vec::new() }
     }
 
-    /// The reasons why the rollout is not complete: Pods that are missing, not ready or superfluous. `None` if it is
-    /// complete.
+    /// The reasons why the rollout is not complete: Pods that are missing, not ready or superfluous. `None` if the
+    /// rollout is complete.
     pub(in crate::run) async fn missing(&self) -> Option<String> {
         match self.look().await {
             Ok(missing) => missing,
@@ -171,8 +171,8 @@ impl Rollout {
         Ok(())
     }
 
-    /// Requests the eviction of a Pod, as `kubectl drain` does. Returns false if a PodDisruptionBudget forbids it for
-    /// now.
+    /// Requests the eviction of a Pod, as `kubectl drain` does. Returns false if a PodDisruptionBudget forbids the
+    /// eviction for now.
     pub(in crate::run) async fn evict(&self, pod: &Pod) -> Result<bool> {
         let Pod { namespace, name, .. } = pod;
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/eviction");

@@ -128,7 +128,7 @@ pub(in crate::run) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// Indexes the parents. `resource` is their resource, such as `packages.longhaul.dev`.
+    /// Indexes the parents. `resource` is the resource of the parents, such as `packages.longhaul.dev`.
     pub(in crate::run) fn of(resource: &'a str, parents: &'a [Item]) -> Self {
         Self {
             uids: parents.iter().map(|item| item.uid.as_str()).collect(),

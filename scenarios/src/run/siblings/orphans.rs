@@ -159,7 +159,7 @@ impl Orphans {
         found
     }
 
-    /// Searches the parent of a child. Returns whether it was found.
+    /// Searches the parent of a child. Returns whether the parent was found.
     fn look(&mut self, uid: &Uid, parents: &Parents) -> bool {
         let Some(child) = self.children.get(uid) else { return false };
         let (namespace, name) = (child.namespace.clone(), child.name.clone());

@@ -26,7 +26,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     }
 }
 
-/// Stopped processes. Dropping this value continues them.
+/// Stopped processes. Dropping this value continues the processes.
 struct Still(Vec<Pid>);
 
 impl Still {
