@@ -2,7 +2,7 @@
 //!
 //! Run records are kept and shared, and environment variables and arguments of a subject may contain passwords. Only a
 //! name shows that its value is secret: a value is masked if its name looks secret. One mask too many is better than
-//! one too few. Pure.
+//! one too few. Does no I/O.
 
 use std::sync::LazyLock;
 

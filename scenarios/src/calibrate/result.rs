@@ -1,6 +1,6 @@
 //! The result of a calibration: one type from which all reports are written.
 //!
-//! Computes the state of each row and of each judge from the runs. Pure.
+//! Computes the state of each row and of each judge from the runs. Does no I/O.
 
 use std::collections::BTreeSet;
 

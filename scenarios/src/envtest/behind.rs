@@ -1,4 +1,4 @@
-//! Finds writes that were based on stale caches: their client had not yet received earlier commits. Pure.
+//! Finds writes that were based on stale caches: their client had not yet received earlier commits. Does no I/O.
 //!
 //! Gives the result of `--stale`: the suite is safe if caches lag by this many versions, or a certain read was stale at
 //! a certain write. The server knows which events it has sent, so it knows which versions a cache cannot have. A write

@@ -2,7 +2,7 @@
 //!
 //! A suite that waits for a state polls it (Gomega: every 10 ms), mostly with its manager's client. A poll pauses
 //! between two requests and writes nothing. A controller in a hot loop does not pause, or it writes. A loop as slow as
-//! a poll cannot be distinguished and is not reported. Pure.
+//! a poll cannot be distinguished and is not reported. Does no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Parses the results of a suite's tests: `go test -json` or JUnit. Pure.
+//! Parses the results of a suite's tests: `go test -json` or JUnit. Does no I/O.
 //!
 //! Owns the times of tests. JUnit only contains the duration of each test and the start of the suite, so tests are
 //! assumed to run one after the other.

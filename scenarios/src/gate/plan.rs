@@ -1,4 +1,4 @@
-//! The expected time of a gate, and the number of blocks that fit into its time limit. Pure.
+//! The expected time of a gate, and the number of blocks that fit into its time limit. Does no I/O.
 //!
 //! The estimate assumes a slow machine with two cores. The actual time is checked between blocks ([`Plan::has_room`]).
 

@@ -174,7 +174,7 @@ impl Verdict {
     }
 }
 
-/// Decides from the pairs of runs. Pure.
+/// Decides from the pairs of runs. Does no I/O.
 fn judge(pairs: Vec<Pair>, was_ended: bool) -> Judgement {
     let count = |which: fn(&Pair) -> bool| pairs.iter().filter(|pair| which(pair)).count();
     let only_a = count(|pair| pair.a != exit::PASS && pair.b == exit::PASS);

@@ -1,4 +1,4 @@
-//! The work in the slices of a gate: lengths of the phases, and the load. Pure.
+//! The work in the slices of a gate: lengths of the phases, and the load. Does no I/O.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! How the project's manifests deploy its program: arguments, environment variables, service account and namespace, and
-//! the objects that it reads. Pure.
+//! the objects that it reads. Does no I/O.
 //!
 //! Owns the choice of the program's workload, and of the settings that also work outside a cluster.
 

@@ -1,4 +1,4 @@
-//! How a Dockerfile builds and starts a program: its `go build` line, its `ENTRYPOINT` and `CMD`. Pure.
+//! How a Dockerfile builds and starts a program: its `go build` line, its `ENTRYPOINT` and `CMD`. Does no I/O.
 
 use std::collections::BTreeMap;
 use std::path::Path;

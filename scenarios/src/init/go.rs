@@ -1,7 +1,7 @@
 //! Facts from the sources of a controller-runtime program: its flags, the kinds that it creates, its finalizer, and
 //! where it writes the observed generation.
 //!
-//! Searches text and does not evaluate code, so a value that a program computes at run time is not found. Pure.
+//! Searches text and does not evaluate code, so a value that a program computes at run time is not found. Does no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

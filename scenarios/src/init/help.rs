@@ -1,5 +1,5 @@
 //! The flags and subcommands in a program's help text (`PROGRAM --help`): Go's `flag`, pflag with cobra and klog,
-//! Rust's clap, Python's argparse. Pure.
+//! Rust's clap, Python's argparse. Does no I/O.
 //!
 //! Parses help texts. `go/flags.rs` decides the meaning of a flag.
 

@@ -1,5 +1,5 @@
 //! Facts from a Java project: the command that starts the result of Maven, and the finalizer of the Java Operator SDK.
-//! Pure.
+//! Does no I/O.
 
 use std::path::Path;
 use std::sync::LazyLock;

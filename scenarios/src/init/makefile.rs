@@ -1,4 +1,4 @@
-//! How a Makefile builds a Go program: the line with `go build -o`. Pure.
+//! How a Makefile builds a Go program: the line with `go build -o`. Does no I/O.
 //!
 //! Only plain arguments are accepted, because the values of variables are not known.
 

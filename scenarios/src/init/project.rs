@@ -1,4 +1,4 @@
-//! The file `PROJECT`, in which kubebuilder and operator-sdk record the layout of a project. Pure.
+//! The file `PROJECT`, in which kubebuilder and operator-sdk record the layout of a project. Does no I/O.
 
 use serde::Deserialize;
 

@@ -1,4 +1,5 @@
-//! Facts from the sources of a kube-rs program: its finalizer, and whether it writes the observed generation. Pure.
+//! Facts from the sources of a kube-rs program: its finalizer, and whether it writes the observed generation. Does no
+//! I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;

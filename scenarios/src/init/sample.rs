@@ -1,7 +1,7 @@
 //! A sample of a custom resource as a template of churn: its own values, one of which changes with each write.
 //!
 //! Owns the choice of the changing value. A project's webhook accepts the project's samples, but may refuse objects
-//! that are generated from the schema. Pure.
+//! that are generated from the schema. Does no I/O.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The result of observing a program for half a minute against an empty API server. Pure.
+//! The result of observing a program for half a minute against an empty API server. Does no I/O.
 //!
 //! Owns the observed facts ([`Ask`], [`Wrote`], [`Open`]) and the conclusions from them. Runs no program and makes no
 //! request; `crate::observe` does.

@@ -1,4 +1,4 @@
-//! The project's own test suite, if it starts its own control plane. Pure.
+//! The project's own test suite, if it starts its own control plane. Does no I/O.
 //!
 //! Owns the known test kits and the text in files by which each is recognized.
 

@@ -1,5 +1,5 @@
 //! The objects that an observation creates: a sample of each kind or objects generated from its
-//! CustomResourceDefinition, and the objects that samples need. Pure.
+//! CustomResourceDefinition, and the objects that samples need. Does no I/O.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! Commands that build and start a program according to the project's files, and its workload in a cluster. Pure.
+//! Commands that build and start a program according to the project's files, and its workload in a cluster. Does no
+//! I/O.
 
 use std::path::PathBuf;
 

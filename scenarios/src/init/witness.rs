@@ -1,6 +1,6 @@
 //! The proposed witness for a project, and the budgets that this witness can decide.
 //!
-//! The witness type itself lists what it can observe, so that no undecidable budget is proposed. Pure.
+//! The witness type itself lists what it can observe, so that no undecidable budget is proposed. Does no I/O.
 
 use reports::budgets::Events;
 use reports::record::Sight;

@@ -1,5 +1,5 @@
 //! The arguments and environment variables with which a program is started: from the run, from its help text, and from
-//! its manifests. Pure.
+//! its manifests. Does no I/O.
 
 use std::sync::LazyLock;
 

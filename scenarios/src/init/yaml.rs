@@ -1,6 +1,6 @@
 //! Writes YAML with comments. Text from other files is quoted.
 //!
-//! Owns the quoting, so that any text stays a single value on its line. Pure.
+//! Owns the quoting, so that any text stays a single value on its line. Does no I/O.
 
 use std::fmt::Write as _;
 

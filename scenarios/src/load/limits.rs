@@ -1,4 +1,4 @@
-//! The limits of a measurement, and the findings about them. Pure.
+//! The limits of a measurement, and the findings about them. Does no I/O.
 
 use std::fmt;
 use std::str::FromStr;

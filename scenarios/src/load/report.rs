@@ -1,4 +1,4 @@
-//! The result of a measurement as one JSON object with a versioned schema. Pure.
+//! The result of a measurement as one JSON object with a versioned schema. Does no I/O.
 
 use loadgen::admission::{Counts, Interval, Slow};
 use reports::judge::{Finding, Verdict};

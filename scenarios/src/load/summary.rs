@@ -1,5 +1,5 @@
 //! The result of a measurement as one screen of text. Lines have at most 80 columns, except with text from other
-//! programs. Pure.
+//! programs. Does no I/O.
 
 use std::fmt::Write as _;
 

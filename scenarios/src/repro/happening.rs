@@ -1,4 +1,4 @@
-//! The single events of a run, read from its record, in order of time. Pure.
+//! The single events of a run, read from its record, in order of time. Does no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 

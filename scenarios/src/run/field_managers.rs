@@ -1,4 +1,4 @@
-//! The field manager that owns a field, read from `metadata.managedFields`. Pure.
+//! The field manager that owns a field, read from `metadata.managedFields`. Does no I/O.
 
 use serde_json::Value;
 

@@ -2,8 +2,8 @@
 //!
 //! Owns an order of commits that keeps rising although revisions are used a second time. Adds the commits that a
 //! restore implies: an object that the older state did not have is deleted, and an object that the older state had in
-//! another version has that version again. Pure. Used only for scenarios with `rewind`, because it keeps the versions
-//! of every object.
+//! another version has that version again. Does no I/O. Used only for scenarios with `rewind`, because it keeps the
+//! versions of every object.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
 //! Hints that an object without an owner reference is the child of another object: a label contains the parent's name
-//! or uid, or the child's name contains the parent's name. Pure.
+//! or uid, or the child's name contains the parent's name. Does no I/O.
 
 use serde_json::Value;
 

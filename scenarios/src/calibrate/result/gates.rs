@@ -2,7 +2,7 @@
 //! changes, worse.
 //!
 //! The record of a gate states the smallest change that it would call worse four times in five. A planted change of at
-//! least that size must be found as often; otherwise the promise is broken. Pure.
+//! least that size must be found as often; otherwise the promise is broken. Does no I/O.
 
 use reports::gate::certificate::POWER;
 use schemars::JsonSchema;

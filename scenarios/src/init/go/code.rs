@@ -1,4 +1,4 @@
-//! Removes comments from Go source code, so that code in comments is not found. Pure.
+//! Removes comments from Go source code, so that code in comments is not found. Does no I/O.
 
 /// The text with comments replaced by spaces; string literals stay unchanged.
 pub(super) fn without_comments(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! The flags that a program defines, and those that a run must set. Pure.
+//! The flags that a program defines, and those that a run must set. Does no I/O.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! Kinds as Go programs write them, and their resources. Pure.
+//! Kinds as Go programs write them, and their resources. Does no I/O.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -1,4 +1,5 @@
-//! The last output of a program that exited: changes with which it may run, and the next step for the user. Pure.
+//! The last output of a program that exited: changes with which it may run, and the next step for the user. Does no
+//! I/O.
 
 use std::sync::LazyLock;
 

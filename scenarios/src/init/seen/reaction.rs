@@ -1,5 +1,5 @@
 //! The reaction of a program to one object: requests, children, finalizers, status, and fields of the object that may
-//! change. Pure.
+//! change. Does no I/O.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

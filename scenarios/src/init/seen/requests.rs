@@ -1,4 +1,4 @@
-//! The kinds that a program watches, its refused requests, and its Lease. Pure.
+//! The kinds that a program watches, its refused requests, and its Lease. Does no I/O.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

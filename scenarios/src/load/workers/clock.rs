@@ -1,4 +1,4 @@
-//! The offset of a worker's clock from the coordinator's, with its uncertainty. Pure.
+//! The offset of a worker's clock from the coordinator's, with its uncertainty. Does no I/O.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Merges the intervals of several workers. Pure.
+//! Merges the intervals of several workers. Does no I/O.
 
 use std::collections::BTreeMap;
 

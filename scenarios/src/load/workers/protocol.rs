@@ -1,4 +1,4 @@
-//! The worker protocol: messages as JSON lines, and the encoding of intervals. Pure. `docs/worker-protocol.md`
+//! The worker protocol: messages as JSON lines, and the encoding of intervals. Does no I/O. `docs/worker-protocol.md`
 //! describes the protocol for other implementations. An incompatible change needs a new version.
 
 use std::time::Duration;

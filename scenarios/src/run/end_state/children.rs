@@ -1,4 +1,5 @@
-//! Compares children with their parents: number, version, and whether an edit by the harness is still present. Pure.
+//! Compares children with their parents: number, version, and whether an edit by the harness is still present. Does no
+//! I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Compares a new list from the control plane with the subject's state. Pure.
+//! Compares a new list from the control plane with the subject's state. Does no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Bounded record of objects and of the subject's reads of them. Pure.
+//! Bounded record of objects and of the subject's reads of them. Does no I/O.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The writes in the quiet time by object: number, changed fields, and clients. Pure.
+//! The writes in the quiet time by object: number, changed fields, and clients. Does no I/O.
 //!
 //! The changed fields are the differences between two received versions, so the first write after the load names no
 //! field. Memory: the last version of at most [`OBJECTS_MAX`] objects.
