@@ -20,7 +20,7 @@ use crate::scenario::{Source, nearest};
 const AGAIN_MAX: usize = 2;
 /// Time of a run besides its phases: certificates, the start of the subject, judging.
 const ASIDE: Duration = Duration::from_secs(5);
-/// Time besides its phases after which a run counts as hanging.
+/// Time, beyond the phases of a run, after which the run counts as hanging.
 const PATIENCE: Duration = Duration::from_mins(5);
 /// The start of the last line of `longhaul soak`, which contains the path of the record.
 const REPORT: &str = "report: ";

@@ -24,7 +24,7 @@ mod profile;
 /// The most time under callgrind for both builds in a session, without `--quick`; the other constant is for `--quick`.
 pub(super) const THOROUGH: Duration = Duration::from_mins(3);
 pub(super) const QUICK: Duration = Duration::from_mins(1);
-/// With at least this much time, the longer counts are used.
+/// If at least this much time is left, more reviews are counted.
 const IS_THOROUGH: Duration = Duration::from_secs(45);
 /// Reviews before the count (quick, thorough), which fill caches and load code.
 const WARM: [u64; 2] = [50, 200];

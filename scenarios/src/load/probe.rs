@@ -270,7 +270,7 @@ fn certificate(error: &CertificateError, at: &str, name: &str) -> String {
     }
 }
 
-/// The host name in `DnsName("webhook.shop.svc")`, as the TLS library prints names.
+/// The host name in a text such as `DnsName("webhook.shop.svc")`, as the TLS library prints names.
 fn bare(name: &str) -> &str {
     let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
     inner.trim_matches('"')

@@ -31,7 +31,7 @@ const ALLOCATORS: &[&str] = &[
     "_PyObject_Calloc",
     "_PyObject_Realloc",
 ];
-/// Prefixes of the names of these functions.
+/// Prefixes of the names of allocator functions.
 const PREFIXES: &[&str] = &["_rjem_", "je_", "__libc_", "__"];
 
 /// The counts of a dump.
