@@ -1,9 +1,9 @@
-//! `cargo xtask calibrate`: the harness tests itself. Each planted bug must be caught by its own judge and by no other,
-//! and clean twins must pass.
+//! `cargo xtask calibrate`: checks the judges. Each planted bug must be caught by the judge for this bug and by no
+//! other, and runs without bugs must pass.
 //!
-//! Owns the table of planted bugs (`plants`), the order of the runs (`play`), the bugs that only a comparison of two
-//! builds finds (`gate`), the growth judge on generated series (`synthetic`), the total result (`result`) and its pages
-//! (`render`). It judges no run itself: it reads the verdicts of the judges.
+//! Owns the table of planted bugs (`plants`), the order of runs (`play`), bugs that only a comparison of two builds
+//! finds (`gate`), the judge of growth on generated series (`synthetic`), the result (`result`) and its reports
+//! (`render`). This module reads verdicts of judges and judges no run itself.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub use result::{Alarms, Calibration, Expectation, Found, Gated, Judge, Play, Ro
 
 const PAGES: [&str; 3] = ["calibration.json", "calibration.md", "calibration.html"];
 
-/// Judges `runs` generated series of each kind and speed, and adds the rows that are still to be played.
+/// Judges `runs` generated series of each kind and speed, and adds the rows without runs.
 pub fn begin(runs: u64, rows: Vec<Row>) -> Calibration {
     Calibration {
         schema: SCHEMA.to_owned(),

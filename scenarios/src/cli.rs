@@ -35,7 +35,7 @@ mod traffic;
 mod worker;
 mod worlds;
 
-/// Commands of earlier versions and their replacements.
+/// Commands of earlier versions, each with the command that replaces it.
 const RENAMED: [(&str, &str); 9] = [
     ("repro", "`longhaul soak bugs/NAME -- COMMAND`, and `longhaul show library` names the bugs"),
     ("plan", "`longhaul check --plan FILE`"),
@@ -69,7 +69,7 @@ enum Color {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run a scenario and judge it, or play a documented bug against the service or any command. Exit 0 pass, 1 fail, 2 inconclusive, 3
+    /// Run a scenario and judge it, or reproduce a documented bug with the service or any command. Exit 0 pass, 1 fail, 2 inconclusive, 3
     /// invalid. For all commands: 64 wrong usage or file, 69 a program is missing, 70 an error in Longhaul itself.
     Soak(Box<soak::Arguments>),
     /// Check scenario files without running them.
@@ -88,23 +88,23 @@ enum Command {
     Report {
         /// The run's directory.
         directory: PathBuf,
-        /// Print a series (`samples.subject.rssBytes`) or a whole table (`samples`) as CSV, and judge nothing. Without a name, or with
-        /// `list`, print the names of all series.
+        /// Print a series (`samples.subject.rssBytes`) or a whole table (`samples`) as CSV, without judging the record. If no name or
+        /// `list` is given, print the names of all series.
         #[arg(long, value_name = "SERIES", num_args = 0..=1, default_missing_value = "list")]
         csv: Option<String>,
     },
-    /// Compare subjects, runs or a history. Plays one scenario with several subjects, into one table and one page. Or shows run records
-    /// side by side: budgets, figures, and differences of scenario, machine and program. Or keeps a history file with one line per run, and
-    /// shows the runs at which a figure shifted. Gives no verdict: exit 0.
+    /// Compare subjects, runs or a history. Plays one scenario with several subjects, and writes one table and one HTML page. Or shows run
+    /// records side by side: budgets, figures, and differences of scenario, machine and program. Or keeps a history file with one line per
+    /// run, and shows the runs at which a figure shifted. Gives no verdict: exit 0.
     Compare(Box<compare::Arguments>),
-    /// Decide whether build B is worse than build A. Both are measured side by side on this machine. Exit 0 same or better, 1 worse, 2 not
-    /// decided.
+    /// Decide whether build B is worse than build A. Both builds are measured side by side on this machine. Exit 0 same or better, 1 worse,
+    /// 2 not decided.
     Gate(Box<gate::Arguments>),
     /// Send admission reviews to any webhook at a planned rate and measure its answers, or find the highest rate within the limits. Exit 0
     /// pass or rate found, 1 a limit is broken or no rate meets the limits, 2 not decided.
     Load(Box<load::Arguments>),
-    /// Run a project's own test suite, unchanged, against an API server with faults that starts in milliseconds. The exit code is the
-    /// suite's own. With --judge the ledger can make it 1 or 2.
+    /// Run a project's own test suite, unchanged, against a mock API server that starts in milliseconds and can inject faults. The exit
+    /// code is that of the suite. With --judge, a passing suite exits 1 or 2 if the record shows a problem.
     Envtest(Box<envtest::Arguments>),
     /// Run the mock API server or the mock registry alone.
     #[command(subcommand)]
@@ -117,30 +117,32 @@ enum Command {
     /// Show the library of scenarios and bugs, the schema of scenario files, or the programs found on this machine.
     #[command(subcommand)]
     Show(show::What),
-    /// Run real clients against documented bugs and write one table; `cargo xtask matrix`.
+    /// Run real clients against documented bugs and write one table of the results; `cargo xtask matrix`.
     #[command(hide = true)]
     Matrix(matrix::Arguments),
-    /// Play planted bugs and clean twins, and count how often each judge is right; `cargo xtask calibrate`. Exit 0 each plant is caught by
-    /// its own judge alone and each twin passes, 1 one of them is not, 2 not decided, 3 the canary was not caught.
+    /// Run programs with planted bugs, and the same programs without them, and count how often each judge is right; `cargo xtask
+    /// calibrate`. Exit 0: each planted bug is caught by the judge for this bug alone, and each program without bugs passes. 1: a judge is
+    /// wrong. 2: not decided. 3: the control run with an obvious bug was not caught.
     #[command(hide = true)]
     Calibrate(Box<calibrate::Arguments>),
-    /// Play the library and planted bugs on every control plane, and write one table; `cargo xtask worlds`.
+    /// Run the library's scenarios and planted bugs on every control plane, and write one table; `cargo xtask worlds`.
     #[command(hide = true)]
     Worlds(worlds::Arguments),
-    /// Send one share of a plan. `load --workers` starts this process, or `load --worker` on another machine.
+    /// Send one share of a plan. Started by `load --workers` on this machine, or by `load --worker` on another machine.
     #[command(hide = true)]
     Worker {
-        /// Print nothing until an empty line arrives on stdin. For a Pod, to which the coordinator attaches later.
+        /// Print nothing until an empty line arrives on stdin. For a worker in a Pod, to which the coordinator attaches
+        /// later.
         #[arg(long)]
         attached: bool,
     },
-    /// Clean up after a run that is killed. `longhaul` starts this process itself.
+    /// Stop the processes and remove the files of a run that is killed. `longhaul` itself starts this process.
     #[command(hide = true)]
     Keeper,
-    /// Become the first process of a node. `longhaul` starts this process itself.
+    /// Become the first process of a node's container. `longhaul` itself starts this process.
     #[command(hide = true)]
     Node {
-        /// The node's folder.
+        /// The folder of the node.
         directory: PathBuf,
     },
     /// Print completions for a shell, for example `longhaul completions bash > /etc/bash_completion.d/longhaul`.
@@ -154,7 +156,7 @@ enum Command {
     #[cfg(feature = "dist")]
     #[command(hide = true)]
     Man {
-        /// A folder that exists.
+        /// The folder for the man pages; the folder must exist.
         directory: PathBuf,
     },
 }
@@ -191,14 +193,15 @@ pub fn main() -> ExitCode {
     ExitCode::from(if code == exit::PASS { exit::SOFTWARE } else { code })
 }
 
-/// The command line. Help and usage name a plug-in of kubectl as its users type it.
+/// The words of the command line. The first word becomes `kubectl longhaul` if the program was started as a plug-in of
+/// kubectl.
 fn words_of(mut words: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
     let first = words.next().map(|word| if crate::is_plugin(&word) { OsString::from(crate::AS_PLUGIN) } else { word });
     first.into_iter().chain(words)
 }
 
-/// The exit code of a command line that does not run a command: help and version are no errors, everything else is
-/// wrong usage.
+/// Prints a parse error and returns its exit code. Requests for help or the version exit 0, all other errors are wrong
+/// usage.
 fn refused(error: &clap::Error) -> u8 {
     let named = error.get(ContextKind::InvalidSubcommand).filter(|_| error.kind() == ErrorKind::InvalidSubcommand);
     let renamed = named.and_then(|named| match named {
@@ -245,7 +248,7 @@ fn run_command(command: Command) -> Result<u8> {
     }
 }
 
-/// Checks every scenario, reports all that are wrong, and prints the plan of the others if wanted.
+/// Checks all scenarios and prints an error for each wrong scenario. With `plan`, prints the plans of the others.
 fn check(scenarios: &[String], outside: Outside, plan: bool) -> u8 {
     let mut code = exit::PASS;
     for name in scenarios {
@@ -261,15 +264,15 @@ fn check(scenarios: &[String], outside: Outside, plan: bool) -> u8 {
     code
 }
 
-/// Logs go to stderr, because stdout belongs to the verdict. They show warnings and worse unless `RUST_LOG` says
-/// otherwise. They contain text of peers, so every event is kept on one line.
+/// Sends logs to stderr, because stdout belongs to the verdict. Logs show warnings and errors unless `RUST_LOG` sets
+/// another level. Logs may contain text from other programs, so every event is kept on one line.
 fn init_log() {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| crate::shown::Lines(std::io::stderr())).init();
 }
 
-/// Runs an asynchronous command to its end.
+/// Runs an asynchronous command until it ends.
 fn block_on<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(2).enable_all().build().context(Broken("failed to start threads"))?;
@@ -283,13 +286,13 @@ fn json(result: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string_pretty(result).context(Broken("failed to write the result as JSON"))
 }
 
-/// The tool itself failed, independent of the request.
+/// An error of Longhaul itself, not of the user's request.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Broken(&'static str);
 
-/// Prints an error with its causes and returns its exit code: the request is wrong, unless a program is missing or the
-/// tool failed.
+/// Prints an error with its causes and returns its exit code: wrong usage, unless a program is missing or Longhaul
+/// itself failed.
 fn failed(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<crate::scenario::Error>() {
         // The text begins with its file.
@@ -305,7 +308,7 @@ fn failed(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// Whether an error means that a program is missing: the types of errors say so.
+/// Whether the type of an error, or of one of its causes, means that a program is missing.
 fn misses_program(error: &anyhow::Error) -> bool {
     let of_a_subject = |cause: &(dyn std::error::Error + 'static)| {
         cause.downcast_ref::<crate::subject::Error>().is_some_and(crate::subject::Error::misses_program)
@@ -319,7 +322,7 @@ mod tests {
 
     use super::*;
 
-    /// A name of an earlier version leads to a message with the new name, which exists.
+    /// For a command of an earlier version, the error names a command that exists.
     #[test]
     fn renamed_commands_are_gone_and_name_commands_that_are_there() {
         let commands: Vec<String> = Cli::command().get_subcommands().map(|below| below.get_name().to_owned()).collect();
@@ -331,7 +334,7 @@ mod tests {
         }
     }
 
-    /// `kubectl longhaul` is the program under another name.
+    /// If the program is called `kubectl-longhaul`, its help shows `kubectl longhaul`.
     #[test]
     fn a_plug_in_of_kubectl_says_how_it_is_typed() {
         let words = ["/bin/kubectl-longhaul", "soak", "--help"].map(OsString::from);

@@ -1,7 +1,8 @@
-//! Real clients as subjects: their list, their installation and the command that starts each.
+//! Real clients as subjects: their list, their installation and their start commands.
 //!
-//! An adapter is a folder with a `subject.yaml`. Ours lie under `scenarios/subjects/` and have one line here; a user's
-//! own is named by its path (`folder`). This module knows nothing of scenarios.
+//! An adapter is a folder with a `subject.yaml`. Adapters of this repository are in `scenarios/subjects/`, with one
+//! line each in this module; a user's adapter is named by its path (`folder`). This module must not depend on
+//! scenarios.
 
 use std::path::{Path, PathBuf};
 
@@ -22,38 +23,38 @@ pub struct Column {
     client: Client,
     entry: Entry,
     files: &'static [(&'static str, &'static str)],
-    /// The folder of a client that is not ours.
+    /// The folder of a user's client; `None` for clients of this repository.
     folder: Option<PathBuf>,
 }
 
-/// A requirement of a client that is not there; the text follows "needs".
+/// A missing requirement of a client; the text follows "needs".
 #[derive(Debug, thiserror::Error)]
 pub enum Missing {
-    /// A program of Longhaul's own that was not built.
+    /// A program of Longhaul that was not built.
     #[error("{program} (cargo build -p {package})")]
     Program {
         program: String,
-        /// The package that builds it.
+        /// The package of the workspace that contains the program.
         package: String,
     },
     /// The installer does not know the package.
     #[error("{client} {version} in the installer")]
     Package { client: String, version: String },
-    /// The installer lacks something.
+    /// The installer itself is missing something.
     #[error(transparent)]
     Installer(#[from] installer::Missing),
-    /// The client's own folder lacks something.
+    /// The folder of a user's client is invalid.
     #[error(transparent)]
     Own(#[from] FolderError),
     /// The toolchain for programs in Go or Java is missing.
     #[error("{0}")]
     Toolchain(String),
-    /// The folder for the adapter's files cannot be made.
+    /// The folder for the adapter's files cannot be created.
     #[error("a folder for {id}: {source}")]
     Folder { id: String, source: std::io::Error },
 }
 
-/// Descriptor and files of one adapter.
+/// Description and files of one adapter.
 struct Adapter {
     descriptor: &'static str,
     files: &'static [(&'static str, &'static str)],
@@ -82,7 +83,7 @@ const ADAPTERS: [Adapter; 11] = [
     adapter!("kopf", ["subject.py", "../witness.py"]),
 ];
 
-/// All columns, in the order of a table.
+/// All clients of this repository, in the order of the matrix's columns.
 pub fn columns() -> Vec<Column> {
     let mut columns = Vec::new();
     for adapter in &ADAPTERS {
@@ -109,17 +110,17 @@ impl Column {
         &self.entry.version
     }
 
-    /// The client's way to watch that is used.
+    /// The client's function that watches, such as an informer.
     pub fn mode(&self) -> &str {
         &self.entry.mode
     }
 
-    /// Its clocks that run faster than by default.
+    /// Settings that are shorter than the client's defaults.
     pub fn clocks(&self) -> &str {
         &self.client.clocks
     }
 
-    /// The only HTTP version that it is offered; `None` for both.
+    /// The only HTTP version that the client is offered; `None` for both.
     pub fn http(&self) -> Option<u8> {
         match *self.entry.http {
             [version] => Some(version),
@@ -127,14 +128,14 @@ impl Column {
         }
     }
 
-    /// Abilities that it lacks, in the form of `longhaul soak --cannot`.
+    /// Features that the client lacks, as for `longhaul soak --cannot`.
     pub fn cannot(&self) -> Vec<String> {
         let all = self.client.cannot.iter().chain(&self.entry.cannot);
         all.filter_map(Need::to_possible_value).map(|need| need.get_name().to_owned()).collect()
     }
 
-    /// Installs missing packages and returns the command that runs the adapter, with its variables set by `env`. The
-    /// command is empty for Longhaul's own service. The error names the missing requirement.
+    /// Installs missing packages and returns the command that starts the adapter, with its environment variables set by
+    /// `env`. The command is empty for the built-in service. The error names the missing requirement.
     pub async fn command(&self) -> Result<Vec<String>, Missing> {
         let mut variables: Vec<(String, String)> = self.client.env.clone().into_iter().collect();
         let mut command = match &self.client.run {
@@ -181,7 +182,7 @@ impl Column {
         Ok(std::iter::once("env".to_owned()).chain(variables).chain(command).collect())
     }
 
-    /// A file of the adapter; a test checks that every named one exists.
+    /// The content of a file of the adapter. A test checks that each named file exists.
     fn content(&self, name: &str) -> &'static str {
         self.files.iter().find(|(file, _)| *file == name).map_or("", |(_, content)| *content)
     }
@@ -192,7 +193,7 @@ impl Column {
         Ok(package.ok_or_else(unknown)?.install().await?)
     }
 
-    /// Writes the adapter's files into the cache, beside a link to its packages, where node looks for them.
+    /// Writes the adapter's files into the cache, beside a link to its packages, where node looks for packages.
     fn unfold(&self, packages: Option<&Path>) -> Result<PathBuf, Missing> {
         let folder = installer::cache()?.join("subjects").join(self.id());
         let problem = |source| Missing::Folder { id: self.id().to_owned(), source };
@@ -219,7 +220,7 @@ impl Column {
     }
 }
 
-/// A program of Longhaul's own.
+/// The path of a program of Longhaul beside this one.
 fn program(name: &str, package: &str) -> Result<PathBuf, Missing> {
     crate::subject::sibling(name)
         .map_err(|_| Missing::Program { program: name.to_owned(), package: package.to_owned() })
@@ -254,7 +255,7 @@ mod tests {
         }
     }
 
-    /// kube-rs is built from this workspace, so its column must name the version of the lock file.
+    /// The column of kube-rs names the version in the lock file, because its adapter is built in this workspace.
     #[test]
     fn the_version_of_kube_is_the_one_that_is_built() {
         let lock = include_str!("../../Cargo.lock");
@@ -263,7 +264,7 @@ mod tests {
         }
     }
 
-    /// The column must name the version of the module file that its build reads.
+    /// The column of a Go client names the version in the module file with which the adapter is built.
     #[test]
     fn the_version_of_what_is_built_is_the_one_of_its_module() {
         for column in columns() {
@@ -285,7 +286,7 @@ mod tests {
         }
     }
 
-    /// An adapter is a text to read and to copy.
+    /// An adapter is short enough to read on one screen, because users copy it.
     #[test]
     fn adapters_are_at_most_a_screen() {
         for adapter in &ADAPTERS {

@@ -1,7 +1,7 @@
-//! `longhaul compare SCENARIO --subject …`: one scenario against several subjects, each in its own process.
+//! `longhaul compare SCENARIO --subject …`: runs one scenario with several subjects, each run in its own process.
 //!
-//! Owns the order of the runs and the places of their records. [`reports::compare`] computes the results from the
-//! records alone. A subject that dies or cannot start becomes a row of the result and never ends the comparison.
+//! Owns the order of runs and the folders of their records. [`reports::compare`] computes the results from the records
+//! alone. A subject that crashes or cannot start becomes a row of the result and does not end the comparison.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,9 +22,9 @@ mod shares;
 
 use shares::{Share, Shares};
 
-/// Time of a run beside its phases for start, end and judging.
+/// Time of a run besides its phases, for start, end and judging.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// Further time for the judge to read the record, as a multiple of the run's length.
+/// Further time for the judges to read the record, as a multiple of the run's length.
 const PATIENCE_TIMES: u32 = 2;
 pub(crate) const FILES: [&str; 3] = ["compare.html", "compare.md", "compare.json"];
 
@@ -37,24 +37,24 @@ pub(crate) struct Subject {
     pub(crate) word: String,
 }
 
-/// The choices of the command line.
+/// Settings from the command line.
 pub(crate) struct Choice {
-    /// The scenario's name as the user wrote it.
+    /// The name of the scenario as the user wrote it.
     pub(crate) scenario: String,
     pub(crate) source: Source,
     pub(crate) subjects: Vec<Subject>,
-    /// Flags of `longhaul soak` that are the same for all.
+    /// Flags of `longhaul soak` that are the same for all subjects.
     pub(crate) flags: Vec<String>,
     pub(crate) own_clocks: bool,
     pub(crate) rounds: u32,
     pub(crate) side_by_side: bool,
-    /// A folder that does not exist, or is empty.
+    /// A folder that does not exist or is empty.
     pub(crate) out: PathBuf,
     pub(crate) quiet: bool,
     pub(crate) repeat: String,
 }
 
-/// The output of `longhaul soak --json`; only the keys that are needed if there is no record.
+/// The keys of `longhaul soak --json` that are needed if a run left no record.
 #[derive(Debug, Default, Deserialize)]
 struct Answer {
     #[serde(default)]
@@ -65,11 +65,11 @@ struct Run {
     /// Index of the subject.
     at: usize,
     folder: String,
-    /// The reason why it left no record.
+    /// The reason why the run left no record.
     failure: Option<String>,
 }
 
-/// Plays all subjects and writes the result in all formats. An error means that nothing was compared.
+/// Runs all subjects and writes the result in all formats. An error means that nothing was compared.
 pub(crate) async fn play(choice: &Choice, stop: &CancellationToken) -> Result<Comparison> {
     std::fs::create_dir_all(&choice.out).with_context(|| format!("failed to make {}", choice.out.display()))?;
     let empty = std::fs::read_dir(&choice.out).is_ok_and(|mut entries| entries.next().is_none());
@@ -180,7 +180,7 @@ async fn one(
     Run { at, folder, failure }
 }
 
-/// The arguments of a run.
+/// The arguments of `longhaul soak` for one run.
 fn arguments(choice: &Choice, start: &crate::clients::Start, folder: &str) -> Vec<String> {
     let mut words = vec!["soak".to_owned(), choice.scenario.clone()];
     words.extend([
@@ -202,7 +202,6 @@ fn arguments(choice: &Choice, start: &crate::clients::Start, folder: &str) -> Ve
     words
 }
 
-/// Judges the records of all runs.
 fn entrants(choice: &Choice, mut runs: Vec<Run>) -> Vec<Entrant> {
     runs.sort_by(|a, b| (a.at, &a.folder).cmp(&(b.at, &b.folder)));
     let entrant = |(at, subject): (usize, &Subject)| {
@@ -232,7 +231,7 @@ fn entrants(choice: &Choice, mut runs: Vec<Run>) -> Vec<Entrant> {
     choice.subjects.iter().enumerate().map(entrant).collect()
 }
 
-/// The built-in service gets admission reviews if the scenario sends them; a command gets none.
+/// The note that only the built-in service gets the scenario's admission reviews, and subjects with a command get none.
 fn unlike_load(choice: &Choice, are_service: &[bool]) -> Option<String> {
     let mixed = are_service.contains(&true) && are_service.contains(&false);
     (mixed && choice.source.scenario.admission.is_some()).then(|| {

@@ -1,16 +1,16 @@
-//! The limit of open files of this process, which bounds its connections.
+//! The limit of open files of this process, which bounds its number of connections.
 //!
-//! Owns raising the soft limit, which shells set low for programs that use `select`, and the error when the hard limit
-//! is too low. Only a binary may call it: the limit belongs to the whole process.
+//! Raises the soft limit, which shells set low for programs that use `select`, and reports a hard limit that is too
+//! low. Only a binary may call this module, because the limit belongs to the whole process.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The hard limit is too low; only an administrator can raise it.
+    /// The hard limit is too low. Only an administrator can raise a hard limit.
     #[error("failed to make room for {needed} open files: the hard limit is {hard}; raise it, see `ulimit -Hn`")]
     HardLimit { needed: u64, hard: u64 },
-    /// The system refused for another reason.
+    /// The system refused to raise the limit for another reason.
     #[error("failed to raise the limit of open files to {needed}")]
     Refused {
         needed: u64,
@@ -19,7 +19,7 @@ pub enum Error {
     },
 }
 
-/// Raises the soft limit of open files to `needed`; a higher limit is left alone.
+/// Raises the soft limit of open files to `needed`. A higher limit stays unchanged.
 pub fn raise(needed: u64) -> Result<(), Error> {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|soft| soft >= needed) {
@@ -39,7 +39,8 @@ pub fn raise(needed: u64) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// This is one test, because the limit belongs to the whole process.
+    /// A sufficient limit stays unchanged, and the error names a hard limit that is too low. One test, because the
+    /// limit belongs to the whole process.
     #[test]
     fn what_is_enough_is_left_alone_and_a_low_hard_limit_is_named() {
         let before = getrlimit(Resource::Nofile);

@@ -1,8 +1,8 @@
-//! A project's own test suite against the mock API server: the variables, the faults of each seed, the ledger
-//! afterwards.
+//! Runs a project's test suite against the mock API server: sets its environment variables and the faults of each seed,
+//! and reads the record afterwards.
 //!
-//! Owns one run of a suite; `repeat` owns the repetition. The started programs are `mock-envtest`, called by their
-//! names through links to this program; `ledger` reads their records.
+//! Owns one run of a suite; `repeat` owns repetitions. The suite starts `mock-envtest` through links to this program
+//! with the names of the real programs. `ledger` reads the records of these processes.
 
 mod behind;
 mod hot;
@@ -32,33 +32,32 @@ pub(crate) use repeat::Repetition;
 use crate::out::err;
 use crate::signals::Signals;
 
-/// Gomega waits one second if a suite does not set a time. A Go client waits nearly as long before it opens a watch
-/// again, so that a correct suite would fail for lack of time.
+/// The default timeout for Gomega, instead of its own one second. A Go client waits nearly a second before it reopens a
+/// watch, so a correct suite would fail.
 const GOMEGA: (&str, &str) = ("GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT", "15s");
-/// The variable for the folder of fabric8's kit, instead of the one in the home folder.
+/// The environment variable for the folder of fabric8's test kit, instead of the one in the home folder.
 const FABRIC8: &str = "KUBE_API_TEST_DIR";
-/// The variable for the version that a suite for fabric8's kit asks for.
+/// The environment variable for the version for which a suite with fabric8's test kit asks.
 const FABRIC8_VERSION: &str = "KUBE_API_TEST_API_SERVER_VERSION";
-/// Time limit of a suite in a gate; a suite that hangs has failed.
+/// Timeout of a suite in a gate; a suite that hangs has failed.
 const LIMIT: Duration = Duration::from_hours(1);
 /// The file with the settings of a run's control planes.
 const SESSION_FILE: &str = "session.json";
-/// The most records with the same second and seed.
+/// The most records of runs with the same second and seed.
 const RECORDS_MAX: usize = 1000;
-/// The file for the suite's output, if it does not go to the user's terminal.
+/// The file for the suite's output, if the output does not go to the terminal.
 const OUTPUT: &str = "suite.log";
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chaos {
-    /// The first seed; without one there are no random faults.
+    /// The first seed of random faults; `None` for no random faults.
     pub seed: Option<u64>,
-    /// Deliver events of different watches in another order.
+    /// Whether to change the order of events of different watches.
     pub order: bool,
-    /// How many versions caches lag behind.
+    /// The number of versions by which caches may be behind.
     pub stale: Option<u64>,
 }
 
-/// A suite and the faults for it.
 #[derive(Debug)]
 pub(crate) struct Suite {
     pub command: Vec<String>,
@@ -66,15 +65,16 @@ pub(crate) struct Suite {
     /// The value of `--faults` as written.
     pub written: Option<String>,
     pub chaos: Chaos,
-    /// Seed of faults that are drawn without `--chaos`.
+    /// Seed of all random choices without `--chaos`.
     pub seed: Option<u64>,
-    /// Time after which workloads become ready, if they do.
+    /// Time after which workloads become ready; `None` for never.
     pub workloads: Option<units::Span>,
     pub manager: Manager,
     pub runs: PathBuf,
     pub results: Vec<PathBuf>,
     pub judged: bool,
-    /// The folder that it is run in; the current one if `None`. If it is set, the output goes to a file of the record.
+    /// The folder in which the suite runs; `None` for the current one. With a folder, the suite's output goes to a
+    /// file.
     pub folder: Option<PathBuf>,
 }
 
@@ -86,26 +86,27 @@ pub(crate) struct Run {
     pub counts: Counts,
 }
 
-/// The way a suite is played.
+/// How a suite runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
-    /// A first run, which is reported. It uses this process's input and output, unless it has a folder of its own.
+    /// The first run, which is reported. The suite uses this process's input and output, unless it runs in another
+    /// folder.
     Told,
-    /// A repetition, with the output in a file of its record.
+    /// A repetition, with its output in a file of the record.
     Again,
-    /// A repetition without faults.
+    /// A repetition of the suite without faults.
     WithoutFaults,
 }
 
 #[derive(Debug)]
 struct Played {
     seed: u64,
-    /// The exit code: the suite's own, or that of `--judge`.
+    /// The exit code of Longhaul: the suite's own, or that of `--judge`.
     code: u8,
     /// The suite's own exit code.
     suites: u8,
     was_ended: bool,
-    /// Whether a fault had hits, or there was no fault.
+    /// Whether a fault hit something, or there was no fault.
     is_disturbed: bool,
     began: jiff::Timestamp,
     took: Duration,
@@ -127,7 +128,7 @@ impl Suite {
         !self.faults.is_empty() || self.chaos.seed.is_some() || self.chaos.order || self.chaos.stale.is_some()
     }
 
-    /// The random faults that are drawn per request.
+    /// Settings of random faults that hit single requests.
     fn drawn(&self) -> Drawn {
         Drawn { chaos: self.chaos.seed.is_some(), order: self.chaos.order, stale: self.chaos.stale }
     }
@@ -138,7 +139,7 @@ impl Suite {
         Ok(Run { code: played.code, was_ended: played.was_ended, counts: played.ledger.counts() })
     }
 
-    /// Runs the suite and writes its record.
+    /// Runs the suite and writes the record.
     async fn play(&self, seed: u64, how: How, signals: &mut Signals) -> Result<Played> {
         let began = jiff::Timestamp::now();
         let record = self.record(seed, began)?;
@@ -176,7 +177,8 @@ impl Suite {
         Ok(played)
     }
 
-    /// A folder for the record of one run, unique because a short suite is played several times within a second.
+    /// A folder for the record of one run. The name is unique, because a short suite may run several times within a
+    /// second.
     fn record(&self, seed: u64, began: jiff::Timestamp) -> Result<PathBuf> {
         std::fs::create_dir_all(&self.runs).with_context(|| format!("failed to make {}", self.runs.display()))?;
         let name = format!("envtest-{}-{seed}", began.strftime("%Y%m%d-%H%M%S"));
@@ -194,8 +196,8 @@ impl Suite {
         anyhow::bail!("{} has too many records of one second", self.runs.display())
     }
 
-    /// Starts the suite, waits for it, and returns whether a signal came. Input and output are this process's or the
-    /// record's.
+    /// Starts the suite and waits for it. Returns its status, and whether a signal came. Input and output are those of
+    /// this process or files of the record.
     async fn run(&self, programs: &Path, record: &Path, how: How, signals: &mut Signals) -> Result<(ExitStatus, bool)> {
         let (program, words) = self.command.split_first().context("the suite's command is empty")?;
         let mut suite = Command::new(program);
@@ -264,7 +266,7 @@ impl Suite {
         err!("longhaul:   {}", played.record.join(page::FILE).display());
     }
 
-    /// How the manager was separated from the suite.
+    /// A text on how requests of the manager are distinguished from those of the suite.
     fn touched(&self) -> String {
         match (&self.manager.agent, &self.manager.user) {
             (Some(agent), _) => format!("requests with `{agent}` in their user agent"),
@@ -303,7 +305,7 @@ impl Suite {
     }
 }
 
-/// A suite's exit code, by the convention of shells.
+/// The exit code of a suite, by the convention of shells.
 fn code_of(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt as _;
     let signal = || status.signal().map_or(i32::from(exit::SOFTWARE), |signal| 128 + signal);
@@ -330,7 +332,7 @@ mod tests {
         }
     }
 
-    /// The printed command has the seed that failed, not the first one.
+    /// The printed command contains the failed seed, not the first one.
     #[test]
     fn a_seed_is_played_again_by_the_printed_command() {
         let suite = suite();
@@ -342,7 +344,7 @@ mod tests {
         assert_eq!(suite.drawn(), Drawn { chaos: true, order: true, stale: Some(2) });
     }
 
-    /// Two runs within the same second have separate records.
+    /// Two runs within the same second have different folders.
     #[test]
     fn no_two_runs_share_a_record() {
         let runs = tempfile::tempdir().unwrap();

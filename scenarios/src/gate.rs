@@ -1,8 +1,8 @@
-//! `longhaul gate`: compares two builds, slice by slice, until it is known whether one is worse.
+//! `longhaul gate`: compares two builds, slice by slice, until one is known to be worse or not worse.
 //!
-//! Owns the order of the steps: start both, find their saturation, alternate slices, judge, and confirm in a second
-//! session with fresh processes. [`mod@slice`] measures one slice; [`book`] keeps the record. `reports::gate` computes
-//! the verdict from the record alone.
+//! Owns the order of the steps: starts both builds, finds the saturation of each, alternates slices, judges, and
+//! confirms a difference in a second session with new processes. [`mod@slice`] measures one slice; [`book`] keeps the
+//! record. `reports::gate` computes the verdict from the record alone.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -33,44 +33,43 @@ mod work;
 
 pub(crate) use book::{again, conclude, open};
 
-/// Largest share of the slower build's saturation that the gate sends. Above it, queues would decide instead of the
-/// builds.
+/// The largest rate of the gate, as a share of the slower build's saturation. At higher rates, queues would decide
+/// instead of the builds.
 const SHARE_OF_SATURATION: f64 = 0.5;
-/// Time of full load that finds the saturation of each build. It warms both up as well.
+/// Time of full load that finds the saturation of each build and warms it up.
 const FILLING: Duration = Duration::from_millis(1500);
 /// Time of churn that warms up each build.
 const WATCHING: Duration = Duration::from_millis(500);
-/// Connections during full load.
+/// Number of connections during full load.
 const CONNECTIONS: usize = 8;
 /// Length of a counting pass.
 const PASS: Duration = Duration::from_millis(1500);
 const QUICK_PASS: Duration = Duration::from_millis(300);
 
-/// The choices of the command line.
+/// Settings from the command line.
 pub(crate) struct Choice {
-    /// The scenario; its phases are those of a slice.
+    /// The scenario; its phases describe one slice.
     pub(crate) source: Source,
     pub(crate) a: Contestant,
     pub(crate) b: Contestant,
     /// Blocks of four slices per session, and whether the user set the number.
     pub(crate) blocks: (u32, bool),
-    /// Longest time of the gate, both sessions together.
+    /// The most time of the gate, for both sessions together.
     pub(crate) limit: Duration,
-    /// Shorter counting passes, for a pull request.
+    /// Whether counting passes are shorter, for a pull request.
     pub(crate) quick: bool,
     pub(crate) out: PathBuf,
-    /// Whether to count instructions with callgrind if the processor has no counters for them.
+    /// Whether to count instructions with callgrind if the processor has no usable counters.
     pub(crate) callgrind: bool,
     pub(crate) quiet: bool,
-    /// The command that repeats the gate.
     pub(crate) repeat: String,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Contestant {
-    /// A command line, or the path of the service.
+    /// A command, or the path of a service program.
     pub(crate) command: String,
-    /// A bug to plant in this build.
+    /// A planted bug to switch on in this build.
     pub(crate) plant: Option<String>,
 }
 
@@ -82,7 +81,7 @@ struct Gate<'a> {
     signals: &'a mut Signals,
 }
 
-/// Plays the gate and returns its judgement. An error means that nothing was compared.
+/// Runs the gate and returns its judgement. An error means that nothing was compared.
 pub(crate) async fn play(choice: &Choice) -> Result<Judgement> {
     let mut signals = Signals::listen().context("failed to listen for Ctrl-C")?;
     let work = Work::of(&choice.source)?;
@@ -139,7 +138,7 @@ async fn down(stands: [Testbed<'_>; 2]) {
     }
 }
 
-/// Warms both builds up, finds their saturation, and begins the record.
+/// Warms up both builds, finds their saturation, and starts the record.
 async fn begin<'a>(
     choice: &'a Choice,
     (work, plan): (Work, Plan),
@@ -194,7 +193,7 @@ async fn begin<'a>(
     Ok((Gate { choice, work, plan, signals }, book))
 }
 
-/// Warms both builds up. Returns the saturation of each, or `None` if no reviews are sent.
+/// Warms up both builds. Returns the saturation of each, or `None` without reviews.
 async fn warm(stands: &[Testbed<'_>; 2], work: &Work) -> Result<Option<[f64; 2]>> {
     for stand in stands {
         stand.events(Work::events_for(FILLING_SEED, WATCHING)).await.context("failed to warm up")?;
@@ -230,7 +229,7 @@ async fn saturation(stands: &[Testbed<'_>; 2], config: &Config) -> Result<[f64; 
     Ok(found)
 }
 
-/// Refuses a gate that would only compare the speed of refusals or wrong answers.
+/// Refuses a gate whose reviews mostly fail or get wrong answers, because it would only compare the speed of these.
 async fn is_work(
     stand: &Testbed<'_>,
     config: &Config,
@@ -262,19 +261,19 @@ async fn is_work(
     Ok(())
 }
 
-/// Largest share of wrong answers of A; with more, a comparison is worthless.
+/// The largest share of wrong answers of A; with more, the comparison is refused.
 const WRONG_MOST: f64 = 0.01;
-/// The warm-up is the same in every gate.
+/// Seed of the warm-up, which is the same in every gate.
 const FILLING_SEED: u64 = 1;
 
 impl Gate<'_> {
-    /// Plays the second session after warming up its processes like the first ones.
+    /// Runs the second session, after warming up its processes like those of the first session.
     async fn again(&mut self, options: &[Options; 2], stands: &mut [Testbed<'_>; 2], book: &mut Book) -> Result<bool> {
         warm(stands, &self.work).await?;
         self.session(2, options, stands, book).await
     }
 
-    /// Counts, then alternates slices. Returns false if the session ended early, with the reason in the record.
+    /// Counts, then alternates slices. Returns false if the session ended early; the record has the reason.
     async fn session(
         &mut self,
         number: u32,
@@ -308,9 +307,9 @@ impl Gate<'_> {
         self.once_more(number, &sides, began, stands, book).await
     }
 
-    /// Repeats pairs of which a slice was under pressure. It stops after twice the planned slices, or when the
-    /// session's time is up. A pair is written once both of its slices exist, because slices that are far apart make no
-    /// pair. Returns false if it ended early.
+    /// Repeats pairs of slices during which the machine was under pressure. Stops after twice the planned number of
+    /// slices, or at the end of the session's time. A pair is recorded only when both slices exist, because slices far
+    /// apart are no pair. Returns false if the session ended early.
     async fn once_more(
         &mut self,
         number: u32,
@@ -350,7 +349,7 @@ impl Gate<'_> {
         }
     }
 
-    /// Plays one slice. Returns `None` if the session ends with it, with the reason in the record.
+    /// Runs one slice. `None` if the session ends early; the record has the reason.
     async fn slice(
         &mut self,
         place: slice::Place,
@@ -373,7 +372,7 @@ impl Gate<'_> {
         played.map(Some)
     }
 
-    /// Whether the session's time is up before this block. If so, the record states the number of blocks.
+    /// Whether the session's time is over before this block. If so, writes the number of blocks into the record.
     fn is_over(&self, session: u32, blocks: u32, began: Instant, book: &mut Book) -> Result<bool> {
         if blocks < plan::BLOCKS_LEAST || self.plan.has_room(blocks, began.elapsed()) {
             return Ok(false);
@@ -385,13 +384,13 @@ impl Gate<'_> {
 }
 
 impl Choice {
-    /// Work of a session beside its slices.
+    /// Times of a session's work besides its slices.
     fn besides(&self) -> Besides {
         let (pass, callgrind) = if self.quick { (QUICK_PASS, callgrind::QUICK) } else { (PASS, callgrind::THOROUGH) };
         Besides { warm: [FILLING, WATCHING], pass, callgrind: self.callgrind.then_some(callgrind) }
     }
 
-    /// The start options of both builds in a session.
+    /// The options that start both builds in a session.
     fn options(&self, session: u32) -> Result<[Options; 2]> {
         let of = |side: Side| -> Result<Options> {
             let contestant = if side == Side::A { &self.a } else { &self.b };
@@ -443,7 +442,7 @@ impl Contestant {
         Ok(words)
     }
 
-    /// The name in the record.
+    /// The name of the build in the record.
     fn name(&self) -> String {
         let plant = self.plant.as_ref().map(|plant| format!(" (planted: {plant})")).unwrap_or_default();
         format!("{}{plant}", self.command)

@@ -1,9 +1,9 @@
-//! `longhaul init`: reads a project's folder and proposes a scenario for it, without a question.
+//! `longhaul init`: reads a project's folder and proposes a scenario for its program.
 //!
-//! Owns the set of findings. The walk is in `folder`, manifests in `manifests`, package files in `language`, sources in
-//! `go`, `rust` and `java`, the output of kustomize in `kustomize`, test suites in `suite`, the choice of a witness in
-//! `witness`, and the scenario's text in `text`. The amount of data read from a folder is bounded. A file that cannot
-//! be read or understood is reported and left out.
+//! Owns the facts about a project. `folder` walks the files, `manifests` reads manifests, `language` package files,
+//! `go`, `rust` and `java` sources, `kustomize` the output of kustomize, and `suite` test suites. `witness` chooses the
+//! witness and `text` writes the scenario. The amount of data read from a folder is bounded. A file that cannot be read
+//! or understood is reported and skipped.
 
 use std::path::{Path, PathBuf};
 
@@ -45,53 +45,53 @@ pub(crate) use text::scenario;
 pub(crate) use trial::{Trial, changes, varying};
 pub(crate) use ways::Way;
 
-/// The folder where kubebuilder puts the definitions that it generates from the sources.
+/// The folder in which kubebuilder puts CustomResourceDefinitions that it generates from the sources.
 const BASES: &str = "config/crd/bases";
-/// A file beside the scenario, written if a kustomization changes definitions or rules.
+/// The file beside the scenario with the objects of a kustomization, written if it changes definitions or rules.
 const BUILT_CRDS: &str = "longhaul-crds.yaml";
 const CHART_CRDS: &str = "longhaul-chart-crds.yaml";
 const BUILT_HOOKS: &str = "longhaul-webhooks.yaml";
-/// The most objects of the project's kinds outside of its samples.
+/// The most custom resources of the project that are kept, without its samples.
 const SHOWN_MAX: usize = 500;
-/// The file for the program's surroundings in its deployment: namespaces, and objects that it reads.
+/// The file with objects that the deployed program needs: namespaces, and objects that it reads.
 const OBJECTS: &str = "longhaul-objects.yaml";
-/// The file for objects that accompany the churned ones.
+/// The file with further objects that the churned objects need.
 const WITH: &str = "longhaul-with.yaml";
 
-/// The findings about the software in a folder. Paths are relative to the folder.
+/// The facts about the project in a folder. Paths are relative to the folder.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// The folder's own name, in the form of a scenario's name.
+    /// The name of the folder, as scenarios allow it.
     pub(crate) name: String,
-    /// The project file of kubebuilder or operator-sdk.
+    /// The file `PROJECT` of kubebuilder or operator-sdk.
     pub(crate) project: Option<Project>,
-    /// Custom resources; those with a controller of the project come first.
+    /// Custom resources; those with a controller in this project come first.
     pub(crate) crds: Vec<Crd>,
     pub(crate) hooks: Vec<Hook>,
-    /// Languages; those of the top folder come first.
+    /// Programs by package file; those in the top folder come first.
     pub(crate) languages: Vec<Language>,
-    /// The command of an image, with the file that names it.
+    /// The start command of an image, with the file that contains it.
     pub(crate) image: Option<(PathBuf, Vec<String>)>,
-    /// Parts that were left out, with the reason.
+    /// Messages about skipped files, with the reason.
     pub(crate) doubts: Vec<String>,
-    /// Files to write beside the scenario: names and contents.
+    /// Files to write beside the scenario: name and content.
     pub(crate) made: Vec<(&'static str, String)>,
     suites: Vec<suite::Suite>,
     samples: Vec<sample::Sample>,
-    /// Objects of its kinds outside of the samples.
+    /// Custom resources of the project outside sample folders.
     shown: Vec<sample::Sample>,
-    /// Other objects of the sample folders.
+    /// Other objects in sample folders.
     companions: Vec<(PathBuf, Value)>,
-    /// Its charts, the nearest to the top first.
+    /// Folders of Helm charts, the highest first.
     pub(crate) charts: Vec<PathBuf>,
-    /// Workloads that deploy its program.
+    /// Workloads that deploy the project's program.
     workloads: deployed::Workloads,
-    /// The main package that the user chose.
+    /// The main package, if the user chose one.
     main: Option<PathBuf>,
-    /// The build that the image's file describes.
+    /// The build command in the Dockerfile.
     image_built: Option<makefile::Built>,
     makefiles: Vec<(PathBuf, makefile::Built)>,
-    /// Definitions and webhook configurations as written in the files.
+    /// CustomResourceDefinitions and webhook configurations as written.
     objects: Vec<(PathBuf, Value)>,
     go: go::Sources,
     rust: rust::Sources,
@@ -99,11 +99,11 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Reads a folder; `main` is the program's main package if the user chose one.
+    /// Reads a folder. `main` is the program's main package if the user chose one.
     ///
     /// # Errors
     ///
-    /// The folder itself cannot be read.
+    /// Fails if the folder itself cannot be read.
     pub(crate) fn read(folder: &Path, main: Option<&Path>) -> std::io::Result<Self> {
         let whole = folder.canonicalize()?;
         let name = whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -175,7 +175,7 @@ impl Found {
         }
     }
 
-    /// Sorts the most important findings to the front, removes duplicates, and completes the languages from the
+    /// Sorts the most important facts to the front, removes duplicates, and completes programs with facts from the
     /// sources.
     fn sort(&mut self) {
         // An object beside the definition is as good a sample as one in a folder of samples.
@@ -230,8 +230,8 @@ impl Found {
         }
     }
 
-    /// Takes the built manifests. If plain manifests mean the same, the scenario names the plain ones, because tools
-    /// rewrite those when the sources change.
+    /// Adds the objects of a built kustomization. If plain manifests have the same effect, the scenario names the plain
+    /// ones, because tools rewrite them when sources change.
     pub(crate) fn kustomized(&mut self, kustomized: Kustomized) {
         if self
             .crds
@@ -280,7 +280,8 @@ impl Found {
         self.sort();
     }
 
-    /// Takes a rendered chart: definitions that nothing else defines, and workloads if no plain file has any.
+    /// Adds the objects of a rendered chart: definitions that no other file has, and workloads if no other file has
+    /// any.
     pub(crate) fn charted(&mut self, charted: Charted) {
         let (chart, objects) = match charted {
             Charted::None => return,
@@ -316,8 +317,8 @@ impl Found {
         }
     }
 
-    /// Observed facts take precedence over read ones. The kind that the program reacts to most comes first, and the
-    /// objects that it needs lie beside the scenario.
+    /// Adds the observed facts, which take precedence over facts from files. The kind to which the program reacts most
+    /// comes first, and the objects that it needs go to a file beside the scenario.
     pub(crate) fn observed(&mut self, seen: &Seen) {
         let Some(best) = seen.best().filter(|_| seen.ran()) else {
             if seen.ran() {
@@ -335,8 +336,8 @@ impl Found {
         self.keep(WITH, &best.with);
     }
 
-    /// Removes webhooks that manifests register but the program does not serve: they belong to another program, or must
-    /// be switched on.
+    /// Removes webhooks that manifests register but the program does not serve, because they belong to another program
+    /// or must be switched on.
     fn forget_webhooks(&mut self, seen: &Seen) {
         if !self.hooks.is_empty() && !seen.serves_reviews() {
             let told = "seen: it serves no reviews, so its webhooks are left out: they are another program's, or a flag or variable switches them on";
@@ -346,12 +347,12 @@ impl Found {
         self.leave_out(&seen.unserved);
     }
 
-    /// Whether a file lies beside the main package that somebody chose: of several programs of one project each has manifests of its own.
+    /// Whether a file is near the main package that the user chose, because each program of a project has its own manifests.
     fn is_near(&self, file: &Path) -> bool {
         near(self.main.as_deref(), file)
     }
 
-    /// Leaves out webhooks at paths that the program does not serve. If its file registers others as well, those get a file of their own.
+    /// Removes webhooks at URL paths that the program does not serve. Other webhooks of the same file go to a separate file.
     fn leave_out(&mut self, unserved: &[String]) {
         if !self.hooks.iter().any(|hook| unserved.contains(&hook.path)) {
             return;
@@ -369,7 +370,7 @@ impl Found {
         }
     }
 
-    /// The configurations of the project's webhooks with those webhooks alone whose path is wanted.
+    /// The project's webhook configurations, with only the webhooks whose path is wanted.
     pub(crate) fn registrations(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<Value> {
         let is_own = |file: &PathBuf| self.hooks.iter().any(|hook| hook.file == *file);
         let own = self.objects.iter().filter(|(file, object)| object["webhooks"].is_array() && is_own(file));
@@ -382,7 +383,7 @@ impl Found {
         wanted.collect()
     }
 
-    /// Keeps objects for a file beside the scenario.
+    /// Stores objects that are written to a file beside the scenario.
     fn keep(&mut self, name: &'static str, objects: &[Value]) {
         if !objects.is_empty() {
             let mut text = "# Made by `longhaul init`, of what it saw the program want.\n".to_owned();
@@ -394,7 +395,7 @@ impl Found {
         }
     }
 
-    /// The first suite to run.
+    /// The test suite to propose.
     pub(crate) fn suite(&self) -> Option<&suite::Suite> {
         suite::first(&self.suites)
     }
@@ -403,27 +404,27 @@ impl Found {
         self.crds.first()
     }
 
-    /// The best known way to start it.
+    /// The program that is most likely the controller.
     fn program(&self) -> Option<&Language> {
         let started = self.languages.iter().filter(|language| !language.command.is_empty());
         let known = started.clone().find(|language| language.framework.is_some());
         known.or_else(|| started.clone().next()).or(self.languages.first())
     }
 
-    /// Whether the source has a flag for the address of a metrics page.
+    /// Whether the source has a flag for the address of the metrics page.
     pub(crate) fn serves_metrics(&self) -> bool {
         let flags = self.program().and_then(|program| program.habits.flags.as_ref());
         flags.is_some_and(go::Flags::serves_metrics)
     }
 
-    /// Webhooks that review kinds of the project.
+    /// Webhooks that review custom resources of the project.
     fn own_hooks(&self) -> impl Iterator<Item = &Hook> {
         self.hooks.iter().filter(|hook| self.crds.iter().any(|crd| hook.is_about(crd)))
     }
 }
 
-/// A constant pattern. Its classes are ASCII, like names in programs; with Unicode classes one takes seconds to
-/// compile.
+/// Compiles a constant pattern. Character classes are ASCII, like names in programs, because Unicode classes take
+/// seconds to compile.
 fn pattern(text: &str) -> Regex {
     RegexBuilder::new(text).unicode(false).build().expect("a pattern of the source, which a test compiles")
 }
@@ -438,7 +439,7 @@ fn named(text: &str) -> String {
     }
 }
 
-/// Whether a file lies in the folder of a main package, or in one around it below the project's own.
+/// Whether a file is in the folder of a main package, or in a folder above it inside the project.
 fn near(main: Option<&Path>, file: &Path) -> bool {
     let around = main.into_iter().flat_map(Path::ancestors).filter(|folder| !folder.as_os_str().is_empty());
     around.into_iter().any(|folder| file.starts_with(folder))

@@ -1,4 +1,4 @@
-//! Starts this program again: one run in its own process, so that it cannot affect other runs.
+//! Starts this program again for one run in its own process, so that the run cannot affect others.
 
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -6,11 +6,12 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
-/// Time for a run to end. It stops its client first, which may take as long as a scenario allows (30 s by default).
+/// The longest wait for the end of a run. A run first stops its subject, which may take as long as a scenario allows
+/// (30 s by default).
 const STOP_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Plays `longhaul` with these arguments in its own process group: only this function signals it, and it ends its
-/// client itself. Returns `None` if `stop` was cancelled. An error says why there is no output to read.
+/// Runs `longhaul` with these arguments in a separate process group, which only this function signals; the run stops
+/// its subject itself. `None` if `stop` was cancelled. An error says why there is no output.
 pub(crate) async fn play(
     arguments: &[String],
     patience: Duration,
@@ -19,7 +20,7 @@ pub(crate) async fn play(
     play_in(arguments, patience, stop, |_| {}).await
 }
 
-/// Like [`play`]; `started` gets the process ID before the process has started anything itself.
+/// Like [`play`]. `started` receives the process ID before the process has started any other.
 pub(crate) async fn play_in(
     arguments: &[String],
     patience: Duration,
@@ -52,7 +53,7 @@ pub(crate) async fn play_in(
     ended
 }
 
-/// The last line of a run's messages, for runs that left nothing else.
+/// The last line of a run's messages, if the run left nothing else.
 pub(crate) fn last_words(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     format!("({}): {}", output.status, said.lines().last().unwrap_or("it said nothing"))

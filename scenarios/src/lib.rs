@@ -1,9 +1,9 @@
-//! The definition of a run, and its execution.
+//! Defines and executes runs.
 //!
-//! `scenarios` reads scenario files, brings up the outside world and the subject, drives load, churn and faults, and
-//! writes the facts into a run record that [`reports`] judges. It is the only crate that knows all the others.
+//! `scenarios` reads scenario files, starts the control plane and the subject, drives load, churn and faults, and
+//! writes a run record, which [`reports`] judges. No other crate depends on all others.
 //!
-//! Entry points: [`scenario::Scenario`] (the file), `run` (the run), [`cli`] (the binary `longhaul`).
+//! Entry points: [`scenario::Scenario`] (the scenario file), `run` (the run), [`cli`] (the program `longhaul`).
 
 pub mod calibrate;
 pub mod cli;
@@ -31,11 +31,10 @@ pub mod worlds;
 pub use ::scenario::scenario;
 use ::scenario::{accept, clock, fetch, keeper, machine, metrics, out, shown, subject, witness};
 
-/// Set by `cargo xtask`, so that messages show the command that the user typed.
+/// Environment variable that `cargo xtask` sets, so that messages show the command that the user typed.
 const STARTED_AS: &str = "LONGHAUL_STARTED_AS";
 
-/// The command that starts this program again, for a shell: the one that started it, or the one that `cargo xtask`
-/// sets.
+/// The command that starts this program again, for a shell: the value from `cargo xtask`, or the path of this program.
 fn started_as() -> String {
     let said = std::env::var(STARTED_AS).ok().filter(|said| !said.is_empty());
     said.or_else(|| std::env::args().next().map(|program| typed(&program))).unwrap_or_else(|| "longhaul".to_owned())
@@ -43,15 +42,15 @@ fn started_as() -> String {
 
 /// The name by which kubectl finds this program as its plug-in.
 const PLUGIN: &str = "kubectl-longhaul";
-/// The words that start the plug-in.
+/// The words with which a user starts the plug-in.
 const AS_PLUGIN: &str = "kubectl longhaul";
 
-/// Whether kubectl started the program that has this path.
+/// Whether kubectl started the program with this path as its plug-in.
 fn is_plugin(program: &std::ffi::OsStr) -> bool {
     std::path::Path::new(program).file_name().is_some_and(|name| name == PLUGIN)
 }
 
-/// The words that start the program of this path.
+/// The words with which a user starts the program with this path.
 fn typed(program: &str) -> String {
     if is_plugin(program.as_ref()) { AS_PLUGIN.to_owned() } else { quoted(program) }
 }
@@ -75,7 +74,7 @@ mod tests {
         assert_eq!(super::quoted(""), "''");
     }
 
-    /// kubectl starts a plug-in by its path, which nobody types.
+    /// As a plug-in, the program shows `kubectl longhaul` in messages, and not its path.
     #[test]
     fn a_plug_in_is_typed_as_a_command_of_kubectl() {
         assert_eq!(super::typed("/home/me/.krew/bin/kubectl-longhaul"), "kubectl longhaul");

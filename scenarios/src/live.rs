@@ -1,6 +1,7 @@
-//! The live line of a longer task: on a terminal one line that is rewritten, elsewhere a plain line now and then.
+//! The progress line of a longer task: on a terminal one line that is rewritten, otherwise a plain line every few
+//! seconds.
 //!
-//! Owns the choice of the output: stderr, because stdout belongs to the result.
+//! Writes to stderr, because stdout belongs to the result.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -9,10 +10,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::clock::millis;
 
-/// Interval of lines without a terminal: enough to show progress in a CI log, not enough to fill it.
+/// Interval of lines without a terminal, so that a CI log shows progress and stays short.
 pub(crate) const PLAIN_EVERY: Duration = Duration::from_secs(10);
 
-/// The output of the line.
+/// Where and how progress is shown.
 pub(crate) enum Live {
     Terminal(ProgressBar),
     Plain { next: Duration },
@@ -20,7 +21,7 @@ pub(crate) enum Live {
 }
 
 impl Live {
-    /// `template` is for a terminal; elsewhere the first line comes at `first`.
+    /// `template` is the format on a terminal. Without a terminal, the first line comes after `first`.
     pub(crate) fn new(quiet: bool, template: &str, first: Duration) -> Self {
         if quiet {
             return Self::Quiet;
@@ -44,7 +45,7 @@ impl Live {
         }
     }
 
-    /// Shows the progress.
+    /// Shows the progress at time `now` of a task with this length.
     pub(crate) fn show(&mut self, now: Duration, length: Duration, line: impl FnOnce() -> String) {
         match self {
             Self::Terminal(bar) => {

@@ -1,6 +1,7 @@
-//! `longhaul`: soak tests for admission webhooks and watch controllers. All code is in the library.
+//! `longhaul`: soak tests for admission webhooks and watch controllers. The crate's library contains all code.
 
-/// The mock API server allocates small pieces of memory that change threads: `docs/decisions/012`.
+/// The allocator. The mock API server allocates small pieces of memory in one thread and frees them in another:
+/// `docs/decisions/012`.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -1,8 +1,8 @@
-//! `cargo xtask matrix`: real clients against documented bugs, as one table.
+//! `cargo xtask matrix`: runs real clients against documented bugs and writes one table.
 //!
-//! Owns the table (`table`), its renderers (`render`) and the order in which cells are filled (`fill`). Each cell is
-//! one `longhaul soak bugs/NAME` in its own process, so that runs cannot affect each other. A cell shows only facts
-//! from that run's record.
+//! Owns the table (`table`), its formats (`render`) and the order in which cells are filled (`fill`). Each cell is one
+//! `longhaul soak bugs/NAME` in its own process, so that runs cannot affect each other. A cell shows only facts from
+//! the record of its run.
 
 mod fill;
 mod render;

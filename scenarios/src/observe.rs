@@ -1,8 +1,8 @@
-//! `longhaul init`: runs a project's program for half a minute against an empty API server, after the user agreed, and
-//! records the facts.
+//! `longhaul init`: runs the project's program for half a minute against an empty API server, if the user agrees, and
+//! records its requests and reactions.
 //!
-//! Owns the order of an observation, its bounds and its cleanup. `init::seen` draws the conclusions. The build and the
-//! program are the project's code, so only `cli::init` calls this, and only with the user's consent.
+//! Owns the order, the limits and the cleanup of an observation. `init::seen` draws the conclusions. Build and program
+//! are the project's code, so only `cli::init` calls this module, and only with the user's consent.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -26,18 +26,18 @@ use crate::subject::Mounts;
 use program::Program;
 use world::World;
 
-/// Time until the first request. A program in Go starts in a second, on a busy machine in five.
+/// The longest wait for the first request. A program in Go starts in a second, on a busy machine in five.
 const FIRST_ASK: Duration = Duration::from_secs(20);
-/// Time until it has listed the kinds that it follows.
+/// The longest wait until the program has listed the kinds that it watches.
 const START_MAX: Duration = Duration::from_secs(15);
-/// Time without a request after which it has come to rest.
+/// A program without a request for this time counts as idle.
 const REST: Duration = Duration::from_millis(1500);
-/// Where a Pod finds its service account.
+/// The folder in which a Pod finds its service account.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// The most starts with changed arguments.
+/// The most starts of the program, each with changed arguments.
 const STARTS_MAX: usize = 8;
 
-/// The commands that would be run, shown in the question.
+/// The commands that would be run, as the user is asked to confirm them.
 pub(crate) fn announced(found: &Found) -> Vec<String> {
     let ways = found.ways();
     let mut lines: Vec<String> = Vec::new();
@@ -71,7 +71,7 @@ pub(crate) async fn observe(found: &Found, folder: &Path, say: &dyn Fn(String)) 
     seen
 }
 
-/// The program from its first start to its end.
+/// Observes the program from its first start to its end.
 async fn watched(found: &Found, folder: &Path, way: &Way, world: &mut World, say: &dyn Fn(String)) -> Result<Seen> {
     let place = folder.join(&way.folder);
     let (command, help) = helped(found, &place, way, world).await;
@@ -109,7 +109,7 @@ async fn watched(found: &Found, folder: &Path, way: &Way, world: &mut World, say
     Ok(seen)
 }
 
-/// The program's help text, and the command that starts its lasting process, if it has commands.
+/// The program's help text, and the subcommand that runs the controller, if the program has subcommands.
 async fn helped(found: &Found, place: &Path, way: &Way, world: &World) -> (Option<String>, Help) {
     let top = Help::read(&program::help(place, &way.program, None, world).await);
     let name = way.program.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
@@ -121,7 +121,8 @@ async fn helped(found: &Found, place: &Path, way: &Way, world: &World) -> (Optio
     (Some(command), help)
 }
 
-/// Starts it, changes its arguments while it ends for lack of others, and moves its ports. `None` if it does not run.
+/// Starts the program. While the program exits because arguments are missing, changes the arguments; also moves the
+/// program's ports. `None` if the program does not run.
 async fn started(
     deployed: &Deployed,
     place: &Path,
@@ -211,7 +212,7 @@ fn has_account(seen: &Seen) -> bool {
     seen.mounts.values().any(|mount| matches!(mount, Mount::ServiceAccount(_)))
 }
 
-/// Gives it the service account of its Pods, where a Pod finds it.
+/// Mounts the service account of the program's Pods where a Pod finds it.
 async fn account(deployed: &Deployed, world: &mut World, seen: &mut Seen) -> Result<()> {
     let namespace = deployed.namespace.clone().unwrap_or_else(|| "default".to_owned());
     seen.mounts.insert(PathBuf::from(ACCOUNT), Mount::ServiceAccount(namespace));

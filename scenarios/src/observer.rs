@@ -1,7 +1,8 @@
-//! Resource usage of the subject, the harness and the machine, once a second.
+//! Samples the resource usage of subject, harness and machine once a second.
 //!
-//! A separate thread reads `/proc`, so that a slow read delays no event and no load. It owns the sampling clock and the
-//! bounded channel to the run. If the run falls behind, samples are dropped and the record shows the gap.
+//! A separate thread reads `/proc`, so that a slow read delays no event and no load. This module owns the interval of
+//! samples and the bounded channel to the run. If the run falls behind, samples are dropped and the record shows the
+//! gap.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -23,29 +24,30 @@ mod usage;
 pub(crate) use machine::Strain;
 pub(crate) use usage::Usage;
 
-/// Interval of samples: fine enough to see a step, coarse enough to cost nothing.
+/// Interval of samples: short enough to show a step, long enough to cost nothing.
 const PERIOD: Duration = Duration::from_secs(1);
-/// `smaps_rollup` walks all page tables. That takes tens of milliseconds on a big map, so once a minute is the most.
+/// Least interval of reading `smaps_rollup`, which walks all page tables and takes tens of milliseconds for a large
+/// process.
 const ROLLUP_EVERY: Duration = Duration::from_mins(1);
-/// Interval of socket counts, in a short and in a long run. The kernel lists the sockets of all processes, thousands
-/// after a burst of connections, which takes milliseconds.
+/// Interval of counting sockets, in a short and in a long run. The kernel lists the sockets of all processes, after a
+/// burst thousands, which takes milliseconds.
 const SOCKETS_EVERY: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(30)];
-/// A longer run counts as a long one.
+/// Runs longer than this count as long.
 const LONG_MS: u64 = 2 * 3600 * 1000;
-/// The most samples that wait for the run: one minute of them.
+/// The most queued samples: one minute.
 const QUEUE_MAX: usize = 60;
 
-/// The running observer. Dropping it ends the thread within one period.
+/// The running observer. Dropping this value ends the thread within one period.
 pub(crate) struct Observer {
     pub(crate) samples: mpsc::Receiver<Sample>,
     watched: Arc<Watched>,
 }
 
-/// Settings that the run passes to the observer.
+/// The processes that the run wants sampled.
 struct Watched {
-    /// Root process IDs of the subject's trees; empty while it does not run.
+    /// Root process IDs of the subject's process trees; empty while the subject does not run.
     roots: Mutex<Vec<u32>>,
-    /// The latest usage from kubelets since the last sample, if the subject's processes are on other machines.
+    /// The latest usage that kubelets reported since the last sample, if the subject runs on other machines.
     told: Mutex<Option<Process>>,
     /// Number of the subject's starts.
     starts: AtomicU32,
@@ -66,29 +68,29 @@ impl Observer {
         Ok(Self { samples, watched })
     }
 
-    /// From now on the process trees below these roots are the subject. One of them was just started.
+    /// Sets the roots of the subject's process trees, after one process was started.
     pub(crate) fn watch(&self, pids: Vec<u32>) {
         self.watched.starts.fetch_add(1, Ordering::Relaxed);
         *self.watched.roots.lock() = pids;
     }
 
-    /// One root is gone, and these are left.
+    /// Sets the remaining roots, after one process has ended.
     pub(crate) fn left(&self, pids: Vec<u32>) {
         *self.watched.roots.lock() = pids;
     }
 
-    /// Takes the usage that kubelets reported.
+    /// Receives the usage that kubelets reported.
     pub(crate) fn told(&self, used: Process) {
         *self.watched.told.lock() = Some(used);
     }
 
-    /// The subject is gone; from now on its absence is no gap in the samples.
+    /// Stops sampling the subject, so that its absence is no gap.
     pub(crate) fn unwatch(&self) {
         self.watched.roots.lock().clear();
     }
 }
 
-/// The processes of a subject, by the ID of their root.
+/// All processes of a tree, by the process ID of its root.
 pub(crate) fn tree(root: u32) -> Vec<u32> {
     let all = i32::try_from(root).ok().map(|root| process::descendants(&[root])).unwrap_or_default();
     all.into_iter().filter_map(|pid| u32::try_from(pid).ok()).collect()

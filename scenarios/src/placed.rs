@@ -1,13 +1,13 @@
-//! Writes files into a folder with foreign content, and never outside of it.
+//! Writes files into a project's folder, and never outside of it.
 //!
-//! No link is followed: a link in place of the file is replaced, and a link on the path is refused.
+//! Follows no symbolic link: a link in place of the file is replaced, and a link in its path is refused.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 
-/// Writes a file into a folder; `replace` says whether an existing one may be replaced. Returns its path.
+/// Writes a file into a folder and returns its path. `replace` says whether an existing file may be replaced.
 pub(crate) fn write(folder: &Path, name: &Path, text: &str, replace: bool) -> io::Result<PathBuf> {
     let path = folder.join(name);
     let no_name = || io::Error::new(io::ErrorKind::InvalidInput, "names no file");
@@ -32,7 +32,7 @@ pub(crate) fn write(folder: &Path, name: &Path, text: &str, replace: bool) -> io
     Ok(path)
 }
 
-/// Creates the folder for a file.
+/// Creates the folders above a file.
 pub(crate) fn make_room(folder: &Path, name: &Path) -> io::Result<()> {
     let path = folder.join(name);
     let parent = path.parent().unwrap_or(folder);
@@ -41,7 +41,7 @@ pub(crate) fn make_room(folder: &Path, name: &Path) -> io::Result<()> {
     std::fs::create_dir_all(parent)
 }
 
-/// The real path of the file's folder.
+/// The real path of the folder that contains the file.
 fn inside(folder: &Path, name: &Path) -> io::Result<PathBuf> {
     let path = folder.join(name);
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -50,7 +50,7 @@ fn inside(folder: &Path, name: &Path) -> io::Result<PathBuf> {
     Ok(real)
 }
 
-/// A user who writes `..` or an absolute path means it; any other path must not lead out of the folder.
+/// Checks that a relative path does not lead out of the folder. A user may write `..` or an absolute path on purpose.
 fn below(folder: &Path, name: &Path, real: &Path) -> io::Result<()> {
     let meant = name.is_absolute() || name.components().any(|part| part == Component::ParentDir);
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };

@@ -1,6 +1,6 @@
-//! Folders that only their owner can read: the log of a subject may contain secrets.
+//! Folders that only their owner can read, because the log of a subject may contain secrets.
 //!
-//! Owns the creation of such a folder, even if one of that name exists.
+//! Creates such a folder, or restricts an existing one.
 
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::Path;
@@ -8,11 +8,11 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use rustix::fs::{Mode, OFlags};
 
-/// Access for the owner only.
+/// File mode with access for the owner only.
 pub(crate) const MODE: u32 = 0o700;
 
-/// Creates a folder, or accepts an existing one if it is empty and the user's own. `option` is its name on the command
-/// line.
+/// Creates a folder, or accepts an existing one if it is empty and belongs to the user. `option` is the flag that names
+/// the folder.
 pub(crate) fn folder(path: &Path, option: &str) -> Result<()> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(MODE).create(path);
     made.with_context(|| format!("failed to make the folder {}", path.display()))?;
@@ -45,7 +45,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder that a pipeline made beforehand is restricted like one that is made here.
+    /// An existing folder that a CI pipeline created is restricted like a new one.
     #[test]
     fn a_folder_that_exists_is_closed_to_others() {
         let outer = tempfile::tempdir().unwrap();

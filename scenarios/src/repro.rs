@@ -1,7 +1,7 @@
-//! `longhaul soak bugs/NAME`: one documented bug against one client, reported as a story.
+//! `longhaul soak bugs/NAME`: runs one documented bug against one client, and reports the events of the run.
 //!
-//! Owns the change of a library scenario for another subject, and the selection of facts for the output. The run itself
-//! is a soak like any other, and all output comes from its record.
+//! Changes a library scenario for another subject, and selects the facts for the output. The run itself is a usual
+//! soak, and all output comes from its record.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -22,52 +22,52 @@ mod story;
 use notice::Notice;
 pub(crate) use story::story;
 
-/// The variable with the client's list interval in seconds; a client may ignore it.
+/// The environment variable with the client's list interval in seconds. A client may ignore this variable.
 const RELIST_VARIABLE: &str = "LONGHAUL_RELIST_S";
-/// The resource that our own service follows.
+/// The resource that the built-in service watches.
 const SERVICE_FOLLOWS: &str = "packages.longhaul.dev";
-/// Our own service promises more than a row asks of every client: it makes a new request within this time in all cases.
-/// Its pauses grow to 30 s, but no row refuses its requests for that long.
+/// A budget only for the built-in service: it must send a new request within this time after any fault. The service's
+/// pauses grow to 30 s, but no documented bug refuses requests for so long.
 const SERVICE_BLIND_MAX: Span = Span::from_secs(15);
-/// The most descriptors of our own service. The highest number in any row was 24, eight of them its workers'
-/// connections.
+/// The most file descriptors of the built-in service. The highest number in any documented bug was 24, with eight
+/// connections of its workers.
 const SERVICE_DESCRIPTORS_MAX: u64 = 32;
-/// The variable with the seconds that the handler takes for every other modification of an object.
+/// The environment variable with the seconds for which the handler works on every other modification of an object.
 const HANDLER_VARIABLE: &str = "LONGHAUL_HANDLER_S";
-/// The clocks of our service: their names below `watch` in its settings.
+/// The clocks of the built-in service, by their names below `watch` in its settings.
 const CLOCKS: [&str; 3] = ["serverTimeout", "silenceLimit", "relistInterval"];
-/// The client with switches for mistakes.
+/// The client program with planted bugs.
 const PLANTED: &str = "planted-client";
 
-/// The client of a scenario, and its settings. Default: the scenario's own subject.
+/// The client that replaces the subject of a scenario, and its settings. Default: the scenario's own subject.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Play {
-    /// Offer the client only this version of HTTP: 1, 2 or both. Default: the scenario's.
+    /// Offer the client only this version of HTTP: 1, 2 or both. Default: the scenario's setting.
     #[arg(long)]
     pub(crate) http: Option<Http>,
-    /// Time for the client after the last write, if that is more than the scenario gives. For clients with longer limits of their own. With
-    /// `--clock-rate` this is time on the client's clock.
+    /// The time for the client after the last write, if the scenario gives less. Meant for clients whose own limits are longer. With
+    /// `--clock-rate`, this is time on the client's clock.
     #[arg(long)]
     pub(crate) drain: Option<Span>,
-    /// Keep the client's own limits for silent watches and its own time between lists, instead of the scenario's short ones.
+    /// Keep the client's own timeouts for silent watches and its own interval between lists, instead of the short ones of the scenario.
     #[arg(long)]
     pub(crate) own_clocks: bool,
     /// Features that the client lacks. Bugs that need such a feature are skipped as not applicable.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ABILITY")]
     pub(crate) cannot: Vec<Need>,
-    /// The client: a command that reads `$KUBECONFIG`, watches `$LONGHAUL_WATCH` and posts its observations to `$LONGHAUL_WITNESS_URL`. For
-    /// a client that does not watch or post so, see `--resource` and `--witness`. Default: the scenario's own subject.
+    /// The client: a command that reads `$KUBECONFIG`, watches `$LONGHAUL_WATCH` and posts its observations to `$LONGHAUL_WITNESS_URL`. If
+    /// the client does not watch or post like this, use `--resource` and `--witness`. Default: the scenario's own subject.
     #[arg(last = true)]
     pub(crate) command: Vec<String>,
 }
 
 impl Play {
-    /// Whether the choices change how a scenario is played.
+    /// Whether any flag changes the subject of a scenario.
     pub(crate) fn is_some(&self) -> bool {
         !self.command.is_empty() || self.http.is_some() || self.drain.is_some() || self.own_clocks
     }
 
-    /// The choices as arguments for the end of a command line.
+    /// The flags as arguments for the end of a command line.
     pub(crate) fn repeated(&self) -> String {
         let http = self.http.map(|http| format!(" --http {}", http.as_str())).unwrap_or_default();
         let drain = self.drain.map(|drain| format!(" --drain {drain}")).unwrap_or_default();
@@ -80,41 +80,41 @@ impl Play {
     }
 }
 
-/// The result of a scenario. `--json` prints this; a field never changes its meaning.
+/// The result of running one scenario. `--json` prints this result; a field never changes its meaning.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Outcome {
     pub(crate) id: String,
-    /// The row in the catalogue; `None` for a scenario that is in none.
+    /// The row in the catalogue of bugs; `None` for other scenarios.
     pub(crate) row: Option<String>,
     pub(crate) question: String,
     pub(crate) client: Vec<String>,
     pub(crate) verdict: Verdict,
     pub(crate) exit_code: u8,
-    /// The client's mistakes, each word once.
+    /// The kinds of mistakes that the client made, each once.
     pub(crate) words: Vec<Word>,
-    /// Faults without hits: the run does not show how the client handles them.
+    /// Faults without hits. The run does not show how the client handles them.
     pub(crate) not_hit: Vec<String>,
-    /// Abilities without which the bug is impossible in the client. If there are any, nothing was run.
+    /// Features that the client lacks and without which the bug cannot occur. If there are any, nothing was run.
     pub(crate) lacks: Vec<Need>,
-    /// Time from the first hit to the client's next list or watch of a judged resource, in milliseconds.
+    /// Time from the first hit until the client's next list or watch of a judged resource, in milliseconds.
     pub(crate) noticed_ms: Option<u64>,
-    /// Time from the first hit to the first observation of a version committed after it, in milliseconds.
+    /// Time from the first hit until the first observation of a version committed after it, in milliseconds.
     pub(crate) observed_ms: Option<u64>,
-    /// The reason, in one sentence.
+    /// The reason for the verdict, in one sentence.
     pub(crate) reason: String,
     /// The events of the run, one line each.
     pub(crate) story: Vec<String>,
-    /// Duration of the run, start and end included.
+    /// Duration of the run in seconds, with start and end.
     pub(crate) seconds: f64,
-    /// The run record; empty if nothing was run.
+    /// The folder of the run record; empty if nothing was run.
     pub(crate) record: PathBuf,
-    /// Whether the user stopped it.
+    /// Whether the user interrupted the run.
     #[serde(skip)]
     pub(crate) interrupted: bool,
 }
 
-/// Plays one scenario as chosen. An error means that nothing was started.
+/// Runs one scenario with the client. An error means that nothing was started.
 pub(crate) async fn play(mut options: Options, play: &Play) -> Result<Outcome> {
     let began = Instant::now();
     if let Some(outcome) = not_applicable(&options.source.scenario, play) {
@@ -139,7 +139,7 @@ pub(crate) async fn play(mut options: Options, play: &Play) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The result in the record of a played scenario.
+/// The result of a run, from its record.
 fn outcome(record: &Record, judgement: &Judgement, events: &Events, directory: &Path) -> Outcome {
     let manifest = &record.manifest;
     let notice = Notice::of(record, events);
@@ -167,7 +167,7 @@ fn outcome(record: &Record, judgement: &Judgement, events: &Events, directory: &
     }
 }
 
-/// If a client lacks an ability that the bug needs, nothing is run, and there is no result for the client.
+/// The result "not applicable", if the client lacks a feature that the bug needs; nothing is run.
 fn not_applicable(scenario: &Scenario, play: &Play) -> Option<Outcome> {
     let repro = scenario.repro.as_ref()?;
     let lacks: Vec<Need> = repro.needs.iter().filter(|need| play.cannot.contains(need)).copied().collect();
@@ -195,7 +195,7 @@ fn not_applicable(scenario: &Scenario, play: &Play) -> Option<Outcome> {
     })
 }
 
-/// The scenario with the client as its subject.
+/// The scenario, changed so that the client is its subject.
 fn aimed(mut source: Source, play: &Play) -> Source {
     let scenario = &mut source.scenario;
     let only = scenario.repro.as_ref().and_then(|repro| match repro.http_versions[..] {
@@ -252,8 +252,8 @@ fn aimed(mut source: Source, play: &Play) -> Source {
     source
 }
 
-/// The promises of our own service in every documented bug, beside those of the row. It also never repeats a request
-/// without progress more than twice a second, but every run judges that.
+/// Adds budgets that only the built-in service must meet in each documented bug. A further promise needs no budget:
+/// every run judges that no request without progress repeats more than twice a second.
 fn promise(scenario: &mut Scenario) {
     // It follows one kind; a row's writes to other kinds are for clients that follow several.
     let follows_all = scenario.judged().iter().all(|(name, _)| name == SERVICE_FOLLOWS);
@@ -264,7 +264,7 @@ fn promise(scenario: &mut Scenario) {
     budgets.descriptors.get_or_insert_default().ceiling.get_or_insert(SERVICE_DESCRIPTORS_MAX);
 }
 
-/// The client's command. Our planted client gets the row's arguments.
+/// The client's command. The client with planted bugs also gets the arguments in the scenario of the bug.
 fn command(command: &[String], repro: Option<&Repro>) -> Vec<String> {
     let mut command = command.to_vec();
     let planted = command.first().is_some_and(|program| Path::new(program).file_name() == Some(PLANTED.as_ref()));
@@ -277,7 +277,7 @@ fn command(command: &[String], repro: Option<&Repro>) -> Vec<String> {
 }
 
 impl Outcome {
-    /// The text for a table: the words, or the reason why there are none.
+    /// The text in the table: the client's mistakes, or the reason why there is no result.
     pub(crate) fn says(&self) -> String {
         let words = self.words.iter().map(|word| word.as_str()).collect::<Vec<_>>().join(", ");
         match self.verdict {

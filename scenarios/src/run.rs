@@ -1,7 +1,7 @@
 //! A run: from a checked scenario to a judged record.
 //!
-//! `run` starts the control plane and the subject, passes both to the [`conductor`], closes the record in all cases and
-//! has it judged. It decides nothing itself: verdicts come from the record alone.
+//! `run` starts the control plane and the subject and passes both to the [`conductor`]. `run` always closes the record
+//! and has it judged. Verdicts come from the record alone.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -90,21 +90,20 @@ pub(crate) use window::{Addresses, address};
 pub(crate) struct Options {
     pub(crate) source: Source,
     pub(crate) runs: PathBuf,
-    /// The folder of this record, if it was named.
+    /// The folder of the record, if the command line names one.
     pub(crate) run_dir: Option<PathBuf>,
-    /// A planted bug for the subject.
+    /// The name of a planted bug to switch on in the subject.
     pub(crate) plant: Option<String>,
     /// The binary of the built-in service, for scenarios that test it.
     pub(crate) service: Option<PathBuf>,
     pub(crate) keep_events: bool,
     pub(crate) quiet: bool,
-    /// The parts of the scenario that this run leaves out, with the reason.
+    /// Faults that this run leaves out, with the reason.
     pub(crate) left_out: Option<String>,
-    /// Whether to count the bytes between the subject and the control plane, which takes a proxy between them.
+    /// Whether to count the bytes between the subject and the control plane, which needs a proxy in between.
     pub(crate) counts_bytes: bool,
-    /// The command that repeats this run.
     pub(crate) repeat: String,
-    /// Addresses of the pages to watch the run on.
+    /// Addresses of the HTML page and the metrics during the run.
     pub(crate) window: Addresses,
 }
 
@@ -115,12 +114,12 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Runs a scenario and judges it. An error means that nothing was started; everything later ends in a judged record.
+/// Runs a scenario and judges it. An error means that nothing was started; later problems end in a judged record.
 pub(crate) async fn run(options: Options, format: Format) -> Result<Judgement> {
     conclude(&Box::pin(record(options)).await?, format)
 }
 
-/// A run that was interrupted before anything of the subject was started.
+/// The run was interrupted before the subject was started.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted by {signal} before the subject was started: there is no record, and no process was left running")]
 pub(crate) struct Interrupted {

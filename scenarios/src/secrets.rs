@@ -1,46 +1,45 @@
-//! Recognizes secrets and masks them in texts.
+//! Recognizes secrets in texts and masks them.
 //!
-//! Run records are kept, shown and shared; the variables and arguments of a scenario's subject may contain passwords.
-//! Only names show that: a value is masked if its name looks secret, and one mask too many is better than one too few.
-//! Pure.
+//! Run records are kept and shared, and environment variables and arguments of a subject may contain passwords. Only a
+//! name shows that its value is secret: a value is masked if its name looks secret. One mask too many is better than
+//! one too few. Does no I/O.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::Value;
 
-/// The replacement for a secret value.
+/// The text that replaces a secret.
 pub(crate) const MASK: &str = "***";
-/// Parts of names whose values are secret, in any case of letters.
+/// Words in names whose values are secret, in upper or lower case.
 const SECRET: [&str; 9] = ["token", "secret", "passw", "passphrase", "credential", "key", "auth", "cookie", "bearer"];
 
-/// `name=value` and `name: value` within a text, for names that look secret.
+/// `name=value` and `name: value` in a text, with a name that looks secret.
 static ASSIGNED: LazyLock<Regex> = LazyLock::new(|| {
     let names = SECRET.join("|");
     let pattern = format!(r#"(?i)([\w.-]*(?:{names})[\w.-]*"?(?:=|:\s+))("[^"]*"|'[^']*'|[^\s&;,"'}}]+)"#);
     Regex::new(&pattern).expect("a constant expression")
 });
-/// User and password before the host of an address.
+/// User and password before the host of a URL.
 static USER: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?i)([a-z][a-z0-9+.-]*://)[^/?#\s]*@").expect("a constant expression"));
 /// The credentials of an `Authorization` header.
 static SCHEME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?i)\b(bearer|basic)\s+[\w.+/=~-]{4,}").expect("a constant expression"));
 
-/// Whether the value of that name counts as a secret.
+/// Whether the value of this name counts as secret.
 pub(crate) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SECRET.iter().any(|part| name.contains(part))
 }
 
-/// A text with its secrets masked.
 pub(crate) fn masked(text: &str) -> String {
     let text = SCHEME.replace_all(text, format!("$1 {MASK}"));
     let text = USER.replace_all(&text, format!("${{1}}{MASK}@"));
     ASSIGNED.replace_all(&text, format!("${{1}}{MASK}")).into_owned()
 }
 
-/// Arguments of a command with their secrets masked: `--token=…` and `--token …`, addresses with a password.
+/// Arguments of a command with masked secrets: `--token=…` and `--token …`, URLs with a password.
 pub(crate) fn arguments(arguments: &[String]) -> Vec<String> {
     let mut secret = false;
     let mask = |argument: &String| {
@@ -51,7 +50,7 @@ pub(crate) fn arguments(arguments: &[String]) -> Vec<String> {
     arguments.iter().map(mask).collect()
 }
 
-/// A scenario for the record, with the secrets of its subject masked.
+/// A scenario for the record, with masked secrets of its subject.
 pub(crate) fn scenario(mut scenario: Value) -> Value {
     let churn = scenario.get_mut("churn").into_iter().flat_map(|churn| match churn {
         Value::Array(sections) => sections.iter_mut().collect::<Vec<_>>(),
@@ -76,7 +75,7 @@ pub(crate) fn scenario(mut scenario: Value) -> Value {
     scenario
 }
 
-/// Masks the settings of a process.
+/// Masks secrets in the settings of a process.
 fn given(settings: &mut serde_json::Map<String, Value>) {
     settings.retain(|_, value| !value.is_null());
     for (key, value) in settings {
@@ -91,7 +90,7 @@ fn given(settings: &mut serde_json::Map<String, Value>) {
     }
 }
 
-/// Masks the values of names that look secret, and secrets in all other texts.
+/// Masks values whose names look secret, and secrets in all other texts.
 fn values(value: &mut Value) {
     match value {
         Value::Object(map) => {

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first ends a run in order, the second at once.
+//! Ctrl-C and SIGTERM: the first signal ends a run orderly, the second ends the process at once.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -10,7 +10,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From now on the signals come here instead of ending the process.
+    /// Starts to receive the signals, which then no longer end the process.
     pub(crate) fn listen() -> std::io::Result<Self> {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
@@ -22,8 +22,8 @@ impl Signals {
         }
     }
 
-    /// While the handle is held, the next signal ends the process at once: the user does not want to wait for the
-    /// orderly end.
+    /// While the handle is held, the next signal ends the process at once, because the user does not want to wait for
+    /// the orderly end.
     pub(crate) fn abort_on_next(mut self) -> AbortOnDropHandle<()> {
         AbortOnDropHandle::new(tokio::spawn(async move {
             self.next().await;
@@ -34,7 +34,7 @@ impl Signals {
     }
 }
 
-/// Awaits the work. A signal cancels `stop`, which the work observes.
+/// Awaits the work. A signal cancels `stop`, which the work must observe.
 pub(crate) async fn stoppable<T>(stop: &CancellationToken, work: impl Future<Output = T>) -> std::io::Result<T> {
     let (mut signals, mut work) = (Signals::listen()?, std::pin::pin!(work));
     tokio::select! {

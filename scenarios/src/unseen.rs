@@ -1,12 +1,12 @@
-//! Removes limits that the witness cannot judge and that the user did not write for it.
+//! Removes limits that the chosen witness cannot judge, if the user did not write them for this witness.
 //!
-//! Each judge itself defines the facts that its limits need.
+//! Each judge itself defines which facts its limits need.
 
 use reports::judge::unseen_by;
 
 use crate::scenario::Scenario;
 
-/// Removes the limits that the witness cannot decide. Returns their keys.
+/// Removes the limits that the witness cannot decide, and returns their keys.
 pub(crate) fn forget(scenario: &mut Scenario) -> Vec<&'static str> {
     let sees = scenario.sees();
     let Some(events) = scenario.budgets.events.as_mut() else { return Vec::new() };

@@ -1,7 +1,7 @@
-//! The library on every control plane: the same scenarios and planted bugs on each, and one table of the results.
+//! Runs the same scenarios and planted bugs of the library on every control plane, and writes one table of the results.
 //!
-//! Owns the list of runs, a user's own files beside them, and the table. Each run has its own process, and its result
-//! is kept in a file, so that a table can be filled in several sessions.
+//! Owns the list of runs, further files of the user, and the table. Each run has its own process. The result of a run
+//! is appended to a file, so that several calls can fill one table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use crate::scenario::{ControlPlaneKind, Source, cannot};
 
-/// The runs: a scenario of the library, or one with a bug that is planted in the service and the judge that has to
-/// catch it.
+/// The runs: a scenario of the library, or a scenario with a planted bug of the service and the judge that must catch
+/// it.
 const PLAYED: [(&str, Option<(&str, &str)>); 17] = [
     ("smoke", None),
     ("through-apiserver", None),
@@ -40,38 +40,37 @@ const PLAYED: [(&str, Option<(&str, &str)>); 17] = [
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Played {
-    /// The name of the scenario.
     pub scenario: String,
-    /// The bug, if one was planted.
+    /// The planted bug, if there is one.
     pub plant: Option<String>,
     /// The kind of control plane.
     pub world: String,
-    /// The verdict of the exit code.
+    /// The verdict that the exit code means.
     pub verdict: String,
     pub broken: Vec<String>,
-    /// Budgets and conditions that stayed open.
+    /// Budgets and conditions that stayed undecided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<String>,
-    /// Time from the first process to the verdict.
+    /// Time from the start of the process to the verdict, in seconds.
     pub seconds: u64,
-    /// Faults of the scenario that this control plane cannot play.
+    /// Faults of the scenario that this control plane cannot inject.
     pub left_out: Vec<String>,
 }
 
-/// The choices of the command line.
+/// Settings from the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
-    /// Control planes; empty for all.
+    /// Control planes to use; empty for all.
     pub on: Vec<ControlPlaneKind>,
-    /// Scenarios; empty for all.
+    /// Scenarios to run; empty for all.
     pub only: Vec<String>,
-    /// The folder for records; `None`: they are removed after the run.
+    /// The folder for records; with `None`, records are removed after the run.
     pub runs: Option<PathBuf>,
-    /// Scenario files that are played beside the library, for subjects that it does not have.
+    /// Further scenario files, for subjects that the library does not have.
     pub files: Vec<PathBuf>,
 }
 
-/// Plays the chosen runs and appends each result to a file of lines.
+/// Runs the selected scenarios and appends each result to a file of JSON lines.
 pub fn play(wanted: &Wanted, results: &Path) -> Result<()> {
     ensure!(
         !wanted.on.contains(&ControlPlaneKind::Kubeconfig),
@@ -102,7 +101,6 @@ pub fn play(wanted: &Wanted, results: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The table of known results.
 pub fn table(results: &Path) -> Result<String> {
     let known = read(results)?;
     let worlds = worlds(&Wanted::default());
@@ -144,11 +142,11 @@ pub fn table(results: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// The marks of the table's begin and end in a page.
+/// Markers of the table's begin and end in a Markdown file.
 pub const BEGIN: &str = "<!-- worlds -->";
 const END: &str = "<!-- up to here -->";
 
-/// A page with its table replaced; `None` if it has no place for one.
+/// The Markdown file with its table replaced; `None` if it has no markers.
 pub fn into_page(page: &str, table: &str) -> Option<String> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
@@ -177,7 +175,7 @@ fn worlds(wanted: &Wanted) -> Vec<ControlPlaneKind> {
     all.filter(|kind| wanted.on.is_empty() || wanted.on.contains(kind)).collect()
 }
 
-/// The faults that this control plane cannot play; `None` if the subject cannot run there at all.
+/// The faults that this control plane cannot inject; `None` if the subject cannot run on it.
 fn left_out(scenario: &str, kind: ControlPlaneKind) -> Result<Option<Vec<String>>> {
     let scenario = Source::read(scenario)?.scenario;
     if scenario.subject.kind().needs_node() && !kind.has_nodes() {
@@ -192,7 +190,7 @@ fn left_out(scenario: &str, kind: ControlPlaneKind) -> Result<Option<Vec<String>
     Ok(Some(names))
 }
 
-/// A run in its own process.
+/// Runs one scenario in its own process.
 fn one(
     (scenario, plant): (&str, Option<&str>),
     kind: ControlPlaneKind,
@@ -233,7 +231,7 @@ fn key(played: &Played) -> Key {
     (played.scenario.clone(), played.plant.clone(), played.world.clone())
 }
 
-/// The earlier results; empty if there is no file yet.
+/// The results of earlier calls; empty if the file does not exist.
 fn read(results: &Path) -> Result<BTreeMap<Key, Played>> {
     let text = match std::fs::read_to_string(results) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),

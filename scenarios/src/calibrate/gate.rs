@@ -1,4 +1,5 @@
-//! Rows that compare two builds. Each is one `longhaul gate` with the same program on both sides; only B has the bug.
+//! Rows of the calibration that compare two builds. Each is one `longhaul gate` with the same program as A and B; only
+//! B has the planted bug.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,14 +10,14 @@ use reports::judge::Verdict;
 use super::result::{Expectation, Gated, Play, Row};
 use crate::scenario::Phases;
 
-/// Blocks per session. They give ten pairs; a bound needs nine of them on one side.
+/// Blocks per session. Five blocks give ten pairs; a decision needs nine of them in the same direction.
 const BLOCKS: u32 = 5;
-/// Time of a slice beside its phases on two idle processors: threads, the end of its calls, objects made and deleted.
+/// Time of a slice besides its phases on two idle processors: threads, the last calls, creating and deleting objects.
 const ASIDE: Duration = Duration::from_millis(1800);
-/// Time to start, warm and count both builds, and to judge the session.
+/// Time to start, warm up and count both builds, and to judge the session.
 const START: Duration = Duration::from_secs(43);
 
-/// Duration of a row. A bug that is found worse needs a second session.
+/// Time of a row of the calibration. If B is found worse, the gate needs a second session.
 pub(super) fn length(row: &Row, phases: &Phases) -> Duration {
     // Reviews come first; then changes of objects run as long as they need to settle.
     let session = (phases.total() + phases.warm_up.0 + ASIDE) * BLOCKS * 4 + START;
@@ -33,12 +34,11 @@ pub(super) fn arguments(row: &Row, seed: u64, program: &Path, folder: &Path) -> 
     arguments
 }
 
-/// Reads the judgement from the folder of a gate.
 pub(super) fn judgement(folder: &Path) -> Option<Judgement> {
     serde_json::from_slice(&std::fs::read(folder.join("gate.json")).ok()?).ok()
 }
 
-/// Turns the judgement of a gate into a play of the row.
+/// Converts the judgement of a gate into a run of the row.
 pub(super) fn read(row: &Row, judgement: &Judgement, blank: Play) -> Play {
     let name = |metric: Metric| format!("gate.{}", metric.key());
     let own = match &row.expected {

@@ -1,84 +1,85 @@
-//! The table of planted bugs of the service, with the scenario that each is played in and the judge that must catch it.
+//! The table of planted bugs of the service, each with its scenario and the judge that must catch it.
 //!
-//! Owns the expected results. A new `Bug` of the service needs one row here; a test compares the two lists.
+//! Owns the expected results. A new `Bug` of the service needs one row in this table; a test compares both lists.
 
 /// The result that a planted bug must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// Its own judge fires, and no other.
+    /// The judge for this bug reports it, and no other judge does.
     Caught {
         /// The name of the budget, such as `memory.growthPerObject`.
         judge: &'static str,
-        /// Budgets that may fire as well, because they see the same mistake.
+        /// Budgets that may be broken as well, because they show the same mistake.
         also: &'static [&'static str],
     },
-    /// A change that only looks like a bug: no judge fires. A growth judge may leave it undecided.
+    /// A change that only looks like a bug: no judge may report it. A judge of growth may leave such a change
+    /// undecided.
     LooksAlike,
-    /// No judge sees it yet. It is played for the other judges, none of which may fire.
+    /// A bug that no judge can find yet. The service runs with this bug to check that no judge reports another.
     Waits {
-        /// The judge that does not exist yet.
+        /// The name of the judge that does not exist yet.
         what_for: &'static str,
     },
 }
 
-/// A planted bug and the scenario that it is played in.
+/// A planted bug with its scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plant {
-    /// The name for `--plant`.
+    /// The name of the bug for `--plant`.
     pub name: &'static str,
     /// The mistake, in a few words.
     pub about: &'static str,
     pub stage: &'static str,
     pub expected: Expected,
-    /// Whether it is played only with `--long`.
+    /// Whether the bug is run only with `--long`.
     pub long: bool,
 }
 
-/// The planted bug that must be caught before any other result counts.
+/// The control run: this planted bug must be caught before any other result counts.
 pub const CANARY: &str = "missed-delete";
 
-/// The canary of the gates: 30 percent more processor time.
+/// The control run of the gates: a build with 30 percent more processor time.
 pub const GATE_CANARY: &str = "slower-by-30-percent";
 
-/// Bugs that break a promise at once. Takes seconds.
+/// Scenario for bugs that break a budget at once; takes seconds.
 const QUICK: &str = "calibrate-quick";
-/// Children that drift. Takes less than a minute.
+/// Scenario with drift: the harness deletes or edits children; takes less than a minute.
 const CHILDREN: &str = "children-drift";
-/// An API over Deployments that answers wrongly. Takes half a minute.
+/// Scenario with calls of the API for Deployments; takes half a minute.
 const REPLICAS: &str = "calibrate-replicas";
-/// Images that must be refused for their signatures. Takes half a minute.
+/// Scenario with images that must be refused for their signatures; takes half a minute.
 const VERIFY: &str = "calibrate-verify";
-/// Alerts about decisions, and image locks. Takes seconds.
+/// Scenario with alerts about decisions, and digest locks of images; takes seconds.
 const ALERTS: &str = "calibrate-alerts";
-/// A shared cache with wrong content. Takes seconds.
+/// Scenario with a shared cache whose content is wrong; takes seconds.
 const SHARED_CACHE: &str = "calibrate-shared-cache";
-/// Events that pass filters. Takes half a minute.
+/// Scenario with filtered watch events; takes half a minute.
 const WATCHER: &str = "watcher";
-/// Validators that are replaced. Takes half a minute.
+/// Scenario in which validators are restarted; takes half a minute.
 const VALIDATORS: &str = "validator-restart";
-/// Validators that answer late. Takes half a minute.
+/// Scenario in which validators answer late; takes half a minute.
 const LATE: &str = "validator-slow";
-/// Attacks by bodies, images and signatures.
+/// Scenario with attacks by request bodies, images and signatures.
 const HOSTILE: &str = "calibrate-hostile";
-/// Attacks: streams, answers that nobody reads, and alerts of many images.
+/// Scenario with attacks by streams, unread answers, and alerts about many images.
 const ATTACKS: &str = "calibrate-attacks";
-/// Attacks: more evidence than is looked at.
+/// Scenario with attacks by images with more signature bundles than the service reads.
 const EVIDENCE: &str = "calibrate-evidence";
-/// Slow answers. Takes seconds.
+/// Scenario for slow answers; takes seconds.
 const LATENCY: &str = "calibrate-latency";
-/// Small extra costs, which only a comparison of two builds shows.
+/// Scenario for small extra costs, which only a comparison of two builds shows.
 pub(super) const GATE: &str = "calibrate-gate";
-/// Memory kept per object in a controller that only watches, found by a comparison of two builds.
+/// Scenario for memory kept per object in a controller without a webhook, found by a comparison of two builds.
 pub(super) const GATE_OBJECTS: &str = "calibrate-gate-objects";
-/// Growth with each review. Their number decides it within minutes.
+/// Scenario for growth with each review. The number of reviews decides the budget within minutes.
 const REVIEWS: &str = "calibrate-reviews";
-/// Growth with each object. Their number decides it within minutes.
+/// Scenario for growth with each object. The number of objects decides the budget within minutes.
 const OBJECTS: &str = "calibrate-objects";
-/// Growth with each large object, of which few fill the machine's memory.
+/// Scenario for growth with each large object; few such objects fill the memory of the machine.
 const LARGE: &str = "calibrate-large-objects";
-/// Growth with time, found within hours.
+/// Scenario for growth with time, found within hours.
 const HOURS: &str = "calibrate-hours";
-/// Growth that is too small to find in two minutes.
+/// Scenario for growth that is too small to find in two minutes.
 const SMALL_REVIEWS: &str = "calibrate-reviews-small";
 const SMALL_OBJECTS: &str = "calibrate-objects-small";
 
@@ -94,24 +95,23 @@ const fn alike(name: &'static str, about: &'static str, stage: &'static str) -> 
     Plant { name, about, stage, expected: Expected::LooksAlike, long: false }
 }
 
-/// A bug that a gate finds when it compares a build with it against a build without. Lost time shows in every time
-/// metric.
+/// A bug that a gate finds by comparing a build with it and a build without it. Lost time shows in every metric of
+/// time.
 const fn gated(name: &'static str, about: &'static str, judge: &'static str, also: &'static [&'static str]) -> Plant {
     Plant { name, about, stage: GATE, expected: Expected::Caught { judge, also }, long: false }
 }
 
-/// Whether gates play this stage.
 pub(super) fn is_gate(stage: &str) -> bool {
     [GATE, GATE_OBJECTS].contains(&stage)
 }
 
-/// Held off by no count, an attack takes the processors as well, so that reviews may come late.
+/// A bug that lifts a limit against attacks. The attack then also uses processor time, so reviews may be late.
 const fn uncounted(name: &'static str, about: &'static str) -> Plant {
     let expected = Expected::Caught { judge: "memory.ceiling", also: &["admission.errors"] };
     Plant { name, about, stage: ATTACKS, expected, long: false }
 }
 
-/// A bug of a verifier that accepts too much.
+/// A bug by which the verifier of signatures accepts too much.
 const fn of_signatures(name: &'static str, about: &'static str) -> Plant {
     caught(name, about, VERIFY, "admission.wrongVerdicts")
 }
@@ -119,10 +119,10 @@ const fn of_signatures(name: &'static str, about: &'static str) -> Plant {
 const CPU: &str = "gate.cpuPerRequest";
 const SLOWER: &[&str] = &["gate.p50", "gate.p99", "gate.instructions"];
 const MORE: &[&str] = &[CPU, "gate.p50", "gate.p99", "gate.instructions", "gate.allocations", "gate.syscalls"];
-/// Kept memory adds up from slice to slice.
+/// Metrics that a leak may change too, because kept memory adds up from slice to slice.
 const KEPT: &[&str] = &["gate.memory", "gate.cpuPerEvent", "gate.instructionsPerEvent", "gate.allocationsPerEvent"];
 
-/// All planted bugs. The canary is the first.
+/// All planted bugs. The first one is the control run.
 pub const PLANTS: &[Plant] = &[
     Plant {
         // A subject that drops a deletion keeps the object for ever. If an object changed and went in one gap, only its
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
     use crate::scenario::Source;
 
-    /// Names between quotation marks in the service's list of bugs.
+    /// Names in quotation marks in the service's list of bugs.
     fn bugs() -> BTreeSet<String> {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../service/planted/src/lib.rs");
         let source = std::fs::read_to_string(path).unwrap();
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(PLANTS[0].name, CANARY);
     }
 
-    /// A scenario that does not set the budget could never catch the bug.
+    /// Each scenario sets the budget of the judge that must catch the bug.
     #[test]
     fn every_stage_judges_what_must_catch() {
         for plant in PLANTS {

@@ -1,8 +1,8 @@
-//! Plays the rows. Each run is one `longhaul soak` or `longhaul gate` in its own process, one after the other: runs
-//! that disturb each other would judge the machine.
+//! Runs all rows of the calibration. Each run is one `longhaul soak` or `longhaul gate` in its own process. Runs follow
+//! one another, because simultaneous runs would slow each other down.
 //!
-//! Owns the order (the canary first, then round by round), the repetition of invalid runs, and the files, which are
-//! written after every run.
+//! Owns the order (the control run with an obvious bug first, then round by round), the repetition of invalid runs, and
+//! the result files, which are written after each run.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,25 +16,26 @@ use super::result::{Calibration, Expectation, Play, Row};
 use crate::out::err;
 use crate::scenario::{Source, nearest};
 
-/// How often an invalid run is played again: the machine was busy, and may be less so later.
+/// How often an invalid run is repeated, because the machine may be less busy later.
 const AGAIN_MAX: usize = 2;
-/// Time of a run beside its phases: certificates, the start of the subject, judging.
+/// Time of a run besides its phases: certificates, the start of the subject, judging.
 const ASIDE: Duration = Duration::from_secs(5);
-/// Time beside its phases after which a run counts as hanging.
+/// Time, beyond the phases of a run, after which the run counts as hanging.
 const PATIENCE: Duration = Duration::from_mins(5);
-/// The start of the last line of `longhaul soak`, which names its record.
+/// The start of the last line of `longhaul soak`, which contains the path of the record.
 const REPORT: &str = "report: ";
 
 #[derive(Debug, Clone)]
 pub struct Choice {
     pub only: Vec<String>,
-    /// Whether rows that take longer are played too.
+    /// Whether rows that take long are run too.
     pub long: bool,
-    /// How often each planted bug is played.
+    /// Number of runs for each planted bug.
     pub repeats: u32,
-    /// How often each clean twin is played.
+    /// Number of runs for each program without planted bugs.
     pub clean: u32,
-    /// Whether to play only the rows that compare two builds; they have a canary and a twin of their own.
+    /// Whether to run only rows that compare two builds; these have their own control run and their own builds without
+    /// bugs.
     pub gates: bool,
     /// The service without planted bugs.
     pub service: PathBuf,
@@ -42,16 +43,16 @@ pub struct Choice {
     pub out: PathBuf,
 }
 
-/// The reason why nothing is played.
+/// The reason why nothing is run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("there is no plant `{name}`{suggestion} `cargo xtask calibrate --list` names all")]
     Unknown {
         name: String,
-        /// A similar name, with its punctuation on both sides.
+        /// A similar name, with the punctuation around it.
         suggestion: String,
     },
-    /// A scenario of the library is broken.
+    /// A scenario of the library is invalid.
     #[error("a stage cannot be read: {0}")]
     Stage(String),
     #[error("failed to write {path}: {source}")]
@@ -60,7 +61,7 @@ pub enum Error {
     Render(#[from] askama::Error),
 }
 
-/// The rows of a choice: the canary, the planted bugs, and the clean twin of each of their scenarios.
+/// The rows to run: the control run, the planted bugs, and each of their scenarios without bugs.
 pub fn rows(choice: &Choice) -> Result<Vec<Row>, Error> {
     let names: Vec<&str> = PLANTS.iter().map(|plant| plant.name).collect();
     if let Some(name) = choice.only.iter().find(|name| !names.contains(&name.as_str())) {
@@ -90,7 +91,7 @@ pub fn rows(choice: &Choice) -> Result<Vec<Row>, Error> {
     Ok(rows)
 }
 
-/// Duration of all rows, if none is played again.
+/// Time of all rows without repetitions of invalid runs.
 pub fn estimate(rows: &[Row], choice: &Choice) -> Result<Duration, Error> {
     let aside = |row: &Row| if row.is_gated() { Duration::ZERO } else { ASIDE };
     rows.iter().try_fold(Duration::ZERO, |sum, row| Ok(sum + (length(row)? + aside(row)) * choice.times(row)))
@@ -102,14 +103,14 @@ impl Choice {
     }
 }
 
-/// Duration from the start of the warm-up to the end of the drain.
+/// Time from the start of the warm-up to the end of the drain.
 fn length(row: &Row) -> Result<Duration, Error> {
     let phases = Source::read(&row.stage).map_err(|error| Error::Stage(error.to_string()))?.scenario.phases;
     Ok(if row.is_gated() { gate::length(row, &phases) } else { phases.total() })
 }
 
-/// Plays every row as often as chosen, and writes the pages after each run. It ends early if the canary is not caught.
-/// If `stop` is cancelled, it ends the current run in order and keeps the earlier results.
+/// Runs each row as often as wanted, and writes the result files after each run. Ends early if the control run's bug is
+/// not caught. If `stop` is cancelled, ends the current run orderly and keeps earlier results.
 pub async fn play(calibration: &mut Calibration, choice: &Choice, stop: &CancellationToken) -> Result<(), Error> {
     let total = calibration.rows.iter().map(|row| choice.times(row) as usize).sum();
     let mut done = 0;
@@ -147,7 +148,7 @@ fn tell(row: &Row, (done, total): (usize, usize)) {
     err!("[{done}/{total}] {} × {}: {}{fired} ({seconds:.0} s) {}", row.name(), row.stage, play.verdict, play.says);
 }
 
-/// One run, by the command that a user would type. `None` if it was interrupted.
+/// Runs one row once, with the command that a user would type. `None` if the run was interrupted.
 async fn one(
     row: &Row,
     round: u32,
@@ -191,13 +192,13 @@ async fn one(
     }))
 }
 
-/// The result of a row's run.
+/// The result of running a row once.
 enum Found {
     Run(Box<Judgement>),
     Gate(Box<reports::gate::Judgement>),
 }
 
-/// Reads the result and the place of its record.
+/// Reads the result and the path of the record.
 fn found(row: &Row, output: &std::process::Output, records: &Path) -> Result<(Found, PathBuf), String> {
     let nothing = || format!("the run left no verdict {}", crate::itself::last_words(output));
     if row.is_gated() {
@@ -222,7 +223,7 @@ fn judgement(record: &Path) -> Option<Judgement> {
     serde_json::from_slice(&std::fs::read(record.join("verdict.json")).ok()?).ok()
 }
 
-/// Turns a judgement into a play of the row.
+/// Converts a judgement into a run of the row.
 fn read(row: &Row, judgement: &Judgement, blank: Play) -> Play {
     let with = |wanted: Option<Verdict>| {
         let findings = judgement.findings.iter().filter(|one| wanted.is_none_or(|wanted| one.verdict == wanted));
@@ -268,7 +269,7 @@ mod tests {
         }
     }
 
-    /// For every choice, the canary comes first and every scenario has its clean twin.
+    /// For any selection, the control run comes first, and each scenario also runs without bugs.
     #[test]
     fn every_choice_has_canary_and_twins() {
         for choice in [choice(&[], false), choice(&[], true), choice(&["leak-64-per-object"], false)] {
@@ -285,7 +286,7 @@ mod tests {
         assert!(error.contains("did you mean `leak-64-per-object`?"), "{error}");
     }
 
-    /// Without `--long` the table takes little more than an hour.
+    /// Without `--long`, the calibration takes little more than an hour.
     #[test]
     fn the_estimate_counts_every_run() {
         let once = choice(&[], false);
@@ -295,8 +296,8 @@ mod tests {
         assert_eq!(estimate(&all, &Choice { repeats: 3, clean: 3, ..once }).unwrap(), one * 3);
     }
 
-    /// Twenty gates of identical builds per scenario and one per planted bug take an hour and three quarters. They
-    /// begin with a change that cannot be missed.
+    /// Twenty gates of identical builds per scenario, and one per planted bug, take an hour and three quarters. The
+    /// first gate gets a change that no gate can miss.
     #[test]
     fn the_gates_alone_take_less_than_two_hours() {
         let gates = Choice { gates: true, clean: 20, ..choice(&[], false) };

@@ -1,4 +1,5 @@
-//! A calibration as Markdown and as a page that works offline. Both show the same figures in the same wording.
+//! A calibration as Markdown, and as an HTML page that works offline. Markdown and HTML show the same figures in the
+//! same wording.
 
 use askama::Template;
 use reports::gate::Metric;
@@ -8,10 +9,10 @@ use reports::words::{count, millis, percent};
 
 use super::result::{Calibration, Expectation, Row, Share, State};
 
-/// Shown where nothing was played.
+/// Text in a cell without a result.
 const NOTHING: &str = "–";
 
-/// The calibration as Markdown: the rows, and the growth judge on generated series.
+/// The calibration as Markdown: the runs with planted bugs, and the judge of growth on generated series.
 pub fn markdown(calibration: &Calibration) -> String {
     let mut lines = vec![format!("**{}**: {}", calibration.verdict(), calibration.reason()), String::new()];
     lines.extend([introduction(calibration), String::new()]);
@@ -89,13 +90,13 @@ pub fn plain(calibration: &Calibration) -> Vec<String> {
     lines
 }
 
-/// Introduction to the table of gates.
+/// Text above the table of gates.
 const GATES: &str = "Each gate compares two builds side by side. “Could see” is the smallest change that a gate finds in four of five cases \
      (the median of its certificates). “Promised” is the rate of its certificates; for identical builds, the false alarms that they expect \
      of all gates together.";
 
-/// The rows of gates: planted bug, metric, measured change, smallest visible change, how often it was called worse,
-/// promised rate.
+/// The rows of gates: planted bug, metric, measured change, smallest change that gates can find, how often the build
+/// was called worse, promised rate.
 fn gates(calibration: &Calibration) -> impl Iterator<Item = [String; 6]> {
     calibration.rows.iter().filter(|row| row.is_gated()).filter_map(|row| {
         if let Some(found) = row.found() {
@@ -141,7 +142,7 @@ fn introduction(calibration: &Calibration) -> String {
     )
 }
 
-/// The introduction of the table of generated series.
+/// Text above the table of generated series.
 fn series() -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "hours, and positive")]
     let planned = millis((planned_s() * 1000.0) as u64);
@@ -164,12 +165,12 @@ fn between(interval: Interval) -> String {
     format!("{} to {upper}", lower.trim_end_matches(" %"))
 }
 
-/// Escapes outside text for a Markdown table.
+/// Escapes text from outside for a Markdown table.
 fn escape(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "\\<").replace(['\n', '\r'], " ")
 }
 
-/// A row in the form of the page.
+/// A row as the HTML page shows it.
 struct Shown<'a> {
     class: &'static str,
     name: &'a str,
@@ -211,7 +212,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// A row of generated series for display.
+/// A row of generated series as the HTML page shows it.
 struct Generated<'a> {
     class: &'static str,
     kind: &'a str,
@@ -270,7 +271,7 @@ struct Page<'a> {
     generated: Vec<Generated<'a>>,
 }
 
-/// The calibration as a page that loads nothing.
+/// The calibration as an HTML page that loads nothing.
 pub fn html(calibration: &Calibration) -> Result<String, askama::Error> {
     let judge =
         |judge: super::Judge| [judge.name, share(judge.caught), count(judge.undecided), share(judge.false_alarms)];

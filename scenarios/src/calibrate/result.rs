@@ -1,6 +1,6 @@
-//! The result of a calibration: one type, from which every page is written.
+//! The result of a calibration: one type from which all reports are written.
 //!
-//! Owns how plays add up to the state of each row and of each judge. Pure.
+//! Computes the state of each row and of each judge from the runs. Does no I/O.
 
 use std::collections::BTreeSet;
 
@@ -19,12 +19,12 @@ pub use gates::{Alarms, Found, Gated};
 pub const SCHEMA: &str = "longhaul.calibration/v1";
 /// The confidence of Wilson's intervals.
 const CONFIDENCE: f64 = 0.95;
-/// Prefix of the budgets that judge the run itself, not the subject.
+/// Prefix of budgets that judge the run itself, not the subject.
 const VALIDITY: &str = "validity.";
-/// Prefix of the budgets that judge growth. A bug that only looks like one may stay undecided there.
+/// Prefix of budgets of growth. A change that only looks like a bug may stay undecided for such budgets.
 const MEMORY: &str = "memory.";
 
-/// Every result of a calibration.
+/// All results of a calibration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Calibration {
@@ -34,29 +34,29 @@ pub struct Calibration {
     pub date: String,
     /// The version of `longhaul`.
     pub longhaul: String,
-    /// Processors of the machine.
+    /// Number of processors of the machine.
     pub processors: usize,
-    /// Whether the growth judge found growth that no judge may miss, in generated series.
+    /// Whether the judge of growth found growth in generated series that no judge may miss.
     pub synthetic_canary: bool,
-    /// Results of the growth judge on generated series.
+    /// Results of the judge of growth on generated series.
     pub synthetic: Vec<Synthetic>,
-    /// Runs of the service, planted and clean; empty with `--synthetic`.
+    /// Runs of the service with and without planted bugs; empty with `--synthetic`.
     pub rows: Vec<Row>,
 }
 
-/// A planted bug, or the clean twin of all planted bugs of a scenario.
+/// A planted bug, or a scenario without any planted bug.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
-    /// Name of the planted bug for `--plant`; null for the clean twin.
+    /// Name of the planted bug for `--plant`; null without a bug.
     pub plant: Option<String>,
     /// The mistake, in a few words.
     pub about: String,
-    /// Name of the scenario that the row is played in.
+    /// Name of the scenario.
     pub stage: String,
     /// The result that the row must have.
     pub expected: Expectation,
-    /// Whether this row must fail before any other result counts.
+    /// Whether this is the control run, whose bug must be caught before any other result counts.
     pub canary: bool,
     /// Runs of the row.
     pub plays: Vec<Play>,
@@ -66,18 +66,18 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum Expectation {
-    /// The clean twin: every budget is met.
+    /// Without a planted bug: every budget is met.
     Clean,
-    /// The bug's own judge fires, and no other.
+    /// The judge for this bug reports it, and no other judge does.
     Caught {
         /// Name of the budget.
         judge: String,
-        /// Budgets that may fire as well, because they see the same mistake.
+        /// Budgets that may be broken as well, because they show the same mistake.
         also: Vec<String>,
     },
-    /// A change that only looks like a bug: no judge fires.
+    /// A change that only looks like a bug: no judge may report it.
     LooksAlike,
-    /// No judge sees it yet, so none may fire.
+    /// A bug that no judge can find yet, so no judge may report anything.
     Waits {
         /// Name of the judge that does not exist yet.
         judge: String,
@@ -94,17 +94,17 @@ pub struct Play {
     pub verdict: String,
     /// Budgets that were broken.
     pub fired: Vec<String>,
-    /// Budgets that were left undecided.
+    /// Budgets that stayed undecided.
     pub undecided: Vec<String>,
     /// Every budget that was judged.
     pub judged: Vec<String>,
-    /// The measurement of the bug's own judge, or the finding that decided the run.
+    /// The measurement of the judge for this bug, or the finding that decided the run.
     pub says: String,
     /// Duration of the run, in seconds.
     pub seconds: f64,
-    /// Folder of the run record; empty if there is none.
+    /// Folder of the run record; empty without a record.
     pub record: String,
-    /// The gate's result for the metric of this row.
+    /// The result of the gate for the metric of this row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gated>,
 }
@@ -112,17 +112,17 @@ pub struct Play {
 /// The state of a row; later variants are worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// The result is the expected one.
+    /// All runs gave the expected result.
     Right,
-    /// No judge sees the bug yet, and none fired.
+    /// No judge can find the bug yet, and none reported one.
     Waiting,
-    /// Some of its runs did not decide.
+    /// Some runs did not decide.
     Undecided,
-    /// The row was not played, or no run was valid.
+    /// The row was not run, or no run was valid.
     Unknown,
-    /// A judge fired that must not.
+    /// A judge reported a bug that it must not report.
     FalseAlarm,
-    /// The bug's own judge did not fire.
+    /// The judge for this bug did not report it.
     Missed,
 }
 
@@ -133,18 +133,18 @@ pub struct Share {
     pub of: u64,
 }
 
-/// How well a judge did.
+/// How often a judge was right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judge {
     pub name: String,
     pub caught: Share,
-    /// How often it fired where it must not.
+    /// How often the judge reported a bug that it must not report.
     pub false_alarms: Share,
     pub undecided: u64,
 }
 
 impl Row {
-    /// The row of a planted bug, not played yet.
+    /// The row of a planted bug, without runs.
     pub fn of(plant: &Plant, canary: bool) -> Self {
         let expected = match plant.expected {
             Expected::Caught { judge, also } => Expectation::Caught {
@@ -158,7 +158,7 @@ impl Row {
         Self { plant, about, stage, expected, canary, plays: Vec::new() }
     }
 
-    /// The clean twin of all planted bugs of a scenario.
+    /// The row of a scenario without planted bugs.
     pub fn twin(stage: &str) -> Self {
         let about = "the service as it is".to_owned();
         let stage = stage.to_owned();
@@ -169,17 +169,17 @@ impl Row {
         self.plant.as_deref().unwrap_or("clean")
     }
 
-    /// Whether this budget may fire in this row.
+    /// Whether this budget may be broken in this row.
     pub fn may_fire(&self, budget: &str) -> bool {
         matches!(&self.expected, Expectation::Caught { judge, also } if budget == judge || also.iter().any(|one| one == budget))
     }
 
-    /// Runs that were not invalid.
+    /// Runs that are not invalid.
     pub fn valid(&self) -> impl Iterator<Item = &Play> {
         self.plays.iter().filter(|play| play.is_valid())
     }
 
-    /// Budgets that fired although they must not.
+    /// Budgets that were broken although they must be met.
     pub fn false_alarms(&self) -> BTreeSet<&str> {
         let fired = self.valid().flat_map(|play| &play.fired).map(String::as_str);
         fired.filter(|budget| !self.may_fire(budget)).collect()
@@ -194,7 +194,7 @@ impl Row {
         judged.max(alarm).unwrap_or(State::Unknown)
     }
 
-    /// The state of a row that gates play. Each gate may be wrong at its stated rate, so the number of wrong ones
+    /// The state of a row that gates run. Each gate may be wrong at its stated rate, so the number of wrong gates
     /// decides.
     fn state_of_gates(&self) -> State {
         let own = match (self.found(), self.alarms()) {
@@ -219,7 +219,7 @@ impl Row {
         }
     }
 
-    /// The result in words, for a table.
+    /// The result as text for a table.
     pub fn outcome(&self) -> String {
         let alarms = self.false_alarms().into_iter().collect::<Vec<_>>().join(", ");
         let open = |judge: &str| {
@@ -251,14 +251,14 @@ impl Play {
 }
 
 impl Share {
-    /// Wilson's interval; `None` if nothing was played.
+    /// Wilson's interval; `None` without runs.
     pub fn interval(self) -> Option<Interval> {
         wilson(self.hits, self.of, CONFIDENCE).ok()
     }
 }
 
 impl Calibration {
-    /// Whether a judge fired on the canaries. `None` as long as no canary was played.
+    /// Whether the bugs of the control runs were caught; `None` before the first control run.
     pub fn canary(&self) -> Option<bool> {
         let rows = || self.rows.iter().filter(|row| row.canary);
         if rows().any(|row| row.valid().next().is_none()) {
@@ -268,7 +268,7 @@ impl Calibration {
         Some(self.synthetic_canary && caught)
     }
 
-    /// Every judge that decided something, by name.
+    /// All judges that decided something, by name.
     pub fn judges(&self) -> Vec<Judge> {
         let plays = || self.rows.iter().flat_map(|row| row.valid().map(move |play| (row, play)));
         let judged = plays().flat_map(|(_, play)| &play.judged).filter(|budget| !budget.starts_with(VALIDITY));
@@ -292,8 +292,8 @@ impl Calibration {
         names.into_iter().map(judge).collect()
     }
 
-    /// The exit code. 0: every planted bug was caught by its own judge alone, every twin passed and every promise
-    /// holds. 1: something failed. 2: something was not decided. 3: the canary was not caught.
+    /// The exit code. 0: every planted bug was caught by its own judge alone, every run without bugs passed, and every
+    /// promise holds. 1: something failed. 2: something was not decided. 3: the control run's bug was not caught.
     pub fn exit_code(&self) -> u8 {
         let worst = self.rows.iter().map(Row::state).max().unwrap_or(State::Right);
         let broken = self.synthetic.iter().any(Synthetic::broken);
@@ -306,7 +306,7 @@ impl Calibration {
         }
     }
 
-    /// The exit code in words.
+    /// The meaning of the exit code.
     pub fn verdict(&self) -> &'static str {
         match self.exit_code() {
             reports::exit::PASS => "pass",

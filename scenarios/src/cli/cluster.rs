@@ -1,4 +1,4 @@
-//! `longhaul cluster …`: a real control plane that outlives the command, for work by hand.
+//! `longhaul cluster …`: a real control plane for manual work, which keeps running after the command.
 
 mod deploy;
 
@@ -11,7 +11,7 @@ use reports::exit;
 
 /// The variable for the folder with `etcd` and `kube-apiserver`, by the convention of envtest.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
-/// The variable for the folder where pipelines of Kubernetes projects want logs.
+/// The variable for the folder of logs, as CI jobs of the Kubernetes project set it.
 const ARTIFACTS: &str = "ARTIFACTS";
 
 #[derive(clap::Subcommand)]
@@ -21,7 +21,7 @@ pub(super) enum Command {
         /// The kind of control plane.
         #[arg(long, value_enum, default_value_t = Provider::Local)]
         kind: Provider,
-        /// The name of the control plane; several can run side by side. Default: its kind.
+        /// The name of the control plane, so that several can run side by side. Default: its kind.
         #[arg(long)]
         name: Option<String>,
         /// The folder with etcd and kube-apiserver; a node needs all programs of a Kubernetes release. Default: `KUBEBUILDER_ASSETS`.
@@ -39,18 +39,18 @@ pub(super) enum Command {
         #[arg(long)]
         into: Option<PathBuf>,
     },
-    /// List control planes that run, and leftovers of earlier commands and killed runs.
+    /// List running control planes, and remains of earlier commands and killed runs.
     Status,
     /// Load images into a node, from archives of `docker save` or from OCI layouts in a tar file.
     Load {
-        /// The archives.
+        /// The files with images.
         #[arg(required = true)]
         archives: Vec<PathBuf>,
         /// The name of the node.
         #[arg(long, default_value = cluster::NODE_NAME)]
         name: String,
     },
-    /// Stop and remove control planes that Longhaul provably started.
+    /// Stop and remove control planes. Longhaul removes only control planes that it can prove to have started.
     Down {
         /// Stop only the control plane of this name.
         #[arg(long)]
@@ -63,17 +63,17 @@ pub(super) struct Containers {
     /// The node image, by its name in the container engine. Default: the official one.
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
-    /// The version of Kubernetes, such as 1.34.1: its official node image.
+    /// The version of Kubernetes, such as 1.34.1; selects the official node image of this version.
     #[arg(long, value_name = "VERSION")]
     kubernetes: Option<String>,
-    /// The number of control planes: 1 or 3. Three survive the loss of one.
+    /// The number of control planes: 1 or 3. With three, the cluster survives the loss of one.
     #[arg(long, value_name = "NUMBER")]
     control_planes: Option<u8>,
     /// A configuration file of kind, instead of --control-planes.
     #[arg(long, value_name = "FILE", conflicts_with = "control_planes")]
     config: Option<PathBuf>,
-    /// Also deploy the service, from the program beside `longhaul`. The service refuses images that it cannot pin, in namespaces with its
-    /// label.
+    /// Also deploy the service, from the program beside `longhaul`. In namespaces with its label, the service refuses images that it cannot
+    /// pin to a digest.
     #[arg(long, value_enum)]
     with: Option<With>,
 }
@@ -81,7 +81,7 @@ pub(super) struct Containers {
 /// A program that is deployed to a new cluster.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum With {
-    /// Longhaul's own service.
+    /// The built-in service of Longhaul.
     Service,
 }
 
@@ -96,7 +96,7 @@ impl Containers {
 pub(super) enum Provider {
     /// etcd and kube-apiserver as processes on this machine, without nodes.
     Local,
-    /// A whole node in its own namespaces on this machine, with kubelet and containerd. Needs root.
+    /// A whole node in separate Linux namespaces on this machine, with kubelet and containerd. Needs root.
     Node,
     /// A kind cluster, whose nodes are containers. Needs kind and a container engine.
     Kind,
@@ -169,7 +169,7 @@ pub(super) async fn cluster(command: Command) -> Result<u8> {
     }
 }
 
-/// The folder with the programs.
+/// The folder with the programs: `assets`, or the variable `KUBEBUILDER_ASSETS`.
 fn found(assets: Option<PathBuf>, programs: &str) -> Result<PathBuf> {
     let assets = assets.or_else(|| std::env::var_os(ASSETS).map(PathBuf::from));
     assets.with_context(|| format!("name the folder that holds {programs} with --assets or {ASSETS}"))

@@ -1,5 +1,5 @@
-//! `longhaul compare`: one scenario played with several subjects (`several`), existing records side by side, or the
-//! figures of many runs over time. None of them has a verdict.
+//! `longhaul compare`: runs one scenario with several subjects (module `several`), shows existing records side by side,
+//! or shows the figures of many runs over time. No comparison has a verdict.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -18,19 +18,20 @@ use crate::scenario::nearest;
 
 mod several;
 
-/// Larger files are refused: a line has about a kilobyte.
+/// The largest history file; one line has about a kilobyte.
 const BYTES_MAX: u64 = 256 << 20;
 
 /// Arguments of `longhaul compare`.
 #[derive(Clone, Args)]
 pub(super) struct Arguments {
-    /// With --subject: a scenario file, a name from the library, or `bugs/NAME`. Otherwise: the directories of two or more runs (with
-    /// --into, of one or more), or one history file that --into wrote.
+    /// With --subject: a scenario file, a name from the library, or `bugs/NAME`. Without --subject: the directories of two or more runs
+    /// (with --into, of one or more), or one history file that --into wrote.
     #[arg(required_unless_present = "subjects")]
     what: Vec<PathBuf>,
     #[command(flatten, next_help_heading = "Several subjects under one scenario")]
     several: several::Several,
-    /// Append a line for each run to this history file, and create the file if needed. A run that the history already has stays unchanged.
+    /// Append a line for each run to this history file, and create the file if needed. A run that is already in the history stays
+    /// unchanged.
     #[arg(long, value_name = "HISTORY")]
     into: Option<PathBuf>,
     /// With --into: the name of the build, such as a tag or a commit.
@@ -42,7 +43,8 @@ pub(super) struct Arguments {
     /// Show only this figure of a history, such as `lag p99`.
     #[arg(long, conflicts_with = "into")]
     figure: Option<String>,
-    /// Also draw the comparison into this file. Two runs give a page with both in each chart; the --figure of a history gives an SVG.
+    /// Also draw the comparison into this file. Two runs give an HTML page with both runs in each chart. The --figure of a history gives an
+    /// SVG.
     #[arg(long, value_name = "FILE", conflicts_with = "into")]
     draw: Option<PathBuf>,
     /// Print JSON instead of text.
@@ -50,7 +52,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// Compares. Exits 0, or 64 if something cannot be read.
+/// Prints the comparison and exits 0, or 64 if a file cannot be read.
 pub(super) fn compare(arguments: &Arguments) -> Result<u8> {
     if arguments.several.is_some() {
         return several::compare(&arguments.several, &arguments.what, arguments.json);
@@ -86,7 +88,7 @@ pub(super) fn compare(arguments: &Arguments) -> Result<u8> {
     Ok(exit::PASS)
 }
 
-/// Judges both records again and puts them side by side.
+/// Judges two records again and shows their results side by side.
 fn side_by_side(arguments: &Arguments, a: &Path, b: &Path) -> Result<String> {
     let (one, other) = (Record::open(a)?, Record::open(b)?);
     let diff = reports::diff::diff((&one, &judge(&one)), (&other, &judge(&other)));
@@ -96,7 +98,7 @@ fn side_by_side(arguments: &Arguments, a: &Path, b: &Path) -> Result<String> {
     if arguments.json { super::json(&diff) } else { Ok(reports::render::diff(&diff)) }
 }
 
-/// Compares three or more records as if their subjects had been played together.
+/// Compares three or more records as if one command had run all their subjects.
 fn all(arguments: &Arguments, runs: &[PathBuf]) -> Result<String> {
     let mut entrants = Vec::new();
     for run in runs {
@@ -148,7 +150,7 @@ fn add(runs: &[PathBuf], file: &Path, build: Option<&str>) -> Result<()> {
     out.write_all(lines.concat().as_bytes()).with_context(failed)
 }
 
-/// Every figure of a scenario over its runs, with the places where its level changed.
+/// Every figure of a scenario over its runs, with the runs at which its level shifted.
 fn over_time(arguments: &Arguments, file: &Path) -> Result<String> {
     let entries = read(file)?;
     let scenario = chosen(&entries, arguments.scenario.as_deref(), file)?;
@@ -171,7 +173,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// The named scenario, or the only one.
+/// The scenario with the given name, or the only scenario of the history.
 fn chosen(entries: &[Entry], named: Option<&str>, file: &Path) -> Result<String> {
     let names: Vec<&str> = history::scenarios(entries).into_iter().collect();
     let file = file.display();
@@ -202,7 +204,7 @@ fn read(file: &Path) -> Result<Vec<Entry>> {
 mod tests {
     use super::*;
 
-    /// An error names the file and the remedy.
+    /// If the history lacks the wanted scenario or figure, the error names the file and the remedy.
     #[test]
     fn who_asks_for_what_is_not_there_is_told() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! `completions` and `man`, generated from the definitions of the command line. They exist only in builds of
-//! `cargo xtask dist`, which checks that no command is missing in them.
+//! `completions` and `man`, generated from the definitions of the command line. The commands exist only in builds of
+//! `cargo xtask dist`, which checks that completions and man pages cover all commands.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -11,14 +11,14 @@ use reports::exit;
 
 use super::Cli;
 
-/// Prints the completion script of a shell. All its text is ours, so that nothing in it has to be escaped for a
+/// Prints the completion script of a shell. The script contains only text of Longhaul, so it needs no escaping for a
 /// terminal.
 pub(super) fn completions(shell: Shell) -> u8 {
     crate::out::note(std::io::stdout().write_all(&script(shell)));
     exit::PASS
 }
 
-/// Writes one man page per command.
+/// Writes a man page for each command.
 pub(super) fn man(directory: &Path) -> Result<u8> {
     let written = clap_mangen::generate_to(Cli::command(), directory);
     written.with_context(|| format!("failed to write man pages into {}", directory.display()))?;

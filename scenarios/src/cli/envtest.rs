@@ -1,4 +1,4 @@
-//! `longhaul envtest`: a project's own test suite against the mock API server, with faults.
+//! `longhaul envtest`: runs a project's own test suite against the mock API server, with faults.
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,12 @@ use crate::envtest::{Chaos, Place, Repetition, Suite, install, links};
 use crate::out::out;
 use crate::scenario::Outside;
 
-/// The most runs of one call: a suite of one second for more than a day.
+/// The most runs of one call. A suite of one second then runs for more than a day.
 const REPEAT_MAX: u64 = 100_000;
 
-/// Repetitions of a failed seed: enough to separate "always" from "sometimes".
+/// Default repetitions of a failed seed: enough to separate "always" from "sometimes".
 const REPLAYS: u64 = 3;
-/// More repetitions belong to `--repeat`.
+/// The most repetitions of a failed seed; for more, use `--repeat`.
 const REPLAYS_MAX: u64 = 100;
 
 /// Arguments of `longhaul envtest`.
@@ -27,58 +27,60 @@ const REPLAYS_MAX: u64 = 100;
 pub(super) struct Arguments {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Only print a folder with `kube-apiserver`, `etcd` and `kubectl`, for `KUBEBUILDER_ASSETS`.
+    /// Only print the path of a folder with `kube-apiserver`, `etcd` and `kubectl`, for `KUBEBUILDER_ASSETS`.
     #[arg(long, conflicts_with = "command")]
     path: bool,
     /// Faults for the suite's manager: a YAML list as under `faults:` in a scenario, a scenario file, or a name from the library (also
-    /// `bugs/NAME`). Times count from the moment the API server is ready. The `resources` of a fault from the library are ignored.
+    /// `bugs/NAME`). Times count from the moment at which the API server is ready. The key `resources` of a fault from the library is
+    /// ignored.
     #[arg(long, value_name = "FILE")]
     faults: Option<String>,
-    /// Draw random faults from this seed; a correct suite survives them.
+    /// Draw random faults from this seed. A correct suite passes in spite of these faults.
     #[arg(long, value_name = "SEED")]
     chaos: Option<u64>,
-    /// The seed of all other random choices, without `--chaos`.
+    /// Without --chaos: the seed of all random choices.
     #[arg(long, value_name = "SEED", conflicts_with = "chaos")]
     seed: Option<u64>,
     /// Run the suite N times, each time with the next seed, until it fails.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=REPEAT_MAX))]
     repeat: u64,
-    /// Repeat the suite for this long, each time with the next seed: a soak of the suite.
+    /// Repeat the suite for this time, each time with the next seed.
     #[arg(long = "for", value_name = "DURATION", conflicts_with = "repeat")]
     lasts: Option<Span>,
-    /// Continue after a seed that failed, and count the failures.
+    /// Continue after a failed seed, and count the failures.
     #[arg(long)]
     keep_going: bool,
-    /// Repeat the first seed that failed N times, to report how often it fails.
+    /// Repeat the first failed seed N times, to report how often it fails.
     #[arg(long, value_name = "N", default_value_t = REPLAYS, value_parser = clap::value_parser!(u64).range(0..=REPLAYS_MAX))]
     replays: u64,
-    /// Change the order of events between different watches, in some intervals. The order within each watch stays.
+    /// In some intervals, change the order of events between different watches. The order within each watch stays.
     #[arg(long)]
     order: bool,
-    /// Hold caches up to K versions behind, in some intervals. The result is that the suite is safe, or the stale read and the write that
-    /// used it.
+    /// In some intervals, delay watches by up to K versions, so that caches are stale. The result says that the suite is safe, or names the
+    /// stale read and the write that was based on it.
     #[arg(long, value_name = "K")]
     stale: Option<u64>,
-    /// Make each workload ready after this time. Default: never, as in a real envtest, which has no kubelet and no controllers.
+    /// Make each workload ready after this time. Default: workloads never become ready, as in a real envtest, which has no kubelet and no
+    /// controllers.
     #[arg(long, value_name = "DURATION")]
     workloads: Option<Span>,
-    /// The manager under test is the client with this text in its user agent. Faults then hit no other client, and chaos also refuses the
-    /// manager's writes.
+    /// Treat the client with this text in its user agent as the manager under test. Faults then hit no other client, and --chaos also
+    /// refuses writes of the manager.
     #[arg(long, value_name = "TEXT")]
     manager_agent: Option<String>,
-    /// The manager under test is this user: the common name of its certificate.
+    /// Treat this user, the common name of a client certificate, as the manager under test.
     #[arg(long, value_name = "NAME")]
     manager_user: Option<String>,
-    /// The folder for records.
+    /// The folder for run records.
     #[arg(long, default_value = "runs")]
     runs: PathBuf,
-    /// A file with the suite's results: JUnit, or the output of `go test -json`. May be given several times.
+    /// A file with results of the suite: JUnit, or the output of `go test -json`. May be given several times.
     #[arg(long, value_name = "FILE")]
     results: Vec<PathBuf>,
-    /// If the suite passes: exit 1 if the ledger shows hot loops or requests that RBAC refused, and 2 if a fault hit nothing.
+    /// If the suite passes: exit 1 if the record shows hot loops or requests that RBAC refused, and 2 if a fault hit nothing.
     #[arg(long)]
     judge: bool,
-    /// The suite, such as `make test`.
+    /// The command that runs the suite, such as `make test`.
     #[arg(last = true)]
     command: Vec<String>,
 }
@@ -87,13 +89,14 @@ pub(super) struct Arguments {
 enum Action {
     /// Install the programs where `setup-envtest use -i` and fabric8's test kit look for them.
     Install {
-        /// The version to install them as. Suites that ask for another version do not find them.
+        /// The version of Kubernetes under which to install the programs. Suites that ask for another version do not
+        /// find the programs.
         #[arg(long, default_value = mock_kube::VERSION)]
         version: String,
         /// The `--bin-dir` of setup-envtest, such as `bin`, if it is not the default.
         #[arg(long, value_name = "DIR")]
         bin_dir: Option<PathBuf>,
-        /// Replace real programs in that place.
+        /// Replace kube-apiserver and etcd if the folder has real ones.
         #[arg(long)]
         force: bool,
     },
@@ -132,7 +135,7 @@ pub(super) async fn envtest(arguments: &Arguments) -> Result<u8> {
     suite.repeat(Repetition { times, lasts, goes_on: arguments.keep_going, replays: arguments.replays }).await
 }
 
-/// The faults of a list, a scenario or the library. Each must be one that an API server plays.
+/// The faults of a list, a scenario or the library. A fault that an API server cannot inject is refused.
 fn faults(name: &str) -> Result<Vec<Fault>> {
     let listed = std::fs::read_to_string(Path::new(name)).ok();
     let listed = listed.filter(|text| text.lines().any(|line| line.starts_with('-')) && !text.contains("apiVersion:"));

@@ -1,4 +1,4 @@
-//! `longhaul gate`: finds out whether a build is worse than another one.
+//! `longhaul gate`: decides whether one build is worse than another.
 
 use std::path::{Path, PathBuf};
 
@@ -13,19 +13,20 @@ use crate::scenario::{Outside, Source};
 
 /// Default scenario.
 const DEFAULT: &str = "gate";
-/// Blocks of four slices per session. With slices of 20 s they take 18 minutes.
+/// Default number of blocks per session. A block has four slices; with slices of 20 s, nine blocks take 18 minutes.
 const BLOCKS: u32 = 9;
-/// Blocks per session for a pull request. With slices of 4 s they take less than two minutes.
+/// Blocks per session with `--quick`. With slices of 4 s, five blocks take less than two minutes.
 const QUICK_BLOCKS: u32 = 5;
 const QUICK_SLICE: Span = Span::from_secs(3);
 const QUICK_SETTLE: Span = Span::from_millis(700);
 const QUICK_REST: Span = Span::from_millis(300);
-/// The longest gate, both sessions together.
+/// Default limit of the time for both sessions together.
 const LIMIT: Span = Span::from_secs(40 * 60);
 const QUICK_LIMIT: Span = Span::from_secs(5 * 60);
-/// Seeds of a suite. They suffice to find a change that breaks one run in two; one in ten needs more.
+/// Default number of seeds for a suite. Twenty seeds find a change that breaks one run in two; a change that breaks one
+/// run in ten needs more.
 const SEEDS: u64 = 20;
-/// Fewer blocks give too few pairs to decide; more take days.
+/// Allowed numbers of blocks: fewer give too few pairs to decide, and more take days.
 const BLOCKS_RANGE: std::ops::RangeInclusive<i64> = 3..=250;
 
 /// Arguments of `longhaul gate`.
@@ -35,55 +36,58 @@ const BLOCKS_RANGE: std::ops::RangeInclusive<i64> = 3..=250;
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// A scenario file, or a name from the library. Its phases are those of one slice: warm-up, measured part, rest.
+    /// A scenario file, or a name from the library. The scenario's phases describe one slice: warm-up, measured phase,
+    /// drain.
     #[arg(default_value = DEFAULT, conflicts_with = "again")]
     scenario: String,
     #[command(flatten)]
     outside: Outside,
-    /// Build A, the baseline: the program of the service, or a command if the scenario has `subject: {command: […]}`.
+    /// Build A, the baseline: the path of a service program, or a command if the scenario has `subject: {command:
+    /// […]}`.
     #[arg(long, value_name = "COMMAND", required_unless_present = "again")]
     a: Option<String>,
-    /// Build B, which may be worse than A: a program or a command, as for --a.
+    /// Build B, which is compared with A: a program or a command, as for --a.
     #[arg(long, value_name = "COMMAND", required_unless_present = "again")]
     b: Option<String>,
     /// Compare the failure rates of a test suite instead of two builds under load. The command, such as `make test`, runs in the checkouts
     /// `--a` and `--b`, with the faults of `longhaul envtest --chaos`.
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["scenario", "quick", "blocks", "at_most", "no_callgrind", "plant_a", "plant_b", "again", "json", "allow_outside"])]
     suite: Option<String>,
-    /// Number of seeds for faults; each seed runs in both checkouts.
+    /// The number of seeds for faults. The suite runs with each seed in both checkouts.
     #[arg(long, value_name = "N", default_value_t = SEEDS, requires = "suite", value_parser = clap::value_parser!(u64).range(suite::SEEDS_MIN..=10_000))]
     seeds: u64,
-    /// The suite's manager: a part of its user agent, as for `longhaul envtest`.
+    /// The suite's manager, by a part of its user agent, as for `longhaul envtest`.
     #[arg(long, value_name = "TEXT", requires = "suite")]
     manager_agent: Option<String>,
-    /// The suite's manager: its user.
+    /// The suite's manager, by its user.
     #[arg(long, value_name = "NAME", requires = "suite")]
     manager_user: Option<String>,
     /// Take at most five minutes, for a pull request: shorter and fewer slices.
     #[arg(long)]
     quick: bool,
-    /// Blocks of four slices per session. Default: 9, with --quick 5, or as many as fit into the time.
+    /// Blocks of four slices per session. Default: 9, with --quick 5, but no more than fit into the time.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(BLOCKS_RANGE))]
     blocks: Option<u32>,
-    /// The most time for the whole gate, including the second session that confirms. Default: 40m, with --quick 5m.
+    /// The most time for the whole gate, including the second session, which confirms the first. Default: 40m, with
+    /// --quick 5m.
     #[arg(long, value_name = "DURATION")]
     at_most: Option<Span>,
     /// Do not count instructions and allocations with callgrind, which takes a minute or more.
     #[arg(long)]
     no_callgrind: bool,
-    /// The seed, instead of the file's: it changes order and payloads.
+    /// The seed of the order and the payloads. Default: the seed in the scenario file.
     #[arg(long)]
     seed: Option<u64>,
-    /// Plant this bug in A, if its program has planted bugs.
+    /// Switch on this planted bug in A. Needs a program that was built with planted bugs.
     #[arg(long, value_name = "BUG")]
     plant_a: Option<String>,
-    /// Plant this bug in B.
+    /// Switch on this planted bug in B.
     #[arg(long, value_name = "BUG")]
     plant_b: Option<String>,
-    /// The folder for the record (slices.jsonl) and the pages (gate.html, gate.md, gate.json). Default: a new one in `gates`.
+    /// The folder for the record (slices.jsonl) and the reports (gate.html, gate.md, gate.json). Default: a new one in `gates`.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Only judge the record in this folder again, and rewrite its pages.
+    /// Only judge the record in this folder again, and rewrite its reports.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["a", "b", "quick", "blocks", "at_most", "no_callgrind", "seed", "plant_a", "plant_b", "out"])]
     again: Option<PathBuf>,
     /// Print the verdict as JSON, as in `gate.json`, instead of text.
@@ -105,10 +109,10 @@ enum Command {
         /// The command that builds your program, in a checkout of the repository.
         #[arg(long, value_name = "COMMAND", default_value = "make")]
         build: String,
-        /// The built program, relative to the root.
+        /// The path of the built program, relative to the root.
         #[arg(long, value_name = "PATH")]
         program: String,
-        /// The scenario, relative to the root.
+        /// The path of the scenario, relative to the root.
         #[arg(long, value_name = "PATH", default_value = "longhaul.yaml")]
         scenario: String,
     },
@@ -124,7 +128,7 @@ fn init(folder: &Path, project: &Project) -> Result<u8> {
     Ok(reports::exit::PASS)
 }
 
-/// Compares and exits with the verdict: 0 same or better, 1 worse, 2 not decided, 3 invalid.
+/// Runs the gate and exits with the verdict: 0 same or better, 1 worse, 2 not decided, 3 invalid.
 pub(super) fn gate(arguments: &Arguments) -> Result<u8> {
     if let Some(Command::Init { folder, build, program, scenario }) = &arguments.command {
         let project = Project { build: build.clone(), program: program.clone(), scenario: scenario.clone() };

@@ -1,4 +1,4 @@
-//! `longhaul init`: the command line around the reading of a folder and the observation of its program.
+//! `longhaul init`: the command line. Other modules read the project's folder and observe its program.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -21,27 +21,28 @@ pub(super) struct Arguments {
     /// The project's folder.
     #[arg(default_value = ".")]
     folder: PathBuf,
-    /// The file to write, in that folder.
+    /// The file to write, in the project's folder.
     #[arg(long, default_value = "longhaul.yaml")]
     output: PathBuf,
     /// Replace the file if it exists.
     #[arg(long)]
     force: bool,
-    /// Build the program and run it for half a minute without asking. This executes the project's code on your machine.
+    /// Build the program and run it for half a minute, without asking. Executes the project's code on your machine.
     #[arg(long)]
     yes: bool,
-    /// Build and run nothing, and do not ask. The file then marks every unconfirmed value with `check`.
+    /// Do not build or run the program, and do not ask. The written file then marks every unconfirmed value with
+    /// `check`.
     #[arg(long, conflicts_with = "yes")]
     no_run: bool,
-    /// Run the written file once (a minute and a half) and print a summary of one screen. The exit code is that of the run, or 2 if there
-    /// was no run.
+    /// Run the written scenario once (a minute and a half) and print a summary of one screen. The exit code is that of the run, or 2 if
+    /// there was no run.
     #[arg(long = "try", conflicts_with = "no_run")]
     tried: bool,
-    /// Add a target to the Makefile that downloads this version into `bin/` and soaks. A Makefile that is there is changed with --force alone, else
-    /// the change is shown. A scenario that is there stays as it is.
+    /// Add a target to the Makefile that downloads this version of Longhaul into `bin/` and runs a soak. An existing Makefile is changed
+    /// only with --force; without it, the change is printed. An existing scenario stays unchanged.
     #[arg(long)]
     make: bool,
-    /// Write a workflow for GitHub Actions, likewise.
+    /// Write a workflow for GitHub Actions. An existing workflow is changed only with --force.
     #[arg(long)]
     github: bool,
     /// The main package of the program, such as `./cmd/manager`, if there are several.
@@ -49,7 +50,7 @@ pub(super) struct Arguments {
     main: Option<PathBuf>,
 }
 
-/// Writes the scenario and prints where its values come from.
+/// Writes the scenario and prints the source of each value.
 pub(super) fn init(arguments: &Arguments) -> anyhow::Result<u8> {
     let Arguments { folder, output, force, .. } = arguments;
     let adds = arguments.make || arguments.github;
@@ -106,7 +107,7 @@ pub(super) fn init(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(reports::exit::PASS)
 }
 
-/// Writes the target and the workflow, or shows how files that are there would change.
+/// Writes the target of the Makefile and the workflow, or prints how existing files would change.
 fn add(arguments: &Arguments) -> anyhow::Result<u8> {
     let Arguments { folder, output, force, .. } = arguments;
     let scenario = output.display().to_string();
@@ -128,7 +129,7 @@ fn add(arguments: &Arguments) -> anyhow::Result<u8> {
     Ok(reports::exit::PASS)
 }
 
-/// The content of the folder, with the output of kustomize.
+/// Reads the folder, and the output of kustomize for it.
 fn read(folder: &Path, main: Option<&Path>) -> std::io::Result<Found> {
     let mut found = Found::read(folder, main)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -139,7 +140,7 @@ fn read(folder: &Path, main: Option<&Path>) -> std::io::Result<Found> {
     Ok(found)
 }
 
-/// Shows the command and runs it if the user agrees.
+/// Prints the command that runs the program, and runs it if the user agrees.
 fn seen(arguments: &Arguments, found: &Found) -> anyhow::Result<Seen> {
     let say = |line: String| out!("{}", shown::line(&line));
     let lines = observe::announced(found);
@@ -172,7 +173,7 @@ fn seen(arguments: &Arguments, found: &Found) -> anyhow::Result<Seen> {
     Ok(seen)
 }
 
-/// Whether the user agrees, or the reason why the observation is left out.
+/// Whether the user agrees, or the reason why the program is not observed.
 fn may_run(arguments: &Arguments) -> std::io::Result<Result<(), &'static str>> {
     if arguments.no_run {
         return Ok(Err("`--no-run` says so"));
@@ -192,7 +193,7 @@ fn may_run(arguments: &Arguments) -> std::io::Result<Result<(), &'static str>> {
     Ok(if is_yes { Ok(()) } else { Err("the answer was no") })
 }
 
-/// Prints the findings. Names come from the folder's files, so each is kept on its own line.
+/// Prints the findings. Names come from files of the project, so each is kept on one line.
 fn print(found: &Found) {
     let say = |line: String| out!("{}", shown::line(&line));
     if let Some(project) = &found.project {

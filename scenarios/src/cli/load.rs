@@ -1,4 +1,4 @@
-//! `longhaul load`: load on any webhook, without a scenario and without an API server. It runs one measurement of a
+//! `longhaul load`: sends load to any webhook, without a scenario and without an API server. Runs one measurement of a
 //! plan or of a recorded file, or the search for the highest rate.
 
 use std::io::{BufWriter, Write as _};
@@ -37,10 +37,10 @@ pub(super) struct Arguments {
     senders: Senders,
     #[command(flatten, next_help_heading = "Results")]
     output: Output,
-    /// Only print the plan: totals, curve of the rate, first requests, fingerprint.
+    /// Only print the plan: totals, chart of the rate, first requests, fingerprint.
     #[arg(long)]
     plan: bool,
-    /// Write the plan to a file first, so that --replay can send the same load again.
+    /// Before sending, write the plan to a file, so that --replay can send the same load again.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }
@@ -62,7 +62,7 @@ pub(super) async fn load(arguments: &Arguments) -> Result<Verdict> {
     send(arguments, &job, plan).await
 }
 
-/// One measurement from its job to its report.
+/// Runs one measurement and writes its report.
 async fn send(arguments: &Arguments, job: &Job, plan: Plan) -> Result<Verdict> {
     let Arguments { to, limits, output, senders, .. } = arguments;
     if arguments.plan {
@@ -103,7 +103,8 @@ async fn send(arguments: &Arguments, job: &Job, plan: Plan) -> Result<Verdict> {
     Ok(output.finish(&report, &summary::summary(&report), verdict))
 }
 
-/// Opens the workers once all have started. If a signal comes first, it removes those already begun.
+/// Starts the workers and returns them once all are ready. If a signal comes first, removes the workers that already
+/// exist.
 async fn opened(senders: &Senders, length: std::time::Duration, watch: &mut Watch) -> Result<Option<Workers>> {
     tokio::select! {
         workers = senders.open(length) => workers,
@@ -117,7 +118,7 @@ fn write_plan(plan: &Plan, path: &Path) -> std::io::Result<()> {
     out.flush()
 }
 
-/// The observers of a run: the live line, the log of histograms, and Ctrl-C.
+/// Observers of a measurement: the progress line, the log of histograms, and Ctrl-C.
 fn watch(output: &Output) -> Result<Watch> {
     let log = output.hlog.as_deref().map(hlog::Log::create).transpose().context("--hlog")?;
     let signals = Signals::listen().context("failed to listen for signals")?;

@@ -1,4 +1,4 @@
-//! `cargo xtask matrix`: real clients against documented bugs.
+//! `cargo xtask matrix`: runs real clients against documented bugs.
 
 use std::path::PathBuf;
 
@@ -9,47 +9,48 @@ use crate::matrix::{self, Choice, RowHead};
 use crate::out::out;
 use crate::scenario::Source;
 
-/// The longest period of a client is ten minutes, between two lists of kubernetes-fluent-client. At this clock rate it
-/// takes twenty seconds.
+/// Default clock rate with `--own-clocks`. The longest period of a client is ten minutes, between two lists of
+/// kubernetes-fluent-client; at this rate, the period takes twenty seconds.
 const OWN_CLOCK_RATE: u32 = 30;
 const OWN_CLOCK_DRAIN: units::Span = units::Span::from_secs(660);
 
 /// Arguments of `cargo xtask matrix`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Run only these clients, such as `kfc-3.11.11,python-37`, or your own folders with a `subject.yaml`.
+    /// Only run these clients, such as `kfc-3.11.11,python-37`, or your own folders with a `subject.yaml`.
     #[arg(long, value_delimiter = ',')]
     clients: Vec<String>,
-    /// Run only these documented bugs, by name or by row in the catalogue.
+    /// Only run these documented bugs, by name or by row in the catalogue of bugs.
     #[arg(long, value_delimiter = ',')]
     rows: Vec<String>,
-    /// Time for a client after the last write, if the row gives less. For clients with longer limits of their own. With `--own-clocks`:
-    /// 11m.
+    /// The time for a client after the last write, if the scenario of the bug gives less. Meant for clients whose own limits are longer.
+    /// Default with `--own-clocks`: 11m.
     #[arg(long)]
     drain: Option<units::Span>,
-    /// Keep each client's own limits for silent watches and its own time between lists, instead of the row's short ones. The client's clock
-    /// runs faster then: see `--clock-rate`.
+    /// Keep each client's own timeouts for silent watches and its own interval between lists, instead of the short ones of the bug's
+    /// scenario. The clocks of clients then run faster: see `--clock-rate`.
     #[arg(long)]
     own_clocks: bool,
-    /// Run the clocks of the clients N times faster. Default: 1, with `--own-clocks` 30. At 1 clocks are unchanged. All times of the table
-    /// are on the client's clock.
+    /// Run the clocks of the clients N times faster. Default: 1 (unchanged), with `--own-clocks` 30. All times in the table are times on
+    /// the client's clock.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     clock_rate: Option<u32>,
-    /// Runs at once. Runs that disturb each other measure the machine, not the client.
+    /// The number of runs at once. If there are too many, runs slow each other down, and results show the machine
+    /// instead of the client.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=32))]
     jobs: u8,
-    /// The folder for the table (matrix.html, matrix.md, matrix.json) and the run records.
+    /// The folder for the result (matrix.html, matrix.md, matrix.json) and the run records.
     #[arg(long, default_value = "matrix")]
     out: PathBuf,
-    /// Keep the cells that an earlier run into the same folder decided.
+    /// Keep the results that an earlier call with the same folder decided.
     #[arg(long)]
     resume: bool,
-    /// Only list clients and rows, and print the command of each installed client.
+    /// Only list clients and bugs, and print the command of each installed client.
     #[arg(long)]
     list: bool,
 }
 
-/// Fills the table. The exit code says whether it was filled, not which results are in it.
+/// Runs the matrix. The exit code says whether the table is complete, not whether clients are right.
 pub(super) async fn matrix(arguments: Arguments) -> anyhow::Result<u8> {
     let clock_rate = arguments.clock_rate.unwrap_or(if arguments.own_clocks { OWN_CLOCK_RATE } else { 1 });
     let drain = arguments.drain.or(arguments.own_clocks.then_some(OWN_CLOCK_DRAIN));
@@ -68,7 +69,7 @@ pub(super) async fn matrix(arguments: Arguments) -> anyhow::Result<u8> {
     Ok(exit::PASS)
 }
 
-/// The documented bugs of the library, with their length.
+/// The documented bugs of the library, with the length of each run.
 fn rows(drain: Option<units::Span>, own_clocks: bool, clock_rate: u32) -> anyhow::Result<Vec<RowHead>> {
     let head = |source: Source| {
         let mut scenario = source.scenario;

@@ -1,4 +1,4 @@
-//! `longhaul mock …`: one mock server alone, for users who need nothing else of Longhaul.
+//! `longhaul mock …`: one mock server alone, for users who need only this server.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -16,14 +16,14 @@ use crate::run::Endpoint;
 use crate::scenario::{Auth, RateLimit};
 use play::Players;
 
-/// Remedy if a server cannot listen.
+/// The advice in the error if a server cannot listen on its port.
 const PORT_REMEDY: &str =
     "the mock did not start; another program may use its port: stop that one or give another --port";
-/// Open files for ten thousand watchers, some writers, and the program itself.
+/// File descriptors for ten thousand watches, some writers, and the program itself.
 const DESCRIPTORS: u64 = 10_500;
-/// Seed of random network faults. A scenario can name its own.
+/// Default seed of random network faults.
 const SEED: u64 = 1;
-/// The user of the kubeconfig that is written.
+/// The user in the kubeconfig that the mock writes.
 const USER: &str = "admin";
 
 #[derive(clap::Subcommand)]
@@ -39,7 +39,8 @@ pub(super) struct Kube {
     /// The port on 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 6443)]
     port: u16,
-    /// The file for the kubeconfig, readable by this user only. A file that another program wrote is not overwritten.
+    /// The file for the kubeconfig, readable by this user only. An existing file that another program wrote is not
+    /// overwritten.
     #[arg(long, default_value = "kubeconfig.yaml")]
     kubeconfig: PathBuf,
     /// Overwrite the file of --kubeconfig even if another program wrote it.
@@ -48,34 +49,35 @@ pub(super) struct Kube {
     /// The token of the kubeconfig's user. Default: a random one.
     #[arg(long)]
     token: Option<String>,
-    /// A YAML list of faults, as under `faults:` in a scenario. Times count from the start; faults hit every client.
+    /// A YAML list of faults, as under `faults:` in a scenario. Times count from the start. The faults hit every
+    /// client.
     #[arg(long)]
     faults: Option<PathBuf>,
-    /// Time between two bookmarks of a watch that asks for them.
+    /// The time between two bookmarks of a watch, if the watch asks for bookmarks.
     #[arg(long, default_value = "60s")]
     bookmarks_every: units::Span,
-    /// Forget versions older than this. A watch that resumes from an older version gets 410.
+    /// Forget object versions older than this. A watch that resumes from an older version gets 410.
     #[arg(long, default_value = "5m")]
     compact_after: units::Span,
     /// The users that may call: a CSV file `token,user,uid,"group1,group2"`, as for kube-apiserver's --token-auth-file.
     #[arg(long)]
     tokens: Option<PathBuf>,
-    /// Allow every request, or let RBAC rules decide. Requests are recorded either way, for the minimal Role.
+    /// Allow every request, or let RBAC rules decide. In both modes, requests are recorded, to derive the minimal Role.
     #[arg(long, value_enum, default_value_t = Authorization::Allow)]
     authorization: Authorization,
-    /// Make each workload ready after this time, as a scheduler, kubelets and controllers do. Default: workloads stay as they are created.
+    /// Make each workload ready after this time, as a scheduler, kubelets and controllers do. Default: workloads never become ready.
     #[arg(long, value_name = "DURATION")]
     workloads: Option<units::Span>,
-    /// Number of endpoints of the cluster, as in a highly available control plane. Further endpoints take the next ports.
+    /// Number of addresses of the API server, as in a highly available control plane. Each further endpoint takes the next port.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=9))]
     endpoints: u16,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Authorization {
-    /// Everything is allowed.
+    /// Allow every request.
     Allow,
-    /// Roles and bindings decide.
+    /// Roles and bindings decide on each request.
     Rbac,
 }
 
@@ -84,35 +86,35 @@ pub(super) struct Registry {
     /// The port on 127.0.0.1; 0 takes a free one.
     #[arg(long, default_value_t = 5000)]
     port: u16,
-    /// Listen on `ADDRESS` (with --port) or `ADDRESS:PORT` instead, such as the address of a bridge that nodes reach. Any client that
-    /// reaches it may pull and push, unless --auth is given.
+    /// Listen on `ADDRESS` (with --port) or `ADDRESS:PORT` instead, such as the address of a bridge that nodes reach. Unless --auth is
+    /// given, any client that reaches the address may pull and push.
     #[arg(long, value_name = "ADDR", value_parser = place)]
     listen: Option<Place>,
     /// Number of images to create at the start.
     #[arg(long, default_value_t = 0)]
     images: usize,
-    /// Sign the images with fresh keys, in every right and wrong way. The folder is created; it gets the public keys, a
-    /// `trusted_root.json`, and a configuration of the service that verifies the images.
+    /// Sign the images with new keys, with valid and with each kind of invalid signature. The folder is created; it
+    /// gets the public keys, a `trusted_root.json`, and a configuration of the service that verifies the images.
     #[arg(long, value_name = "FOLDER", requires = "images")]
     signed: Option<PathBuf>,
-    /// The seed of these images, and of random choices of faults.
+    /// The seed of the images' content, and of random choices of faults.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// A YAML list of faults (`registry-…`), as under `faults:` in a scenario. Times count from the start; faults hit every client.
+    /// A YAML list of faults (`registry-…`), as under `faults:` in a scenario. Times count from the start. The faults hit every client.
     #[arg(long)]
     faults: Option<PathBuf>,
-    /// The way in which clients authenticate to pull and push. Name and password are printed.
+    /// How clients authenticate to pull and push. Name and password are printed.
     #[arg(long, value_enum, default_value_t = Auth::None)]
     auth: Auth,
-    /// The rate of requests that it accepts, such as 50/s. Further requests get 429.
+    /// The rate of requests that the registry accepts, such as 50/s. Further requests get 429.
     #[arg(long)]
     rate_limit: Option<units::Rate>,
-    /// Requests of --rate-limit that may come at once.
+    /// The number of requests that --rate-limit accepts at once (burst).
     #[arg(long, default_value_t = 20, requires = "rate_limit")]
     burst: u32,
 }
 
-/// Serves until Ctrl-C or SIGTERM.
+/// Runs the mock server until Ctrl-C or SIGTERM.
 pub(super) async fn mock(command: Command) -> Result<u8> {
     match command {
         Command::Kube(arguments) => kube(arguments).await?,
@@ -204,7 +206,7 @@ async fn kube(arguments: Kube) -> Result<()> {
     Ok(())
 }
 
-/// Prints the served addresses and how to use them.
+/// Prints the addresses of the API server and commands that use them.
 fn introduce(arguments: &Kube, server: &mock_kube::Server, users: &[String]) {
     let kubectl = format!("kubectl --kubeconfig {}", arguments.kubeconfig.display());
     out!(
@@ -239,7 +241,7 @@ fn read_faults(path: &std::path::Path) -> Result<Vec<mock_faults::Fault>> {
     serde_saphyr::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))
 }
 
-/// The faults of a file. Each must be one that this mock plays.
+/// Reads the faults of a file, and refuses faults that this mock cannot inject.
 fn faults_of(
     path: Option<&std::path::Path>,
     plays: fn(mock_faults::Family) -> bool,
@@ -257,7 +259,7 @@ fn faults_of(
     Ok((faults, schedule))
 }
 
-/// Users from kube-apiserver's static token file. Blank lines and lines that begin with `#` are skipped.
+/// Users from a static token file of kube-apiserver. Blank lines and lines that begin with `#` are skipped.
 fn read_tokens(path: &std::path::Path) -> Result<Vec<mock_kube::User>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("failed to read {}", path.display()))?;
     parse_tokens(&text).map_err(|(line, problem)| anyhow::anyhow!("{}:{line}: {problem}", path.display()))
@@ -316,7 +318,7 @@ async fn serve_registry(arguments: Registry) -> Result<()> {
     Ok(())
 }
 
-/// A random password, unknown before it is printed.
+/// A new random password.
 fn password() -> Result<String> {
     let mut bytes = [0; 12];
     aws_lc_rs::rand::fill(&mut bytes).map_err(|_| anyhow::anyhow!("the system gave no random numbers"))?;

@@ -1,4 +1,4 @@
-//! `--object` and `--crd`: objects of any kind instead of the usual mix, for load without a scenario.
+//! `--object` and `--crd`: objects of any kind instead of the default mix, for load without a scenario.
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::scenario::{Ground, Manifest, read_manifests};
 
-/// Largest file; a template has a few KiB.
+/// The largest file with a template or a definition; a template has a few KiB.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// Suffix of a file name whose object has to be refused.
+/// Suffix after a file name: the webhook must refuse the object in this file.
 const DENIED: &str = "=denied";
 
-/// The objects to send, from these files and definitions.
+/// The objects to send, from files with templates and from CustomResourceDefinitions.
 pub(super) fn objects(files: &[String], definitions: &[PathBuf]) -> Result<Vec<Own>> {
     // The user who typed a path may read it.
     let definitions = read_manifests(&Ground::looked_at(Path::new("")), definitions)
@@ -75,7 +75,7 @@ fn read(path: &Path) -> Result<Value> {
     Ok(serde_saphyr::from_str(&std::fs::read_to_string(path)?)?)
 }
 
-/// The resource of a definition in its first served version, and the schema of that version.
+/// The resource of a CustomResourceDefinition in its first served version, and the schema of this version.
 fn served(definition: &Value) -> Option<(String, &Value)> {
     let versions = definition["spec"]["versions"].as_array()?;
     let version = versions.iter().find(|version| version["served"] != false)?;

@@ -1,4 +1,4 @@
-//! `longhaul report DIR`: judges a record again and renders it anew, even after a run that was killed half-way.
+//! `longhaul report DIR`: judges a run record again and rewrites its reports, even if the run was killed.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -9,8 +9,8 @@ use reports::record::Record;
 
 use super::Broken;
 
-/// Judges again, renders anew, prints the summary and exits with the verdict. If a series is named, it prints only that
-/// series.
+/// Judges the record again, rewrites its reports, prints the summary and returns the code of the verdict. If a series
+/// is named, only prints this series.
 pub(super) fn report(directory: &Path, series: Option<&str>) -> Result<u8> {
     let Some(series) = series else {
         return Ok(crate::run::conclude(directory, crate::run::Format::Text)?.verdict.exit_code());

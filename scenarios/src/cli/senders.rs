@@ -1,4 +1,5 @@
-//! The flags for the sending processes: this one, others that it starts, or others that commands start elsewhere.
+//! Flags that choose the processes that send load: this process, workers on this machine, or workers that a command
+//! starts elsewhere.
 
 use std::time::Duration;
 
@@ -11,14 +12,14 @@ use crate::load::workers::{self, WORKERS_MAX, Workers};
 
 mod kubernetes;
 
-/// Which processes send.
+/// Flags that choose the processes that send load.
 #[derive(clap::Args)]
 pub(super) struct Senders {
-    /// Send with N processes on this machine, each with its share of the plan.
+    /// Send load with N processes on this machine, each with an equal share of the plan.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(WORKERS_MAX)))]
     workers: Option<u32>,
-    /// Send with a worker that this command starts, such as `ssh HOST longhaul worker`. The command must pass on stdin and stdout. May be
-    /// given several times, and together with --workers.
+    /// Send load with a worker that this command starts, such as `ssh HOST longhaul worker`. The command must forward stdin and stdout. May
+    /// be given several times, and together with --workers.
     #[arg(long, value_name = "COMMAND")]
     worker: Vec<String>,
     #[command(flatten)]
@@ -33,7 +34,7 @@ impl Senders {
         Ok(())
     }
 
-    /// Starts the workers for a load of this length. `None`: this process sends.
+    /// Starts the workers for a load of this length. `None` means that this process sends the load.
     pub(super) async fn open(&self, length: Duration) -> Result<Option<Workers>> {
         if self.kubernetes.is_some() {
             let (job, commands) = self.kubernetes.start(self.workers.unwrap_or(1), length).await?;
@@ -46,7 +47,7 @@ impl Senders {
     }
 }
 
-/// Sends the plan with these workers or with this process.
+/// Sends the plan with the given workers, or with this process.
 pub(super) async fn measure(
     job: &Job,
     plan: Plan,

@@ -1,4 +1,4 @@
-//! `longhaul show`: the content of this program, and the state of the machine.
+//! `longhaul show`: the scenarios and the schema in this program, and the programs on the machine.
 
 use anyhow::Result;
 use reports::exit;
@@ -10,10 +10,10 @@ use crate::scenario::{Scenario, Source, library};
 
 mod doctor;
 
-/// Things to show.
+/// The subcommands of `longhaul show`.
 #[derive(clap::Subcommand)]
 pub(super) enum What {
-    /// The scenarios of the library, each with the question it answers, and the documented bugs with their rows in the catalogue.
+    /// The scenarios of the library with the question that each answers, and the documented bugs with their rows in the catalogue.
     Library {
         /// Print JSON instead of text.
         #[arg(long)]
@@ -21,7 +21,7 @@ pub(super) enum What {
     },
     /// The JSON Schema of scenario files.
     Schema,
-    /// The programs that this machine has, and the features that need missing ones.
+    /// The programs that this machine has, and the features that need the missing programs.
     Doctor,
 }
 
@@ -70,7 +70,7 @@ fn scenario_schema() -> Schema {
 mod tests {
     use super::*;
 
-    /// The checked-in schema is equal to the one that the types generate.
+    /// The checked-in schema equals the one that is generated from the types.
     #[test]
     fn the_checked_in_schema_is_current() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/scenario.schema.json");

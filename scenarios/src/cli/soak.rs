@@ -1,4 +1,4 @@
-//! `longhaul soak`: runs a scenario or plays a documented bug, and exits with the verdict.
+//! `longhaul soak`: runs a scenario or reproduces a documented bug, and exits with the verdict.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -20,16 +20,16 @@ use crate::scenario::{
 
 mod bugs;
 
-/// The planted service; it lies beside `longhaul` once it is built.
+/// The service with planted bugs; a build puts the program beside `longhaul`.
 const PLANTED_SERVICE: &str = "longhaul-service-planted";
 const SERVICE: &str = "longhaul-service";
-/// The built-in service follows one kind and writes nothing.
+/// Features that the built-in service lacks: it watches one kind and writes no objects.
 const SERVICE_CANNOT: [Need; 4] = [Need::ManyKinds, Need::HandlerWrites, Need::StreamingLists, Need::SlowHandler];
 /// Default scenario.
 const DEFAULT: &str = "smoke";
-/// The name for all documented bugs; a single one is `bugs/NAME`.
+/// The argument for all documented bugs; `bugs/NAME` is a single bug.
 const BUGS: &str = "bugs";
-/// More runs at once only delay each other.
+/// The most runs at once; more only delay each other.
 const JOBS_MAX: u16 = 64;
 
 /// Arguments of `longhaul soak`.
@@ -37,25 +37,27 @@ const JOBS_MAX: u16 = 64;
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct Arguments {
     /// A scenario file, a name from the library, `bugs/NAME` for a documented bug, or `bugs` for a table of all bugs. Default: `smoke`, or
-    /// with --plant the scenario that catches that bug.
+    /// with --plant the scenario that catches the planted bug.
     scenario: Option<String>,
     #[command(flatten)]
     outside: Outside,
-    /// The seed, instead of the file's.
+    /// The seed of random choices. Default: the seed in the scenario file.
     #[arg(long)]
     seed: Option<u64>,
-    /// The length of the whole run, such as 3h, instead of the file's. Warm-up and drain are included; the steady phase takes the rest.
+    /// The length of the whole run, such as 3h, instead of the length in the scenario file. Includes warm-up and drain; the steady phase
+    /// gets the rest.
     #[arg(long = "for", value_name = "LENGTH")]
     length: Option<Span>,
-    /// Shorten the lives of watches, tokens, history and idle connections of the mock control plane N times, so that minutes have a day's
-    /// reconnects. Faults and phases keep their times.
+    /// Divide the lifetimes of watches, tokens, history and idle connections of the mock control plane by N. A run of minutes then has as
+    /// many reconnects as a day. Faults and phases keep their times.
     #[arg(long, value_name = "N")]
     compress: Option<u32>,
-    /// Run the subject's own clock N times faster, and compress the server's side by the same factor. Works for any 64-bit program, also
-    /// static ones and Go programs. Needs ptrace.
+    /// Run the subject's own clock N times faster, and shorten lifetimes on the server by the same factor. Works for any 64-bit program,
+    /// also static programs and Go programs. Needs ptrace.
     #[arg(long, value_name = "N")]
     clock_rate: Option<u32>,
-    /// The control plane, instead of the file's. Faults that only the mock can play are skipped, and the report lists them.
+    /// The control plane, instead of the one in the scenario file. Faults that only the mock can inject are skipped, and the report lists
+    /// them.
     #[arg(long, value_enum)]
     control_plane: Option<ControlPlaneKind>,
     #[command(flatten, next_help_heading = "An existing cluster, or a kind cluster")]
@@ -63,22 +65,22 @@ pub(super) struct Arguments {
     /// The folder for run records.
     #[arg(long, default_value = "runs")]
     runs: PathBuf,
-    /// The folder for the record of this run, so that a pipeline knows the path beforehand. If the folder exists, it must be empty.
+    /// The folder for the record of this run, so that a CI pipeline knows the path beforehand. If the folder exists, it must be empty.
     #[arg(long, value_name = "DIR", conflicts_with = "runs")]
     run_dir: Option<PathBuf>,
-    /// Print JSON instead of text: the verdict as in `verdict.json`, and for a documented bug its story.
+    /// Print JSON instead of text: the verdict as in `verdict.json`, and for a documented bug its history.
     #[arg(long)]
     json: bool,
     /// Exit 0 if there was not enough data to decide, and every decided budget passed.
     #[arg(long)]
     allow_inconclusive: bool,
-    /// Plant this bug in the subject, to check that the judges catch it.
+    /// Switch on this planted bug in the subject, to check that a judge catches it.
     #[arg(long)]
     plant: Option<String>,
     /// The service to test, instead of the one beside `longhaul`.
     #[arg(long)]
     service: Option<PathBuf>,
-    /// Record and draw this series of the subject's own metrics, such as `workqueue_depth{name="pods"}`. May be repeated.
+    /// Record and draw this series of the subject's own metrics, such as `workqueue_depth{name="pods"}`. May be given several times.
     #[arg(long, value_name = "NAME")]
     metrics_series: Vec<String>,
     /// Keep every commit and observation in the record, not only aggregates and anomalies.
@@ -87,13 +89,13 @@ pub(super) struct Arguments {
     /// Serve metrics for Prometheus at this address during the run: a port (this machine only), or an address with a port.
     #[arg(long, value_name = "ADDR", value_parser = run::address)]
     metrics: Option<SocketAddr>,
-    /// Serve the report so far at this address during the run, and metrics as well.
+    /// Serve the report so far, and the metrics, at this address during the run.
     #[arg(long, value_name = "ADDR", value_parser = run::address)]
     serve: Option<SocketAddr>,
-    /// Print no live line.
+    /// Do not print the progress line.
     #[arg(long, short)]
     quiet: bool,
-    /// With `bugs`: number of bugs played at once. Each takes its own ports.
+    /// With `bugs`: the number of bugs that run at once. Each run takes its own ports.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=i64::from(JOBS_MAX)))]
     jobs: u16,
     /// The client: a name from `cargo xtask matrix --list`, or a folder with a `subject.yaml` (`FOLDER#COLUMN` if that file has several
@@ -106,14 +108,15 @@ pub(super) struct Arguments {
     own: OwnKind,
 }
 
-/// The cluster that a run uses.
+/// Flags for the cluster that a run uses.
 #[derive(clap::Args)]
 struct Cluster {
-    /// With `kubeconfig`: the name of the cluster or context that Longhaul may change. All created objects have a label and are removed
-    /// after the run.
+    /// With `kubeconfig`: the name of the cluster or context that Longhaul may change. Longhaul labels all objects that it creates and
+    /// removes them after the run.
     #[arg(long = "i-know-this-cluster", value_name = "NAME")]
     known: Option<String>,
-    /// With `kubeconfig`: the kubeconfig file, instead of `KUBECONFIG` or `~/.kube/config`. The file is only read.
+    /// With `kubeconfig`: the kubeconfig file, instead of `KUBECONFIG` or `~/.kube/config`. Longhaul only reads the
+    /// file.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// With `kind`: the node image.
@@ -138,27 +141,27 @@ impl Cluster {
     }
 }
 
-/// What the client's objects are of, and how it proves what it saw.
+/// The kind of object that the client watches, and the proof that the client saw a version.
 #[derive(clap::Args)]
 struct OwnKind {
-    /// Files and folders with manifests to apply first, such as the definition of `--resource`. May be given several times.
+    /// Files and folders with manifests to apply first, such as the CustomResourceDefinition of `--resource`. May be given several times.
     #[arg(long, value_name = "PATH")]
     manifests: Vec<PathBuf>,
-    /// Write objects of this kind instead of the scenario's, for a controller with its own kind: `caches.cache.example.com/v1`. The objects
-    /// are generated from the schema in the definition, see `--manifests`.
+    /// Write objects of this kind instead of the scenario's kind, for a controller with a custom resource: `caches.cache.example.com/v1`.
+    /// The objects are generated from the schema in its CustomResourceDefinition, see `--manifests`.
     #[arg(long, value_name = "RESOURCE")]
     resource: Option<String>,
     /// A YAML file with a template for objects of `--resource`, as in `script.template`.
     #[arg(long, value_name = "FILE", requires = "resource")]
     template: Option<PathBuf>,
-    /// The way in which the client proves its observations, if it does not post them: `status`, `'finalizer, name: example.com/cleanup'`, …
+    /// How the client proves that it saw a version, if it posts no observations: `status`, `'finalizer, name: example.com/cleanup'`, …
     /// Limits that this witness cannot decide are not judged.
     #[arg(long, value_name = "WITNESS", value_parser = Own::witness)]
     witness: Option<Witness>,
 }
 
 impl OwnKind {
-    /// The first given flag that the built-in service has no use for.
+    /// The name of the first given flag that the built-in service cannot use.
     fn first(&self) -> Option<&'static str> {
         let given = [
             ("--manifests", !self.manifests.is_empty()),
@@ -176,12 +179,13 @@ impl Arguments {
         given.or_else(|| self.plant.as_ref().and_then(stage)).unwrap_or(DEFAULT)
     }
 
-    /// Whether all documented bugs are meant.
+    /// Whether the argument is `bugs`, which means all documented bugs.
     fn is_all(&self) -> bool {
         self.scenario() == BUGS
     }
 
-    /// Whether the report is a story: for a documented bug, or a scenario with another client as its subject.
+    /// Whether the report tells the history of a bug: for a documented bug, or if another client runs a library
+    /// scenario.
     fn is_story(&self, scenario: &Scenario) -> bool {
         scenario.repro.is_some() || self.play.is_some()
     }
@@ -214,7 +218,7 @@ pub(super) fn soak(mut arguments: Arguments) -> Result<u8> {
     Ok(if allowed { exit::PASS } else { verdict.exit_code() })
 }
 
-/// Replaces a client's name or folder by the command that starts it.
+/// Replaces the name or folder of a client by the command that starts the client.
 fn client(arguments: &mut Arguments, word: &str) -> Result<()> {
     let clocks = if arguments.play.own_clocks || arguments.is_all() {
         Vec::new()
@@ -246,7 +250,7 @@ pub(super) fn named(name: &str, outside: Outside) -> Result<Source> {
     bail!("there is no bug `{bug}` in the library{near}; `longhaul show library` names all {}", known.len())
 }
 
-/// The scenario with all changes from the command line.
+/// The options of a run: the scenario with all changes from the command line.
 fn prepared(arguments: &Arguments, mut source: Source) -> Result<Options> {
     if let Some(seed) = arguments.seed {
         source.sow(seed)?;
@@ -285,7 +289,7 @@ fn is_service(arguments: &Arguments, source: &Source) -> bool {
     source.scenario.subject.kind().is_service() && arguments.play.command.is_empty()
 }
 
-/// The subject of a scenario, and how it is played.
+/// The subject of a scenario, and how Longhaul starts and reports it.
 fn play_of(arguments: &Arguments, source: &Source) -> Play {
     let mut play = arguments.play.clone();
     if is_service(arguments, source) {
@@ -305,7 +309,7 @@ fn service(arguments: &Arguments) -> Result<PathBuf> {
     crate::subject::sibling(name).context(remedy)
 }
 
-/// Gives the scenario other objects and another witness, and prints which limits stay undecided.
+/// Gives the scenario the objects and the witness of the command line, and prints the limits that stay undecided.
 fn turn(own: &OwnKind, source: &mut Source, is_quiet: bool) -> Result<()> {
     let OwnKind { manifests, resource, template, witness } = own;
     let (manifests, resource) = (manifests.clone(), resource.clone());
@@ -326,7 +330,8 @@ fn turn(own: &OwnKind, source: &mut Source, is_quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// Runs the scenario on another control plane. Returns a text about the parts that this leaves out.
+/// Runs the scenario on another control plane. Returns a text that names the faults that this control plane cannot
+/// inject.
 fn switch(scenario: &mut Scenario, kind: ControlPlaneKind) -> Option<String> {
     scenario.control_plane.kind = kind;
     let whole = scenario.clone();
@@ -342,7 +347,7 @@ fn switch(scenario: &mut Scenario, kind: ControlPlaneKind) -> Option<String> {
     Some(format!("left out, because {only}: {}", names.join(", ")))
 }
 
-/// Whether a fault can be played there, and the faults that it waits for as well.
+/// Whether a control plane can inject a fault and all faults that this fault waits for.
 fn is_played(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault, all: &[Fault]) -> bool {
     let waits = fault.when.as_ref().is_none_or(|when| all.iter().any(|other| other.id.as_ref() == Some(&when.hit)));
     cannot(scenario, kind, fault).is_none() && waits

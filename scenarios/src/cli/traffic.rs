@@ -1,4 +1,4 @@
-//! The flags of `longhaul load`: target, shape and amount of the load, and output.
+//! Flags of `longhaul load`: target, shape and amount of the load, and output.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,9 +13,9 @@ use units::{Bytes, Rate, Span};
 use crate::load::{Identity, Job, Webhook, descriptors, probe};
 use crate::scenario::nearest;
 
-/// Default seed, the same as in scenario files.
+/// Default seed, equal to the default in scenario files.
 const DEFAULT_SEED: u64 = 1;
-/// Largest file of certificates. A file is a few KiB; bundles of whole operating systems are below 1 MiB.
+/// The largest file of certificates. Usual files have a few KiB; the bundle of an operating system is below 1 MiB.
 const PEM_BYTES_MAX: u64 = 4 << 20;
 
 /// The target of the load.
@@ -35,43 +35,46 @@ pub(super) struct To {
     /// The private key of --cert, as PEM.
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// Skip the first request, which checks that a webhook answers.
+    /// Skip the first request, which only checks that a webhook answers.
     #[arg(long)]
     no_probe: bool,
 }
 
-/// The kind of load, and its concurrency.
+/// Flags for the kind of load and its concurrency.
 #[derive(clap::Args)]
 pub(super) struct Traffic {
     /// The distribution of requests over time, around the rate.
     #[arg(long, default_value = "poisson", value_parser = named::<Arrivals>)]
     arrivals: Arrivals,
-    /// The kind of client: `apiserver` (as kube-apiserver sends), `http2`, or `no-reuse` (a new connection for each call).
+    /// The kind of client: `apiserver` (connections as kube-apiserver uses them), `http2`, or `no-reuse` (a new connection for each call).
     #[arg(long, default_value = "apiserver", value_parser = named::<Client>)]
     client: Client,
-    /// The mix of user actions, as relative weights: `createPod=5,rollImage=1`. Default: a typical mix.
+    /// The mix of user actions, as relative weights: `createPod=5,rollImage=1`. Default: a mix of typical weights.
     #[arg(long, value_name = "ACTION=WEIGHT,…", value_parser = mix)]
     mix: Option<Value>,
-    /// Send creates and changes of this object, instead of --mix: a YAML file with the placeholders of `churn.template`. May be given
+    /// Send creates and updates of this object, instead of --mix: a YAML file with the placeholders of `churn.template`. May be given
     /// several times. With `FILE=denied` the webhook must refuse the object.
     #[arg(long = "object", value_name = "FILE", conflicts_with_all = ["mix", "size"])]
     objects: Vec<String>,
-    /// The `CustomResourceDefinition` of the object, for its names and defaults. Without --object an object is generated from its schema.
+    /// The `CustomResourceDefinition` of the object, for its names and defaults. Without --object, Longhaul generates an object from the
+    /// schema in this file.
     #[arg(long = "crd", value_name = "FILE", conflicts_with_all = ["mix", "size"])]
     definitions: Vec<PathBuf>,
-    /// The size of reviews: `4KiB`, or `2KiB..64KiB` for a median and a maximum. Default: their natural size.
+    /// The size of reviews: `4KiB`, or `2KiB..64KiB` for a median and a maximum. Default: the size of the generated
+    /// objects.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     size: Option<Value>,
-    /// The most calls in flight. A request that is due at this limit counts as not sent.
+    /// The most calls in flight. At this limit, a planned request is not sent and counts as not sent.
     #[arg(long, value_name = "N", default_value_t = loadgen::admission::DEFAULT_MAX_IN_FLIGHT)]
     max_in_flight: u32,
-    /// Threads that send, each with its own connections.
+    /// The number of threads that send, each with its own connections.
     #[arg(long, value_name = "N", default_value_t = loadgen::admission::DEFAULT_THREADS)]
     threads: u32,
-    /// Close each connection after N calls, for a steady churn of connections.
+    /// Close each connection after N calls, so that connections are steadily replaced.
     #[arg(long, value_name = "N")]
     calls_per_connection: Option<u32>,
-    /// With `--client http2`: connections of each thread, 1 to 100. A call takes the connection with the fewest calls. Default: 1.
+    /// With `--client http2`: the connections of each thread, 1 to 100. A call takes the connection with the fewest calls in flight.
+    /// Default: 1.
     #[arg(long, value_name = "N")]
     connections: Option<u32>,
     /// Resume TLS sessions, unlike kube-apiserver.
@@ -80,23 +83,23 @@ pub(super) struct Traffic {
     /// The timeout of a call, in whole seconds from 1s to 30s.
     #[arg(long, value_name = "TIME", default_value_t = loadgen::admission::DEFAULT_TIMEOUT)]
     timeout: Span,
-    /// The seed. Equal seeds give equal loads, byte for byte.
+    /// The seed of random choices. Equal seeds give equal loads, byte for byte.
     #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED)]
     seed: u64,
 }
 
-/// The rate over time.
+/// Flags for the rate over time.
 #[derive(clap::Args)]
 pub(super) struct Curve {
-    /// The rate of requests, such as `1000/s` or `90/m`. With --capacity: the first rate to try, by default 500/s. The rate is doubled
-    /// until a limit breaks, or halved until none does.
+    /// The rate of requests, such as `1000/s` or `90/m`. With --capacity: the first rate to try, by default 500/s. The search doubles the
+    /// rate until a limit is broken, or halves the rate until all limits are met.
     #[arg(long, value_name = "RATE", required_unless_present_any = ["steps", "capacity", "replay"])]
     pub(super) rate: Option<Rate>,
-    /// The length. Default: 60s, or with --steps their sum. With --capacity: the time for each rate, by default 10s. Low rates take up to
-    /// six times longer, until their percentiles are known; the confirmation takes three times longer.
+    /// The length of the load. Default: 60s, or the sum of --steps. With --capacity: the time for each rate, by default 10s. Low rates take
+    /// up to six times longer, until their percentiles are known. The confirmation takes three times longer.
     #[arg(long = "for", value_name = "TIME")]
     pub(super) length: Option<Span>,
-    /// Change the rate evenly from --rate to this rate.
+    /// Change the rate linearly from --rate to this rate.
     #[arg(long, value_name = "RATE", group = "shape")]
     ramp_to: Option<Rate>,
     /// Send these rates one after the other, instead of --rate: `100/s:10s,500/s:30s`.
@@ -108,7 +111,7 @@ pub(super) struct Curve {
     /// Vary the rate around --rate as a sine wave. `300/s:60s` has an amplitude of 300/s and a period of 60 s.
     #[arg(long, value_name = "RATE:TIME", value_parser = step, group = "shape")]
     sine: Option<Step>,
-    /// Find and confirm the highest rate within the limits.
+    /// Search the highest rate at which all limits are met, and confirm it with a longer measurement.
     #[arg(long, conflicts_with_all = ["shape", "replay", "plan", "record"])]
     pub(super) capacity: bool,
     /// The highest rate that --capacity tries. Default: 50000/s for each thread.
@@ -119,16 +122,16 @@ pub(super) struct Curve {
     pub(super) replay: Option<PathBuf>,
 }
 
-/// The results to write.
+/// Flags for the output.
 #[derive(clap::Args)]
 pub(super) struct Output {
     /// Write the result as JSON to a file. `-` prints it to stdout instead of the summary.
     #[arg(long, value_name = "FILE")]
     pub(super) json: Option<PathBuf>,
-    /// Write the histograms of every second in the standard interval log format of HdrHistogram.
+    /// Write the histogram of every second in the standard interval log format of HdrHistogram.
     #[arg(long, value_name = "FILE")]
     pub(super) hlog: Option<PathBuf>,
-    /// Print no live line.
+    /// Do not print the progress line.
     #[arg(long, short)]
     pub(super) quiet: bool,
 }
@@ -138,15 +141,15 @@ impl Output {
         self.json.as_deref().filter(|path| *path != Path::new("-"))
     }
 
-    /// Refuses a file that cannot be written, before the minutes of load rather than after them.
+    /// Refuses an output file that cannot be written, before the load starts.
     pub(super) fn check(&self) -> Result<()> {
         let Some(path) = self.json_file() else { return Ok(()) };
         let open = std::fs::OpenOptions::new().create(true).append(true).open(path);
         open.map(|_| ()).with_context(|| format!("--json: failed to write {}", path.display()))
     }
 
-    /// Writes the result to its destination. If that fails, the result goes to stdout as text and is no pass: a reader
-    /// of the old file must not take it for the result.
+    /// Writes the result to its destination. If the file cannot be written, prints the result to stdout and does not
+    /// pass, because a program could read the old file as the result.
     pub(super) fn finish(&self, report: &impl serde::Serialize, text: &str, verdict: Verdict) -> Verdict {
         let json = serde_json::to_string_pretty(report).map_err(std::io::Error::from);
         let Some(path) = self.json_file() else {
@@ -165,7 +168,7 @@ impl Output {
 }
 
 impl Curve {
-    /// Rate, shape and length, as a scenario file would have them.
+    /// Rate, shape and length, as the keys of a scenario file hold them.
     fn parts(&self) -> (Rate, Option<Shape>, Duration) {
         const DEFAULT_LENGTH: Duration = Duration::from_mins(1);
         let shape = if let Some(to) = self.ramp_to {
@@ -215,7 +218,8 @@ impl Traffic {
         self.max_in_flight
     }
 
-    /// The flags as a configuration of a scenario file, so that absent flags have the same defaults. It has no rate.
+    /// The flags as a configuration of a scenario file, so that absent flags have the same defaults. The configuration
+    /// has no rate.
     fn config(&self) -> Result<loadgen::admission::Config> {
         let mut config = json!({
             "arrivals": self.arrivals,
@@ -240,13 +244,13 @@ impl Traffic {
     }
 }
 
-/// The job that the flags describe, checked.
+/// The checked job that the flags describe.
 pub(super) fn job(to: &To, traffic: &Traffic, curve: &Curve) -> Result<Job> {
     let (rate, shape, length) = curve.parts();
     job_of(to, traffic, rate, shape, length)
 }
 
-/// The job with another rate than that of the flags.
+/// The checked job of the flags, with the given rate, shape and length.
 pub(super) fn job_of(to: &To, traffic: &Traffic, rate: Rate, shape: Option<Shape>, length: Duration) -> Result<Job> {
     let mut config = traffic.config()?;
     (config.rate, config.shape) = (rate, shape);
@@ -256,7 +260,7 @@ pub(super) fn job_of(to: &To, traffic: &Traffic, rate: Rate, shape: Option<Shape
     Ok(Job { config, seed: traffic.seed, length_ns, to: to.webhook()?, images: None })
 }
 
-/// An error in the vocabulary of the command line, which has flags where scenario files have keys.
+/// An error with the names of flags instead of the keys of scenario files.
 fn as_flag(error: Error) -> anyhow::Error {
     match error {
         // Several flags make one shape; the text names the flag.
@@ -273,7 +277,7 @@ fn as_flag(error: Error) -> anyhow::Error {
     }
 }
 
-/// The job of a recorded file, and its plan.
+/// The job and the plan of a recorded file.
 pub(super) fn replay(to: &To, traffic: &Traffic, file: PathBuf) -> Result<(Job, Plan)> {
     let mut config = traffic.config()?;
     config.replay = Some(file);
@@ -284,7 +288,7 @@ pub(super) fn replay(to: &To, traffic: &Traffic, file: PathBuf) -> Result<(Job, 
     Ok((job, plan))
 }
 
-/// Checks everything that can be checked before the clock starts.
+/// Checks all conditions that can be checked before the load starts.
 pub(super) async fn check(job: &Job, plan: &Plan, to: &To) -> Result<()> {
     descriptors::provide(&job.config)?;
     if !to.no_probe {
@@ -314,7 +318,7 @@ fn pem(flag: &str, path: &Path) -> Result<String> {
     read().with_context(|| format!("{flag}: failed to read {}", path.display()))
 }
 
-/// Parses a value as scenario files write it.
+/// Parses a value as in scenario files.
 fn named<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(Value::String(text.to_owned())).map_err(|error| error.to_string())
 }

@@ -1,5 +1,5 @@
-//! `longhaul worker`: one of several processes that send one plan. `longhaul load --workers N` starts it here, and
-//! `--worker COMMAND` starts it elsewhere.
+//! `longhaul worker`: one of several processes that send shares of one plan. `longhaul load --workers N` starts workers
+//! on this machine, and `--worker COMMAND` starts one elsewhere.
 
 use std::io::IsTerminal as _;
 
@@ -8,10 +8,10 @@ use reports::exit;
 
 use crate::load::workers::worker::work;
 
-/// Time for the coordinator to attach; it attaches as soon as all Pods run.
+/// The longest wait for the coordinator, which attaches as soon as all Pods run.
 const HEARD_LIMIT: std::time::Duration = std::time::Duration::from_mins(5);
 
-/// Works for one coordinator, then ends.
+/// Works for one coordinator, then exits.
 pub(super) fn worker(attached: bool) -> u8 {
     let Err(error) = super::block_on(run(attached)) else { return exit::PASS };
     crate::out::err!("longhaul: {error:#}");
@@ -31,9 +31,9 @@ async fn run(attached: bool) -> Result<()> {
     work(tokio::io::stdin(), tokio::io::stdout()).await.map_err(anyhow::Error::msg)
 }
 
-/// Waits for the empty line that the coordinator sends after it attached to a Pod's stdin; earlier output is lost.
-/// Returns whether the line came before the end of the input. It reads one byte only, because the rest of the input
-/// belongs to the coordinator.
+/// Waits for the empty line that the coordinator sends after it attached to a Pod's stdin. The coordinator would lose
+/// output before this line. Returns whether the line came before the end of the input. Reads only one byte, because the
+/// rest of the input belongs to the coordinator.
 async fn is_heard() -> Result<bool> {
     let byte = tokio::task::spawn_blocking(|| {
         use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! `cargo xtask worlds`: the library and planted bugs on every control plane.
+//! `cargo xtask worlds`: runs the library's scenarios and planted bugs on every control plane.
 
 use std::path::PathBuf;
 
@@ -11,30 +11,31 @@ use crate::worlds::{self, Wanted};
 /// Arguments of `cargo xtask worlds`.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Play only on these control planes, such as `mock,node`.
+    /// Only run on these control planes, such as `mock,node`.
     #[arg(long, value_enum, value_delimiter = ',')]
     on: Vec<ControlPlaneKind>,
-    /// Play only these scenarios, such as `smoke,multi-pod`.
+    /// Only run these scenarios, such as `smoke,multi-pod`.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Also play this scenario file, such as that of an operator. May be given several times.
+    /// Also run this scenario file, such as that of an operator. May be given several times.
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
-    /// The file for results. Results of earlier calls stay in the table.
+    /// The file for results. Results of earlier calls stay in the file.
     #[arg(long, default_value = "worlds.jsonl")]
     results: PathBuf,
     /// Keep the records of all runs in this folder.
     #[arg(long, value_name = "DIR")]
     runs: Option<PathBuf>,
-    /// Play nothing, and only write the table of the results so far.
+    /// Run no scenario, and only write the table of the results so far.
     #[arg(long)]
     table: bool,
-    /// Write the table into this page instead of printing it, between `<!-- worlds -->` and `<!-- up to here -->`.
+    /// Write the table into this Markdown file instead of printing it, between `<!-- worlds -->` and `<!-- up to here
+    /// -->`.
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
 }
 
-/// Fills the table. The exit code says whether it was filled, not which results are in it.
+/// Runs the scenarios and writes the table. The exit code says whether the table is complete, not whether runs passed.
 pub(super) fn worlds(arguments: Arguments) -> anyhow::Result<u8> {
     let Arguments { on, only, file: files, results, runs, table, page } = arguments;
     if !table {

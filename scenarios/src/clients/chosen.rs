@@ -1,13 +1,13 @@
-//! The subject that a command-line argument means: one of ours, a folder with a `subject.yaml`, or a command.
+//! Finds the subject for a command-line argument: a client by name, a folder with a `subject.yaml`, or a command.
 //!
-//! Owns the order in which these are tried, and passes the clocks of a scenario to a client.
+//! Owns the order in which these meanings are tried, and passes the clocks of a scenario to a client.
 
 use super::{Column, Missing, named};
 use crate::scenario::Scenario;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Chosen {
-    /// A client whose abilities are known.
+    /// A client whose features are known.
     Client(Box<Column>),
     Command(Vec<String>),
 }
@@ -27,20 +27,20 @@ pub(crate) enum Error {
     Empty,
 }
 
-/// The start command of a subject, with its limits.
+/// The start command of a subject, and the features that it lacks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Start {
-    /// Program and arguments; empty for our own service.
+    /// Program and arguments; empty for the built-in service.
     pub(crate) command: Vec<String>,
-    /// The only HTTP version that it is offered.
+    /// The only HTTP version that the subject is offered.
     pub(crate) http: Option<u8>,
-    /// Abilities that it lacks, in the form of `longhaul soak --cannot`.
+    /// Features that the subject lacks, as for `longhaul soak --cannot`.
     pub(crate) cannot: Vec<String>,
 }
 
 impl Chosen {
-    /// Finds one of ours by its name, then a folder or `FOLDER#COLUMN`; anything else is a command line, split as a
-    /// shell would.
+    /// Finds a client by its name, or a folder or `FOLDER#COLUMN`. Any other text is a command line, split as a shell
+    /// would.
     pub(crate) fn of(word: &str) -> Result<Self, Error> {
         let (place, column) = match word.rsplit_once('#') {
             Some((place, column)) if named(place)?.is_some() => (place, Some(column)),
@@ -62,7 +62,7 @@ impl Chosen {
         }
     }
 
-    /// Default name of the subject.
+    /// The default name of the subject.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Client(column) => column.id().to_owned(),
@@ -90,8 +90,8 @@ impl Chosen {
     }
 }
 
-/// The clocks that a scenario sets for the built-in service, as variables: every client with an option for them gets
-/// the same.
+/// The clocks that a scenario sets for the built-in service, as environment variables, so that each client with such
+/// options gets the same.
 pub(crate) fn clocks(scenario: &Scenario) -> Vec<String> {
     let mut subject = scenario.subject.clone();
     let settings = subject.service_mut().and_then(|service| service.settings.take());

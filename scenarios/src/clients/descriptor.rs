@@ -1,4 +1,4 @@
-//! `subject.yaml`: the description of a client, read before it is run.
+//! The format of `subject.yaml`, which describes a client.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,49 +7,51 @@ use serde::Deserialize;
 
 use crate::scenario::Need;
 
-/// One client with its versions and ways of use.
+/// One client with its versions and modes.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Client {
     /// The client's name in its package registry.
     #[serde(rename = "client")]
     pub(super) name: String,
-    /// The way to run the adapter.
+    /// How the adapter is started.
     pub(super) run: Run,
-    /// The clocks that were changed, in words for a table.
+    /// Settings that are shorter than the client's defaults, as text for a table.
     #[serde(default)]
     pub(super) clocks: String,
-    /// The installation into its folder, for a client with a command of its own.
+    /// The installation into the folder, for a client that is started by `command`.
     #[serde(default)]
     pub(super) install: Option<Install>,
-    /// Variables for the adapter. They may only shorten periods that the client itself offers as an option.
+    /// Environment variables for the adapter. Variables may only shorten periods that the client itself offers as
+    /// options.
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
-    /// Abilities that it lacks in every column.
+    /// Features that the client lacks in every column.
     #[serde(default)]
     pub(super) cannot: Vec<Need>,
-    /// Columns of a table. Without any, the client is one column under its own name.
+    /// Columns of a table. If the list is empty, the client is one column with its own name.
     #[serde(default)]
     pub(super) columns: Vec<Entry>,
 }
 
-/// The installation of a client.
+/// How a client is installed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Install {
-    /// Program and arguments, run in the folder.
+    /// Program and arguments, run in the client's folder.
     pub(super) run: Vec<String>,
-    /// Path of a result, relative to the folder. If it exists, nothing is run.
+    /// Path of a file that the installation creates, relative to the folder. If the file exists, the installation is
+    /// skipped.
     pub(super) makes: PathBuf,
 }
 
-/// The way to run an adapter.
+/// How an adapter is started.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) enum Run {
-    /// Longhaul's own service, which needs no adapter.
+    /// The built-in service, which needs no adapter.
     Service,
-    /// A JavaScript file that node runs.
+    /// A JavaScript file for node.
     Node(String),
     /// Arguments of the Python interpreter.
     Python(Vec<String>),
@@ -57,9 +59,9 @@ pub(super) enum Run {
     Go(String),
     /// A Java class, compiled with the packages of the adapter's `pom.xml`.
     Java(String),
-    /// A program beside `longhaul`.
+    /// A program that a build puts beside `longhaul`.
     Program(String),
-    /// Program and arguments. Names of files in the folder are resolved there.
+    /// Program and arguments. Names of files in the folder become paths.
     Command(Vec<String>),
 }
 
@@ -71,16 +73,16 @@ pub(super) struct Entry {
     pub(super) id: String,
     #[serde(default)]
     pub(super) version: String,
-    /// The client's way to watch that is used.
+    /// The client's function that watches, such as an informer.
     #[serde(default)]
     pub(super) mode: String,
     /// Further arguments of the adapter.
     #[serde(default)]
     pub(super) arguments: Vec<String>,
-    /// Abilities that it lacks in this version or way of use.
+    /// Features that the client lacks in this version or mode.
     #[serde(default)]
     pub(super) cannot: Vec<Need>,
-    /// The only HTTP version that it is offered; empty for both.
+    /// The only HTTP version that the client is offered; empty for both.
     #[serde(default)]
     pub(super) http: Vec<u8>,
 }

@@ -1,7 +1,7 @@
-//! Clients by name, or by a user's folder with a `subject.yaml`.
+//! Finds clients by name, or in a user's folder with a `subject.yaml`.
 //!
-//! Owns the features that such a folder may use: a command and its installation. The runtimes that we install ourselves
-//! (`node`, `python`, `go`) are reserved for our own adapters, whose packages are locked.
+//! Defines the features of such a folder: a command and its installation. The keys `node`, `python` and `go` are
+//! reserved for adapters in this repository, whose packages are locked.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,29 +12,29 @@ use tokio::process::Command;
 use super::descriptor::{Client, Entry, Run};
 use super::{Column, columns, text};
 
-/// The file that makes a folder a subject.
+/// The file that describes the client in a folder.
 const FILE: &str = "subject.yaml";
-/// Longer files are refused.
+/// The largest description file.
 const BYTES_MAX: u64 = 64 << 10;
-/// Enough for all packages of a client on a slow network.
+/// Timeout of an installation: enough for all packages of a client on a slow network.
 const INSTALL_LIMIT: Duration = Duration::from_mins(15);
-/// The most characters kept of an installer's output.
+/// The most characters of an installer's output that are kept.
 const SAID_MAX: usize = 300;
 
-/// A problem with a client's folder.
+/// A problem with the folder of a client.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its file cannot be read.
+    /// The description file cannot be read.
     #[error("failed to read {}: {why}", file.display())]
     Read { file: PathBuf, why: String },
-    /// The file uses a feature reserved for our own adapters.
+    /// The file uses a feature that is reserved for adapters in this repository.
     #[error("{}: `run` is for Longhaul's own clients: write `run: {{command: [program, argument]}}`, and `install` for what it needs", file.display())]
     Ours { file: PathBuf },
     #[error("{id}: `{command}` in {}: {why}", folder.display())]
     Install { id: String, command: String, folder: PathBuf, why: String },
 }
 
-/// The columns of a name: one of ours, or all of a folder. `None` if there is neither.
+/// The columns of a client by name, or all columns of a folder. `None` if neither exists.
 pub fn named(name: &str) -> Result<Option<Vec<Column>>, Error> {
     let ours: Vec<Column> = columns().into_iter().filter(|column| column.id() == name).collect();
     if !ours.is_empty() {
@@ -83,7 +83,7 @@ fn read(file: &Path) -> Result<Vec<Column>, Error> {
     Ok(entries.into_iter().map(column).collect())
 }
 
-/// Installs missing packages. Returns the command, with paths to its files.
+/// Installs missing packages. Returns the command, with paths of its files.
 pub(super) async fn command(column: &Column, words: &[String]) -> Result<Vec<String>, Error> {
     let Some(folder) = &column.folder else { return Ok(words.to_vec()) };
     install(column, folder).await?;

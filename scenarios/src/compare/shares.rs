@@ -1,11 +1,13 @@
-//! Equal shares of the processors for runs side by side: one cgroup each, of version 1 or 2, all with the same weight.
+//! Equal shares of the processors for simultaneous runs: each run gets a cgroup, of version 1 or 2, with the same
+//! weight.
 //!
-//! A share holds a run's whole harness and subject, so that another run's load slows no subject. If no cgroup can be
-//! made, the kernel's scheduler shares as usual, and the result says so. The groups are removed after the comparison.
+//! A cgroup contains the harness and the subject of one run, so that the load of another run slows no subject. If no
+//! cgroup can be created, the kernel's scheduler shares as usual, and the result says so. The cgroups are removed after
+//! the comparison.
 
 use std::path::{Path, PathBuf};
 
-/// Mount points of the processor's hierarchy: of version 1, and of version 2 with the controller.
+/// Mount points of the cpu controller: of version 1, and of version 2.
 const V1: &str = "/sys/fs/cgroup/cpu";
 const V2: &str = "/sys/fs/cgroup";
 
@@ -19,7 +21,7 @@ pub(super) struct Shares {
 pub(super) struct Share(PathBuf);
 
 impl Shares {
-    /// Makes `count` groups of the same weight. If that is impossible, returns `None` with the reason.
+    /// Creates `count` cgroups with the same weight. If that is impossible, returns `None` with the reason.
     pub(super) fn of(count: usize) -> (Option<Self>, Vec<String>) {
         let name = format!("longhaul-compare-{}", std::process::id());
         let made = Self::make(&Path::new(V1).join(&name), count, "cpu.shares", "1024")
@@ -68,7 +70,7 @@ impl Drop for Shares {
 }
 
 impl Share {
-    /// Puts a process and all its later children into the group.
+    /// Moves a process, and so its later children, into the cgroup.
     pub(super) fn enter(&self, pid: u32) {
         if let Err(error) = std::fs::write(self.0.join("cgroup.procs"), pid.to_string()) {
             crate::out::err!("longhaul: a run has no share of its own: {}: {error}", self.0.display());

@@ -1,8 +1,8 @@
-//! The state that each write was based on: commits that the caches of its client had not received when it came. Pure.
+//! Finds writes that were based on stale caches: their client had not yet received earlier commits. Does no I/O.
 //!
-//! Owns the answer to `--stale`: the suite is safe with caches that lag by that many versions, or a certain read lagged
-//! at a certain write. The server knows what it has sent, so it knows what a cache cannot have yet. A write that the
-//! server refused did no harm.
+//! Gives the result of `--stale`: the suite is safe if caches lag by this many versions, or a certain read was stale at
+//! a certain write. The server knows which events it has sent, so it knows which versions a cache cannot have. A write
+//! that the server refused did no harm.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,68 +12,68 @@ use serde::Serialize;
 use super::hot::is_of;
 use super::planes::{Place, Plane};
 
-/// A younger version is still on its way to each client, with and without faults.
+/// A version younger than this is still in transit to each client, also without faults.
 const ON_ITS_WAY_US: u64 = 5_000;
-/// The most versions counted for one write.
+/// The most missing versions that are counted for one write.
 const VERSIONS_MAX: usize = 64;
-/// The most writes kept: the worst, and of equal ones the first.
+/// The most writes that are kept: the most probably harmful, and of equal ones the first.
 const SUSPECTS_MAX: usize = 200;
-/// Number and alphabet of the letters that a server adds to a prefix to name an object.
+/// Number and alphabet of the characters that a server appends to `generateName`.
 const GENERATED: (usize, &str) = (5, "bcdfghjklmnpqrstvwxz2456789");
 
-/// Writes of clients with caches, and their base.
+/// Writes of clients with caches, and the versions that their caches lacked.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Behind {
     pub writes: u64,
-    /// Writes that came while a cache lagged, by the number of versions.
+    /// Number of writes while a cache was stale, by the number of missing versions.
     pub late_by: BTreeMap<usize, u64>,
-    /// Writes that may have done harm, the worst first.
+    /// Writes that may have done harm, the most probable first.
     pub suspects: Vec<Suspect>,
 }
 
-/// A write that was based on a lagging read.
+/// A write that was based on a stale read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Suspect {
     pub at_us: u64,
     /// Verb and object, such as `create secrets default/child-x7k2p`.
     pub write: String,
-    /// The user agent of the client.
+    /// The user agent of the client that wrote.
     pub client: String,
     /// Whether the client is known to be the manager.
     pub is_managers: bool,
-    /// The kind whose cache lagged, and the watch that feeds it.
+    /// The kind whose cache was stale, and the watch that feeds this cache.
     pub cache: String,
     pub watch: u64,
-    /// The number of versions that the cache lagged by.
+    /// The number of versions that the cache lacked.
     pub versions: usize,
-    /// The object that the cache did not have: `secrets default/child-9fj2w`.
+    /// The object of which the cache lacked a version: `secrets default/child-9fj2w`.
     pub unseen: String,
-    /// The missed change: `added`, `modified` or `deleted`.
+    /// The change that the cache lacked: `added`, `modified` or `deleted`.
     pub change: String,
     pub revision: u64,
-    /// Age of that change.
+    /// Age of this change at the time of the write.
     pub age_us: u64,
-    /// Whether the client had written the missed version itself.
+    /// Whether the client itself had written the missing version.
     pub was_own: bool,
     /// How probably this write did harm.
     pub weight: Weight,
 }
 
-/// How probably a write was wrong because of a version that its client did not have.
+/// How probably a write was wrong because its client lacked a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Weight {
-    /// The missing version is of another kind.
+    /// The cache lacked a version of another kind than the written object.
     Elsewhere,
-    /// The missing version is of the same kind and namespace, and the client had written it itself.
+    /// The missing version is of the same kind and namespace, and the client itself had written it.
     Beside,
-    /// The missing version is of the object itself, or of one made for the same purpose.
+    /// The missing version is of the written object, or of an object with a generated name for the same purpose.
     Same,
 }
 
-/// The state of the cache of one kind.
+/// The state of a client's cache for one kind.
 #[derive(Debug, Clone, Copy)]
 struct Cache {
     through: u64,
@@ -113,7 +113,7 @@ impl Behind {
         self.suspects.truncate(SUSPECTS_MAX);
     }
 
-    /// Adds the counts of another run.
+    /// Adds the counts of another run of the suite.
     pub fn merge(&mut self, other: &Self) {
         self.writes += other.writes;
         for (versions, times) in &other.late_by {
@@ -146,7 +146,7 @@ impl Behind {
         text
     }
 
-    /// The write that most probably did harm, within a stretch of time.
+    /// The write that most probably did harm, within an interval of time.
     pub fn culprit(&self, from_us: u64, to_us: u64) -> Option<&Suspect> {
         let suspects = self.suspects.iter().filter(|one| (from_us..=to_us).contains(&one.at_us));
         // If the client may be the test itself, only a write that cannot be intended is reported.
@@ -204,7 +204,7 @@ impl Behind {
 }
 
 impl Suspect {
-    /// Names the lagging read and the write that used it.
+    /// A sentence that names the stale read and the write that was based on it.
     pub fn sentence(&self) -> String {
         let versions = if self.versions == 1 { "1 version".to_owned() } else { format!("{} versions", self.versions) };
         let by = if self.was_own { ", by itself" } else { "" };
@@ -244,7 +244,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The versions after `through` that a cache has not received, the newest first.
+    /// The versions after revision `through` that a cache has not received, the newest first.
     fn unseen(&self, resource: &str, namespace: Option<&str>, through: u64, now_us: u64) -> Vec<&'a CommitLine> {
         let all = self.commits.get(resource).map(Vec::as_slice).unwrap_or_default();
         let newer = all.iter().rev().take_while(|commit| commit.revision > through);
@@ -254,7 +254,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// All events in the order of time. A version sent in the same moment counts as known.
+/// All events in the order of time. A version that was sent at the time of a write counts as known.
 fn moments<'a>(plane: &'a Plane, manager: &Manager) -> Vec<Moment<'a>> {
     let writes = plane.requests.iter().filter(|request| {
         matches!(request.method.as_str(), "POST" | "PUT" | "PATCH" | "DELETE")
@@ -269,7 +269,7 @@ fn moments<'a>(plane: &'a Plane, manager: &Manager) -> Vec<Moment<'a>> {
     all.into_iter().map(|(_, _, moment)| moment).collect()
 }
 
-/// How probably a write was wrong because `unseen` was not known; `None` if they are not related.
+/// How probably a write was wrong because `unseen` was not known; `None` if both are unrelated.
 fn weight(
     write: &RequestLine,
     place: &Place<'_>,
@@ -296,7 +296,7 @@ fn weight(
     })
 }
 
-/// Whether the server generated both names from one prefix.
+/// Whether the server generated both names from the same prefix.
 fn are_siblings(one: &str, other: &str) -> bool {
     let prefix = |name: &str| -> Option<String> {
         let at = name.len().checked_sub(GENERATED.0).filter(|at| *at > 0 && name.is_char_boundary(*at))?;

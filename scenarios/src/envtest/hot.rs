@@ -1,8 +1,8 @@
-//! Loops without a pause, as opposed to polls, which pause.
+//! Finds hot loops, which repeat requests without a pause, and separates them from polls, which pause.
 //!
-//! Owns the distinction. A suite that waits for a state asks for it again and again (Gomega: every 10 ms), mostly with
-//! its manager's client. It pauses between two questions and writes nothing. A controller in a loop does not pause, or
-//! it writes. A loop as slow as a poll cannot be separated from one, and is not reported. Pure.
+//! A suite that waits for a state polls it (Gomega: every 10 ms), mostly with its manager's client. A poll pauses
+//! between two requests and writes nothing. A controller in a hot loop does not pause, or it writes. A loop as slow as
+//! a poll cannot be distinguished and is not reported. Does no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,25 +10,25 @@ use mock_envtest::{Manager, RequestLine};
 
 use super::planes::{Place, Plane};
 
-/// So many writes of one object within a second are a loop without a pause.
+/// This many writes of one object within a second are a hot loop.
 const HOT_WRITES: usize = 20;
-/// So many equal requests within a second are a loop as well.
+/// This many equal requests within a second are a hot loop.
 const HOT_REQUESTS: usize = 60;
 const SECOND_US: u64 = 1_000_000;
-/// A poll every 10 ms, the shortest interval in use with Gomega and `wait.Poll`, comes a hundred times a second. It
-/// comes a few times more if the first one was late.
+/// The most requests per second of a poll. A poll every 10 ms, the shortest usual interval with Gomega and `wait.Poll`,
+/// comes a hundred times a second, or a few times more if the first request was late.
 const POLLS: usize = 110;
-/// The most rows of a list.
+/// The most entries in a list of hot loops or polls.
 const ROWS_MAX: usize = 1000;
 
-/// Requests that were repeated within a second, and their highest count.
+/// Requests that were repeated within a second, with the highest number per second.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Hot {
     pub loops: BTreeMap<String, usize>,
     pub polls: BTreeMap<String, usize>,
 }
 
-/// The busiest second of one request or object.
+/// The second in which one request or object was most frequent.
 #[derive(Debug, Clone, Copy)]
 struct Busiest {
     times: usize,
@@ -37,7 +37,7 @@ struct Busiest {
 }
 
 impl Hot {
-    /// Adds the repetitions on one control plane.
+    /// Adds the repeated requests on one control plane.
     pub fn add(&mut self, plane: &Plane, manager: &Manager) {
         let own: BTreeSet<u64> = plane
             .requests
@@ -70,7 +70,7 @@ impl Hot {
     }
 }
 
-/// Several control planes may see the same repetition; the highest count stands.
+/// Several control planes may see the same repetition; the highest number is kept.
 fn note(rows: &mut BTreeMap<String, usize>, what: String, times: usize) {
     if rows.len() < ROWS_MAX || rows.contains_key(&what) {
         let most = rows.entry(what).or_default();
@@ -78,21 +78,21 @@ fn note(rows: &mut BTreeMap<String, usize>, what: String, times: usize) {
     }
 }
 
-/// Whether a request is the manager's, as far as known.
+/// Whether the manager sent a request, as far as known.
 pub(super) fn is_of(manager: &Manager, request: &RequestLine) -> bool {
     manager.agent.as_deref().is_none_or(|agent| request.user_agent.contains(agent))
         && manager.user.as_deref().is_none_or(|user| request.user == user)
 }
 
-/// Whether a request may be part of a loop. Each successful creation or deletion is of another object, so forty of them
-/// are no loop.
+/// Whether a request may be part of a hot loop. Each successful creation or deletion concerns another object, so many
+/// creations or deletions are no loop.
 fn counts(request: &RequestLine, manager: &Manager) -> bool {
     let is_anothers =
         matches!(request.method.as_str(), "POST" | "DELETE") && request.status < 400 && !manager.is_known();
     request.path.starts_with("/api") && !request.query.contains("watch=") && !is_anothers && is_of(manager, request)
 }
 
-/// Whether these frequent reads are polls, or reads of another object each time.
+/// Whether frequent reads are polls, or each read concerns another object.
 fn waits(what: &str, busiest: &Busiest, requests: &[RequestLine]) -> bool {
     if busiest.times <= POLLS {
         return true;
@@ -110,7 +110,7 @@ fn waits(what: &str, busiest: &Busiest, requests: &[RequestLine]) -> bool {
     changes.count() * 4 >= busiest.times
 }
 
-/// The busiest second of each item.
+/// The busiest second of each request or object.
 fn busiest(things: impl Iterator<Item = (String, u64)>) -> BTreeMap<String, Busiest> {
     let mut times: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for (thing, at_us) in things {
@@ -164,8 +164,8 @@ mod tests {
         (0..count).map(|number| request(number * us, method, PATH, status)).collect()
     }
 
-    /// Gomega's `Eventually` asks every 10 ms, and a little later each time. A ticker is late once and then in time
-    /// again.
+    /// A poll is no hot loop. Gomega's `Eventually` polls every 10 ms, a little later each time; a ticker that was late
+    /// once is in time again.
     #[test]
     fn a_poll_is_no_loop() {
         let late = (0..400).map(|tick| request(tick * 10_000 + tick % 3 * 4_000, "GET", PATH, 200)).collect();
@@ -182,7 +182,7 @@ mod tests {
         assert!(hot.polls.is_empty());
     }
 
-    /// A write that is refused each time is no poll, however slow it is.
+    /// A write that is refused each time is a hot loop even if it is slow.
     #[test]
     fn writes_again_and_again_are_a_loop() {
         for (method, status) in [("PUT", 409), ("PATCH", 200), ("POST", 409)] {
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(hot(every(2_000, 100, "POST", 201), &Manager::default()), Hot::default(), "a hundred new objects");
     }
 
-    /// Scaffolded specs create, read and delete an object of one name a hundred times in a second.
+    /// A suite that creates, reads and deletes an object of one name a hundred times in a second is no hot loop.
     #[test]
     fn specs_of_one_name_are_no_loop() {
         let spec = |number: u64| {
@@ -206,7 +206,7 @@ mod tests {
         assert!(hot.loops.is_empty(), "{hot:?}");
     }
 
-    /// If the manager's name is known, there is nothing to guess: the suite's requests are not the manager's.
+    /// If the manager's user agent is known, requests of the suite itself do not count.
     #[test]
     fn a_known_manager_is_looked_at_alone() {
         let manager = Manager { agent: Some("manager".to_owned()), user: None };

@@ -1,22 +1,22 @@
-//! Links to this program in the folders where test kits look for their programs.
+//! Creates links to this program in the folders where test kits look for kube-apiserver, etcd and kubectl.
 //!
-//! This program acts by the name that it is called by.
+//! The program acts as the tool by whose name it is called.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use mock_envtest::PROGRAMS;
 
-/// The place of the links.
+/// The folder for the links.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place<'a> {
-    /// This user's cache, where they stay.
+    /// The cache folder of this user, where the links stay.
     Cache,
-    /// The given folder.
+    /// A folder of the caller's choice.
     At(&'a Path),
 }
 
-/// Makes a folder with a link for each program.
+/// Creates a folder with a link for each program.
 pub(crate) fn links(place: Place<'_>) -> Result<PathBuf> {
     let folder = match place {
         Place::Cache => below_home("XDG_CACHE_HOME", ".cache")?.join("longhaul/envtest"),
@@ -36,7 +36,7 @@ pub(crate) fn links(place: Place<'_>) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Makes links in the layouts of setup-envtest and of fabric8's kit.
+/// Creates links in the folder layouts of setup-envtest and of fabric8's test kit.
 pub(crate) fn install(version: &str, bin_dir: Option<&Path>, force: bool) -> Result<Vec<PathBuf>> {
     let store = match bin_dir {
         Some(folder) => folder.to_owned(),
@@ -59,15 +59,15 @@ pub(crate) fn install(version: &str, bin_dir: Option<&Path>, force: bool) -> Res
     folders.iter().map(|folder| links(Place::At(folder))).collect()
 }
 
-/// The folder for the programs of a version, below a kit's folder. If no version, or a pattern, is named, the version
-/// is the mock's own.
+/// The folder for the programs of a version, inside a test kit's folder. If the version is missing or a pattern, the
+/// version of the mock is used.
 pub(crate) fn layout(folder: &Path, version: &str) -> PathBuf {
     let version = if version.is_empty() || version.contains('*') { mock_kube::VERSION } else { version };
     let version = version.trim_start_matches('v');
     folder.join("k8s").join(format!("{version}-{}-{}", std::env::consts::OS, architecture()))
 }
 
-/// The user's real kubectl, for all other commands of a suite.
+/// The user's real kubectl, to which all other commands of a suite are passed.
 pub(crate) fn real_kubectl() -> Option<PathBuf> {
     let own = std::env::current_exe().and_then(|own| own.canonicalize()).ok()?;
     let named = std::env::var_os("TEST_ASSET_KUBECTL").map(PathBuf::from);
@@ -76,7 +76,7 @@ pub(crate) fn real_kubectl() -> Option<PathBuf> {
     named.into_iter().chain(assets).chain(on_path).find(|file| file.canonicalize().is_ok_and(|file| file != own))
 }
 
-/// The architecture in Go's spelling.
+/// The processor architecture, as Go names it.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

@@ -1,8 +1,8 @@
-//! The records of all control planes of a suite, merged.
+//! Merges the records of all control planes of a suite.
 //!
-//! Owns the notable facts: refusals, conflicts, watches that stayed open, faults without effect, and the test that each
-//! belongs to. Hot loops are found in `hot`; the states that writes were based on are found in `behind`. It judges only
-//! the conditions of `--judge`.
+//! Collects refusals, conflicts, watches that stayed open, and faults without effect, with the test during which each
+//! happened. `hot` finds hot loops, and `behind` finds writes that were based on stale reads. Only `--judge` turns
+//! these facts into an exit code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,9 +20,9 @@ use super::hot::Hot;
 use super::planes::{self, Plane};
 use super::results::{self, Test};
 
-/// The most rows of a list; suites of thousands of tests have more of some.
+/// The most entries of a list; suites of thousands of tests have more.
 const ROWS_MAX: usize = 1000;
-/// Number of equal parts of the time line.
+/// Number of equal intervals of the time line.
 const STRETCHES: u64 = 120;
 
 #[derive(Debug, Default, Serialize)]
@@ -32,26 +32,26 @@ pub(super) struct Ledger {
     pub requests: usize,
     pub commits: usize,
     pub hits: usize,
-    /// Names of faults that began and had no hits.
+    /// Names of faults that began and hit nothing.
     pub without_effect: Vec<String>,
-    /// Requests that were answered with 4xx or 5xx, by kind of request. 404 and 409 are counted apart.
+    /// Requests with an answer 4xx or 5xx, by kind of request. Answers 404 and 409 are counted separately.
     pub refused: BTreeMap<String, u64>,
     pub conflicts: BTreeMap<String, u64>,
-    /// Objects and requests that were repeated within a second, with their highest count.
+    /// Objects and requests that were repeated in hot loops, with the highest number per second.
     pub hot: BTreeMap<String, usize>,
-    /// Reads that were as frequent but paused in between: the suite's own polls.
+    /// Frequent reads with pauses in between, which are polls of the suite.
     pub polls: BTreeMap<String, usize>,
-    /// The states that writes were based on.
+    /// Writes that were based on stale reads.
     pub reads: Behind,
     /// Start of the first control plane, in microseconds since 1970.
     pub began_us: u64,
     #[serde(skip)]
     pub stretches: Vec<Stretch>,
-    /// Requests that roles did not allow, by user.
+    /// Number of requests that RBAC refused, by user.
     pub denied: BTreeMap<String, u64>,
-    /// Watches that were open when their control plane ended, by user.
+    /// Number of watches that were open when their control plane stopped, by user.
     pub watches_left: BTreeMap<String, u64>,
-    /// The smallest roles that all users need, as YAML.
+    /// The minimal Roles of all users, as YAML.
     pub roles: BTreeSet<String>,
     pub tests: Vec<Row>,
     pub fault_hits: Vec<HitLine>,
@@ -60,13 +60,13 @@ pub(super) struct Ledger {
     pub unread: Vec<String>,
 }
 
-/// The events during one test.
+/// The requests and faults during one test.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Row {
     pub name: String,
     pub failed: bool,
-    /// The test's message if it failed.
+    /// The message of the test, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Microseconds since 1970.
@@ -76,14 +76,14 @@ pub(super) struct Row {
     pub requests: usize,
     pub conflicts: usize,
     pub objects: usize,
-    /// Hits of faults during the test, the first twenty.
+    /// The first twenty hits of faults during the test.
     pub hits: Vec<String>,
-    /// Number of hits during the test, by fault.
+    /// Number of hits of each fault during the test.
     pub met: BTreeMap<String, u64>,
 }
 
 impl Ledger {
-    /// Reads the planes' files of a folder, and the suite's own results of its tests.
+    /// Reads the files of the control planes in a folder, and the suite's own results.
     pub(super) fn read(record: &Path, results: &[PathBuf], faults: &[Fault], manager: &Manager) -> Result<Self> {
         let mut ledger = Self::default();
         let mut tests = Vec::new();
@@ -144,7 +144,7 @@ impl Ledger {
         self.fault_hits.truncate(ROWS_MAX);
     }
 
-    /// Counts of requests and commits in equal parts of the time line.
+    /// Counts requests and commits in equal intervals of the time line.
     fn stretches(&self, requests: &[RequestLine], commits: &[CommitLine]) -> Vec<Stretch> {
         let times = requests.iter().map(|one| one.at_us).chain(commits.iter().map(|one| one.at_us));
         let last_us = times.max().unwrap_or(self.began_us);
@@ -168,7 +168,7 @@ impl Ledger {
         stretches
     }
 
-    /// Milliseconds from the start of the first control plane.
+    /// Milliseconds since the start of the first control plane.
     pub(super) fn ms(&self, at_us: u64) -> u64 {
         at_us.saturating_sub(self.began_us) / 1000
     }
@@ -202,7 +202,7 @@ impl Ledger {
         }
     }
 
-    /// The counts that a comparison uses.
+    /// The counts that `longhaul gate --suite` compares.
     pub(super) fn counts(&self) -> Counts {
         Counts {
             planes: self.planes,
@@ -213,7 +213,7 @@ impl Ledger {
         }
     }
 
-    /// The ledger on one line.
+    /// All counts on one line of text.
     pub(super) fn line(&self) -> String {
         let conflicts: u64 = self.conflicts.values().sum();
         format!(
@@ -227,13 +227,13 @@ impl Ledger {
         )
     }
 
-    /// The first failed tests, with the hits during each.
+    /// Lines for the first failed tests, with the hits during each.
     pub(super) fn failed(&self) -> Vec<String> {
         let failed = self.tests.iter().filter(|test| test.failed && !test.hits.is_empty());
         failed.take(5).map(|test| format!("{} failed while {}", test.name, test.hits[0])).collect()
     }
 
-    /// Further facts that deserve a look, the first of each kind.
+    /// Lines for facts that the user should check, the first of each kind.
     pub(super) fn notable(&self) -> Vec<String> {
         let mut notable: Vec<String> = Vec::new();
         if self.planes == 0 {
@@ -259,7 +259,7 @@ impl Ledger {
         notable
     }
 
-    /// The exit code for a suite that passed.
+    /// The exit code of `--judge` for a suite that passed.
     pub(super) fn judged(&self) -> u8 {
         match () {
             () if !self.hot.is_empty() || !self.denied.is_empty() => exit::FAIL,
@@ -268,7 +268,7 @@ impl Ledger {
         }
     }
 
-    /// Writes the ledger into the folder of its record.
+    /// Writes the merged record into its folder.
     pub(super) fn write(&self, record: &Path) -> Result<()> {
         write(record, "ledger.json", &serde_json::to_string_pretty(self)?)?;
         let roles: Vec<&str> = self.roles.iter().map(String::as_str).collect();
@@ -281,7 +281,7 @@ pub(super) fn write(record: &Path, name: &str, text: &str) -> Result<()> {
     std::fs::write(&path, text).with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// A path with placeholders for names: `/api/v1/namespaces/NS/pods/NAME/status`.
+/// A URL path with placeholders for names: `/api/v1/namespaces/NS/pods/NAME/status`.
 fn template(path: &str) -> String {
     let mut parts: Vec<&str> = path.split('/').collect();
     let start = if parts.get(1) == Some(&"apis") { 4 } else { 3 };

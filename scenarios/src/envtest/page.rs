@@ -1,4 +1,4 @@
-//! The ledger as a page. `reports::suite` draws its facts in the style of the soak's report.
+//! The HTML report of a suite. `reports::suite` renders the report in the style of a soak's report.
 
 use anyhow::{Context as _, Result};
 use reports::exit;
@@ -11,7 +11,7 @@ use super::{OUTPUT, Played, SESSION_FILE, Suite};
 
 pub(super) const FILE: &str = "index.html";
 
-/// Writes the page of a run; `story` has the findings of later repetitions.
+/// Writes the report of a run. `story` contains the results of later repetitions.
 pub(super) fn write(suite: &Suite, played: &Played, story: &[String]) -> Result<()> {
     let page = suite_html(&facts(suite, played, story)).context("failed to make the page")?;
     ledger::write(&played.record, FILE, &page)
@@ -64,7 +64,7 @@ fn outcome(played: &Played) -> Outcome {
     }
 }
 
-/// The result in a sentence.
+/// A sentence about the result.
 fn sentence(played: &Played) -> String {
     let ledger = &played.ledger;
     let failed = ledger.tests.iter().filter(|test| test.failed).count();
@@ -94,7 +94,7 @@ fn sentence(played: &Played) -> String {
     }
 }
 
-/// The faults: drawn ones or written ones.
+/// A text about the faults: random ones, or those of a file.
 fn drawn(suite: &Suite) -> String {
     let mut words = Vec::new();
     words.extend(suite.chaos.seed.map(|_| "chaos".to_owned()));
@@ -104,7 +104,7 @@ fn drawn(suite: &Suite) -> String {
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
 }
 
-/// Time from the first control plane to the last event.
+/// Time from the start of the first control plane to the last event.
 fn length_ms(ledger: &Ledger) -> Option<u64> {
     let tests = ledger.tests.iter().map(|test| ledger.ms(test.to_us));
     tests.chain(ledger.stretches.iter().map(|stretch| stretch.until_ms)).max()
@@ -125,7 +125,7 @@ fn test(ledger: &Ledger, row: &ledger::Row) -> Test {
     }
 }
 
-/// Counts in words, such as `event-delayed 14 times, watch-reset once`.
+/// Counts as text, such as `event-delayed 14 times, watch-reset once`.
 fn met(met: &std::collections::BTreeMap<String, u64>) -> String {
     let times = |times: u64| if times == 1 { "once".to_owned() } else { format!("{} times", count(times)) };
     met.iter().map(|(fault, hits)| format!("{fault} {}", times(*hits))).collect::<Vec<_>>().join(", ")

@@ -1,6 +1,6 @@
-//! Reads the files that the control planes of a suite wrote.
+//! Reads the files that the control planes of a suite have written.
 //!
-//! Owns the files of a record and their grouping: a revision has a meaning only in its own control plane.
+//! Groups the files by control plane, because a revision has a meaning only in its own control plane.
 
 use std::path::{Path, PathBuf};
 
@@ -45,16 +45,16 @@ fn files(record: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The lines of a file. The last line of a killed process may be cut.
+/// The parsed lines of a file. If the process was killed, the last line may be incomplete.
 fn lines<T: DeserializeOwned>(file: &Path) -> Result<Vec<T>> {
     let text = std::fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
-/// The object, or the kind, in a request's path.
+/// The object or the kind in the path of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place<'a> {
-    /// Empty for the core group.
+    /// The API group; empty for the core group.
     pub group: &'a str,
     pub plural: &'a str,
     pub namespace: Option<&'a str>,
@@ -62,7 +62,7 @@ pub(super) struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Reads a path such as `/apis/apps/v1/namespaces/a/deployments/b/status`; `None` if it names no resource.
+    /// Parses a path such as `/apis/apps/v1/namespaces/a/deployments/b/status`; `None` if the path names no resource.
     pub fn of(path: &'a str) -> Option<Self> {
         let mut parts = path.split('/').skip(1);
         let group = match parts.next()? {
@@ -81,7 +81,7 @@ impl<'a> Place<'a> {
         Some(Self { group, plural: rest.first().copied()?, namespace, name: rest.get(1).copied() })
     }
 
-    /// Whether the path is of this resource, such as `deployments.apps`.
+    /// Whether the path names this resource, such as `deployments.apps`.
     pub fn is_of(&self, resource: &str) -> bool {
         let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
         plural == self.plural && group == self.group

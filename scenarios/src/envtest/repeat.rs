@@ -1,6 +1,6 @@
-//! The repetition of a suite, and the verdict over all of its runs.
+//! Repeats a suite, and gives the verdict over all runs.
 //!
-//! Owns the number of runs and the replays of a seed that failed. A run in which nothing was disturbed proves nothing.
+//! Owns the number of runs and the repetitions of a failed seed. A run in which no fault hit anything proves nothing.
 
 use std::time::{Duration, Instant};
 
@@ -12,32 +12,30 @@ use super::{How, Played, Suite, page};
 use crate::out::err;
 use crate::signals::Signals;
 
-/// Default seed.
+/// Default seed of the first run.
 const SEED: u64 = 1;
-/// The most seeds named in the summary.
 const SEEDS_SHOWN: usize = 20;
 
-/// How often a suite is run.
+/// How often a suite runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Repetition {
     /// The most runs, each with the next seed.
     pub times: u64,
-    /// No run begins later than this.
+    /// Time after which no further run begins.
     pub lasts: Option<Duration>,
-    /// Whether to go on after a failed run.
+    /// Whether to continue after a failed run.
     pub goes_on: bool,
-    /// How often the first failed seed is played again.
+    /// How often the first failed seed is repeated.
     pub replays: u64,
 }
 
-/// Results of all runs of a repetition.
 #[derive(Debug, Default)]
 struct Runs {
     ran: u64,
     failed: Vec<(u64, u8)>,
-    /// Seeds of passed runs in which no fault had hits.
+    /// Seeds of passed runs in which no fault hit anything.
     undisturbed: Vec<u64>,
-    /// Seeds of passed runs that lack facts for `--judge`.
+    /// Seeds of passed runs that `--judge` cannot decide.
     undecided: Vec<u64>,
     reads: Behind,
 }
@@ -47,12 +45,12 @@ struct Runs {
 pub(super) struct Odds {
     pub again: u64,
     pub plays: u64,
-    /// Whether it failed without faults too; `None` if that was not tried.
+    /// Whether the seed also failed without faults; `None` if not tried.
     pub without: Option<bool>,
 }
 
 impl Suite {
-    /// Runs the suite once per seed. Returns the exit code of the first failure, or 2 if no run was disturbed.
+    /// Runs the suite once per seed. Returns the exit code of the first failure, or 2 if faults hit nothing in any run.
     pub(crate) async fn repeat(&self, repetition: Repetition) -> Result<u8> {
         let first = self.chaos.seed.or(self.seed).unwrap_or(SEED);
         let mut signals = Signals::listen().context("failed to listen for signals")?;
@@ -94,7 +92,7 @@ impl Suite {
         Ok(ended.unwrap_or(runs.code()))
     }
 
-    /// Replays a failed seed, and prints how often it failed and the likely cause.
+    /// Repeats a failed seed, and prints how often it failed and the probable cause.
     async fn conclude(&self, failed: &Played, replays: u64, signals: &mut Signals) -> Result<()> {
         let seed = failed.seed;
         let mut odds = Odds::default();
@@ -127,7 +125,7 @@ impl Suite {
 }
 
 impl Played {
-    /// The lagging read and the write that used it, if they made the suite fail.
+    /// A sentence on the stale read and the write that was based on it, if they probably made the suite fail.
     fn accused(&self, fails_without: bool) -> String {
         if fails_without {
             return "the suite fails without a stale cache as well: make it pass first".to_owned();
@@ -159,7 +157,7 @@ impl Played {
 }
 
 impl Runs {
-    /// Adds a run. Returns whether it failed.
+    /// Adds a run. Returns whether the run failed.
     fn add(&mut self, played: &Played) -> bool {
         self.ran += 1;
         self.reads.merge(&played.ledger.reads);
@@ -178,7 +176,6 @@ impl Runs {
         if is_open { exit::INCONCLUSIVE } else { exit::PASS }
     }
 
-    /// The summary of all runs.
     fn lines(&self, first: u64, has_faults: bool) -> Vec<String> {
         let mut lines = Vec::new();
         let failed: Vec<u64> = self.failed.iter().map(|(seed, _)| *seed).collect();
@@ -236,7 +233,7 @@ fn seeds(seeds: &[u64]) -> String {
 mod tests {
     use super::*;
 
-    /// A run in which nothing was disturbed does not count as passed.
+    /// A run in which no fault hit anything does not count as passed.
     #[test]
     fn what_was_not_disturbed_is_counted_apart() {
         let runs = |ran, undisturbed: &[u64], failed: &[(u64, u8)]| Runs {

@@ -1,7 +1,7 @@
-//! The results of a suite's tests: `go test -json` or JUnit. Pure.
+//! Parses the results of a suite's tests: `go test -json` or JUnit. Does no I/O.
 //!
-//! Owns the time of each test. JUnit states the duration of a test and the start of its suite; tests are assumed to
-//! follow each other.
+//! Owns the times of tests. JUnit only contains the duration of each test and the start of the suite, so tests are
+//! assumed to run one after the other.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-/// A test and its time.
+/// A test with its start and end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Test {
     pub name: String,
@@ -22,12 +22,12 @@ pub(super) struct Test {
     pub message: Option<String>,
 }
 
-/// The most letters of a message that are kept.
+/// The most characters of a message that are kept.
 const MESSAGE_MAX: usize = 400;
-/// The most output lines of a Go test that are kept until it ends.
+/// The most lines of output that are kept while a Go test runs.
 const LINES_MAX: usize = 200;
 
-/// The tests of a file in either format.
+/// Parses the tests in a file of either format.
 pub(super) fn tests(text: &str) -> Vec<Test> {
     if text.trim_start().starts_with('<') { of_junit(text) } else { of_go(text) }
 }
@@ -71,7 +71,7 @@ fn of_lines(lines: &[String]) -> Option<String> {
     message(&own.cloned().collect::<Vec<_>>().join(" "))
 }
 
-/// A text as one line of bounded length.
+/// The text as one line of bounded length.
 fn message(text: &str) -> Option<String> {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let end = line.floor_char_boundary(MESSAGE_MAX);
@@ -108,7 +108,7 @@ fn of_junit(text: &str) -> Vec<Test> {
     tests
 }
 
-/// An attribute of an element, with XML's five entities decoded.
+/// The value of an XML attribute, with the five predefined entities decoded.
 fn attribute(element: &str, name: &str) -> Option<String> {
     let (_, rest) = element.split_once(&format!(" {name}=\""))?;
     let (value, _) = rest.split_once('"')?;

@@ -1,4 +1,4 @@
-//! The folder of a gate: its record, written line by line, and the pages.
+//! The folder of a gate: its record, written line by line, and its reports.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use crate::private;
 
 /// Files that are written after judging.
 const PAGES: [&str; 4] = ["gate.json", "gate.md", "gate.html", junit::FILE];
-/// Largest record; two long sessions take some hundred kilobytes.
+/// The largest record; two long sessions take some hundred kilobytes.
 const RECORD_BYTES_MAX: u64 = 64 << 20;
 
 pub(super) struct Book {
@@ -23,7 +23,7 @@ pub(super) struct Book {
 }
 
 impl Book {
-    /// Begins the record in this folder, which must exist since the builds were started.
+    /// Starts the record in this folder, which must already exist because the builds were started with it.
     pub(super) fn create(folder: &Path, header: Header) -> Result<Self> {
         let path = folder.join(FILE);
         let file = File::create_new(&path).with_context(|| format!("failed to create {}", path.display()))?;
@@ -48,12 +48,10 @@ pub(crate) fn open(folder: &Path) -> Result<()> {
     private::folder(folder, "--out")
 }
 
-/// Judges the record in this folder again.
 pub(crate) fn again(folder: &Path) -> Result<Judgement> {
     Ok(judge(&read(folder)?))
 }
 
-/// Reads the record in this folder from the disk.
 fn read(folder: &Path) -> Result<Record> {
     let path = folder.join(FILE);
     let bytes = reports::record::file_of(folder, FILE, RECORD_BYTES_MAX)?;
@@ -62,7 +60,7 @@ fn read(folder: &Path) -> Result<Record> {
     Ok(Record::read(&text)?)
 }
 
-/// Writes the pages. In a CI job with a summary, it adds the Markdown to that.
+/// Writes the reports. In a CI job with a summary, also adds the Markdown report to the summary.
 pub(crate) fn conclude(folder: &Path, judgement: &Judgement) -> Result<()> {
     let record = read(folder)?;
     let markdown = render::gate::markdown(judgement);
@@ -76,7 +74,7 @@ pub(crate) fn conclude(folder: &Path, judgement: &Judgement) -> Result<()> {
     Ok(())
 }
 
-/// Adds to the summary of a CI job, if there is one. A failure to write it must not change the verdict.
+/// Adds text to the summary of a CI job, if there is one. A failed write does not change the verdict.
 pub(super) fn summarize(markdown: &str) {
     let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") else { return };
     let open = std::fs::OpenOptions::new().create(true).append(true).open(&path);

@@ -1,8 +1,8 @@
-//! Instructions and allocations, counted by callgrind: each build runs once more, alone, some fifty times slower, in an
-//! environment of its own.
+//! Counts instructions and allocations with callgrind. Each build runs once more alone, some fifty times slower, with
+//! its own control plane.
 //!
-//! A count is the difference of two dumps, one after the first reviews (or changes) and one after the counted ones. So
-//! the start and the end of the program are not in it. [`profile`] reads the dumps.
+//! A count is the difference of two dumps, one after the first reviews (or changes) and one after the counted ones, so
+//! it excludes start and end of the program. [`profile`] parses the dumps.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -21,26 +21,26 @@ use crate::scenario::Source;
 
 mod profile;
 
-/// Longest time under callgrind for both builds in a session; the other limit is for `--quick`.
+/// The most time under callgrind for both builds in a session, without `--quick`; the other constant is for `--quick`.
 pub(super) const THOROUGH: Duration = Duration::from_mins(3);
 pub(super) const QUICK: Duration = Duration::from_mins(1);
-/// From this limit on, the thorough counts are used.
+/// If at least this much time is left, more reviews are counted.
 const IS_THOROUGH: Duration = Duration::from_secs(45);
-/// Reviews before the count, quick and thorough. They fill caches and load code.
+/// Reviews before the count (quick, thorough), which fill caches and load code.
 const WARM: [u64; 2] = [50, 200];
-/// Counted reviews, quick and thorough: enough to spread occasional work evenly.
+/// Counted reviews (quick, thorough): enough to spread occasional work evenly.
 const COUNTED: [u64; 2] = [150, 500];
-/// Most objects of the counted churn. Their changes make a few hundred events.
+/// The most objects of the counted churn, whose changes give a few hundred events.
 const POPULATION_MAX: u32 = 50;
 const CHANGES: f64 = 100.0;
 const CHURN: Duration = Duration::from_secs(1);
-/// Rounds of changes. The grouping of events and a controller's other work differ between rounds. The extremes of three
-/// rounds decide, as in the other passes.
+/// Rounds of counted changes. The grouping of events and other work of a controller differ between rounds. The extremes
+/// of three rounds decide, as in other counts.
 const ROUNDS: usize = 3;
-/// Interval between two looks whether all events have come.
+/// Interval of checks whether all events have arrived.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Whether callgrind works here.
+/// Checks whether callgrind works on this machine.
 pub(super) async fn works() -> Result<()> {
     for program in ["valgrind", "callgrind_control"] {
         let asked = Command::new(program).arg("--version").output().await;
@@ -49,18 +49,18 @@ pub(super) async fn works() -> Result<()> {
     Ok(())
 }
 
-/// A build that is counted.
+/// A build whose instructions and allocations are counted.
 pub(super) struct Counting<'a> {
     pub(super) work: &'a Work,
     pub(super) seed: u64,
     pub(super) folder: &'a Path,
-    /// Deadline of the count.
+    /// Time at which counting must end.
     pub(super) until: Instant,
 }
 
 impl Counting<'_> {
-    /// Counts the build that these options start. Returns the figures per request and per event, and the reason if a
-    /// part is missing.
+    /// Counts the build that these options start. Returns the figures per request and per event, and the reason if some
+    /// are missing.
     pub(super) async fn count(&self, options: &Options) -> Result<(Vec<(Metric, f64)>, Option<String>)> {
         let thorough = usize::from(self.left() > IS_THOROUGH);
         let slowed = Slowed::write(options, self.folder, self.left())?;
@@ -108,7 +108,7 @@ impl Counting<'_> {
         self.until.saturating_duration_since(Instant::now())
     }
 
-    /// Sends this many reviews, one after the other, and returns the number of answers.
+    /// Sends this many reviews one after the other. Returns the number of answers.
     async fn fill(&self, stand: &Testbed<'_>, config: &Config, seed: u64, reviews: u64) -> Result<u64> {
         let mut config = config.clone();
         // Only the number of the plan's requests counts, not their times.
@@ -131,7 +131,7 @@ impl Counting<'_> {
         Ok(answered)
     }
 
-    /// Churns for a moment and returns the number of changes.
+    /// Runs a short churn and returns the number of changes.
     async fn churn(&self, stand: &Testbed<'_>, seed: u64) -> Result<u64> {
         let how = While { seed, settle: Duration::ZERO, length: CHURN, patience: self.left() };
         let events = tokio::time::timeout(self.left(), stand.events(how));
@@ -140,7 +140,7 @@ impl Counting<'_> {
     }
 }
 
-/// Adds the figures of a profile, per request or event.
+/// Adds the figures of a profile, divided by the number of requests or events.
 fn add(found: &mut Vec<(Metric, f64)>, [instructions, allocations]: [Metric; 2], profile: &Profile, of: u64) {
     if of == 0 || profile.instructions == 0 {
         return;
@@ -151,7 +151,7 @@ fn add(found: &mut Vec<(Metric, f64)>, [instructions, allocations]: [Metric; 2],
     }
 }
 
-/// The same options with callgrind in front of the program.
+/// The options of a run, with callgrind in front of the program.
 struct Slowed {
     options: Options,
     output: PathBuf,
@@ -198,7 +198,7 @@ impl Slowed {
     }
 }
 
-/// The scenario for a slow subject: few objects, and more time to start.
+/// The scenario, changed for a slow subject: few objects, and more time to start.
 fn slow(source: &Source, patience: Duration) -> Source {
     let mut source = source.clone();
     source.scenario.subject.start_timeout = Span(patience);
@@ -210,7 +210,7 @@ fn slow(source: &Source, patience: Duration) -> Source {
     source
 }
 
-/// Successive dumps of a process.
+/// Successive dumps of one process.
 struct Dumps<'a> {
     pid: u32,
     output: &'a Path,
@@ -219,7 +219,7 @@ struct Dumps<'a> {
 }
 
 impl Dumps<'_> {
-    /// Makes callgrind dump the counts since the last dump, and reads them.
+    /// Makes callgrind dump the counts since the last dump, and parses them.
     async fn next(&mut self) -> Result<Profile> {
         self.number += 1;
         let asked = Command::new("callgrind_control").args(["--dump", &self.pid.to_string()]).output().await?;

@@ -1,4 +1,5 @@
-//! Counting passes before the slices of a session. Their counts are exact even on a noisy machine.
+//! Counts system calls, instructions and allocations before the slices of a session. Counts are exact even on a noisy
+//! machine.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,24 +18,24 @@ use super::work::Work;
 use crate::observer::tree;
 use crate::run::{Options, Testbed};
 
-/// The order of the passes, three of each build. Chance puts all of one build above all of the other in one session of
-/// twenty.
+/// The order of the counting passes, three of each build. By chance, all values of one build are above all of the other
+/// in one session of twenty.
 const ORDER: [Side; 6] = [Side::A, Side::B, Side::B, Side::A, Side::A, Side::B];
 
-/// The inputs of a session's counts.
+/// The inputs for the counts of a session.
 pub(super) struct Pass<'a> {
     pub(super) session: u32,
     pub(super) seed: u64,
-    /// The folder for callgrind's files.
+    /// The folder for the files of callgrind.
     pub(super) folder: &'a Path,
     pub(super) work: &'a Work,
-    /// Length of each pass, and whether callgrind may be used.
+    /// Length of each counting pass, and whether callgrind may be used.
     pub(super) besides: Besides,
 }
 
 impl Pass<'_> {
-    /// Counts system calls, instructions and allocations, and writes them into the record, or a note about missing
-    /// ones.
+    /// Counts system calls, instructions and allocations. Writes the counts into the record, or a note on each missing
+    /// count.
     pub(super) async fn count(&self, options: &[Options; 2], stands: &[Testbed<'_>; 2], book: &mut Book) -> Result<()> {
         let folder = tempfile::tempdir().context("failed to make a folder for the pipes of `perf`")?;
         let by_perf = match perf::works(folder.path()).await {
@@ -135,7 +136,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Notes once which count is left out.
+    /// Writes one note on a count that is left out.
     fn skipped(&self, book: &mut Book, what: &str, why: &str) -> Result<()> {
         if self.session > 1 {
             return Ok(());

@@ -1,7 +1,7 @@
-//! `longhaul gate init`: workflows for a user's repository.
+//! `longhaul gate init`: writes CI workflows into a user's repository.
 //!
-//! Owns two templates, one for GitHub Actions and one for GitLab CI. Existing files are never overwritten. The compared
-//! commands are that of the scenario, with the program from one checkout or the other.
+//! Owns two templates, one for GitHub Actions and one for GitLab CI. Never overwrites existing files. The workflows
+//! compare the scenario's command with the program of one checkout and of the other.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use crate::placed;
 use crate::scenario::Source;
 
-/// A workflow: its path in a repository, its text, and the place of the other checkout in its pipeline.
+/// A workflow: its path in the repository, its text, and the path of the second checkout in the CI job.
 struct Workflow {
     name: &'static str,
     template: &'static str,
@@ -30,12 +30,12 @@ const WORKFLOWS: [Workflow; 2] = [
     },
 ];
 
-/// The values of a project in its workflows.
+/// The values of a project that its workflows contain.
 pub(crate) struct Project {
     pub(crate) build: String,
-    /// Path of the program from the root of the repository.
+    /// Path of the program, relative to the root of the repository.
     pub(crate) program: String,
-    /// Path of the scenario from the root of the repository.
+    /// Path of the scenario, relative to the root of the repository.
     pub(crate) scenario: String,
 }
 
@@ -68,7 +68,7 @@ struct Command {
 }
 
 impl Project {
-    /// Refuses text that would be no single argument or line in a workflow.
+    /// Refuses text that would not be a single argument or line in a workflow.
     fn check(&self) -> Result<()> {
         for (option, text) in [("--program", &self.program), ("--scenario", &self.scenario)] {
             let plain = |letter: char| letter.is_ascii_alphanumeric() || "./_-".contains(letter);
@@ -87,7 +87,7 @@ impl Project {
         self.program.trim_start_matches("./")
     }
 
-    /// The command of the scenario with its arguments. If there is no scenario yet, it is the program alone.
+    /// The command of the scenario with its arguments; only the program if the scenario does not exist yet.
     fn command(&self, folder: &Path) -> Result<Command> {
         let path = folder.join(&self.scenario);
         if !path.exists() {
@@ -129,7 +129,7 @@ impl Project {
 }
 
 impl Command {
-    /// The command with another program, for use inside double quotes in a shell. The gate splits it again.
+    /// The command with another program, for use inside double quotes in a shell. The gate splits the command again.
     fn within(&self, program: &str) -> String {
         let word = |(at, word): (usize, &String)| {
             if at == self.program {
@@ -156,7 +156,7 @@ mod tests {
         Project { build: build.to_owned(), program: program.to_owned(), scenario: "longhaul.yaml".to_owned() }
     }
 
-    /// Both workflows are YAML with their jobs and without open placeholders, and existing files stay.
+    /// Both workflows are valid YAML with their jobs and without placeholders, and existing files stay unchanged.
     #[test]
     fn workflows_are_written_once() {
         let folder = tempfile::tempdir().unwrap();
@@ -179,7 +179,7 @@ mod tests {
         assert!(error.contains("exists"), "{error}");
     }
 
-    /// Both builds get the arguments that the scenario gives, as a shell reads them.
+    /// Both builds get the arguments of the scenario's command, split as a shell would.
     #[test]
     fn the_arguments_of_the_scenario_are_kept() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,8 @@
-//! Counts of `perf stat` for a process tree: system calls, and instructions if the processor's counters can be used.
+//! Counts events of a process tree with `perf stat`: system calls, and instructions if the processor has usable
+//! counters.
 //!
-//! Counting makes each system call slower, so it happens in separate passes and never in a slice. `perf` reports on its
-//! control pipe when it counts, so that a pass begins at the right time.
+//! Counting slows down each system call, so it happens in separate passes and never in a slice. `perf` reports on its
+//! control pipe when it has started to count, so that a pass begins at the right time.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -13,11 +14,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 
-/// Time for `perf` to begin and to report its counts.
+/// The longest wait until `perf` starts, and until it reports its counts.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The event for every entry into the kernel.
+/// The perf event for each system call.
 const SYSCALLS: &str = "raw_syscalls:sys_enter";
-/// The event for instructions in user mode.
+/// The perf event for instructions in user mode.
 const INSTRUCTIONS: &str = "instructions:u";
 
 pub(super) struct Perf {
@@ -32,7 +33,7 @@ pub(super) struct Counts {
     pub(super) instructions: Option<u64>,
 }
 
-/// Tries a count. The error names the missing requirement.
+/// Tries to count events with `perf`. The error names the missing requirement.
 pub(super) async fn works(folder: &Path) -> Result<Counts> {
     let perf = Perf::start(&[std::process::id()], folder).await?;
     // This makes at least one system call.
@@ -41,7 +42,7 @@ pub(super) async fn works(folder: &Path) -> Result<Counts> {
 }
 
 impl Perf {
-    /// Begins to count these processes and their threads.
+    /// Starts to count events of these processes and their threads.
     pub(super) async fn start(pids: &[u32], folder: &Path) -> Result<Self> {
         let [control, answer, output] = ["perf.control", "perf.answer", "perf.csv"].map(|name| folder.join(name));
         for path in [&control, &answer] {
@@ -104,7 +105,7 @@ mod tests {
         assert_eq!((counted(text, SYSCALLS), counted(text, INSTRUCTIONS)), (Some(1834), None));
     }
 
-    /// If `perf` is allowed, it counts the calls of a busy child.
+    /// If `perf` may be used, it counts the system calls of a busy child process.
     #[tokio::test]
     async fn the_calls_of_a_child_are_counted() {
         let folder = tempfile::tempdir().unwrap();

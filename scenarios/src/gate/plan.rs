@@ -1,6 +1,6 @@
-//! The duration of a gate, and the number of blocks that fit into its time limit. Pure.
+//! The expected time of a gate, and the number of blocks that fit into its time limit. Does no I/O.
 //!
-//! The estimate assumes a slow two-core machine. The real time is checked between two blocks ([`Plan::has_room`]).
+//! The estimate assumes a slow machine with two cores. The actual time is checked between blocks ([`Plan::has_room`]).
 
 use std::time::Duration;
 
@@ -9,44 +9,44 @@ use reports::gate::order::BLOCK;
 
 use super::work::Work;
 
-/// Fewer blocks have too few pairs to decide.
+/// The least number of blocks; fewer give too few pairs to decide.
 pub(super) const BLOCKS_LEAST: u32 = 3;
-/// Time to start both builds.
+/// Expected time to start both builds.
 const START: Duration = Duration::from_secs(5);
-/// Time for plans, threads and the last answers of a slice.
+/// Time of a slice for plans, threads and the last answers.
 const ASIDE: Duration = Duration::from_millis(400);
-/// Lowest rate of objects made or deleted, with the time in which the subject sees the last of them.
+/// The lowest expected rate of creating or deleting objects, with the time until the subject has seen the last one.
 const FILLED_PER_SECOND: f64 = 1000.0;
 const SEEN: Duration = Duration::from_millis(200);
-/// Number of counting passes in a session.
+/// Number of counting passes per session.
 const PASSES: u32 = 6;
-/// Most sessions of a gate.
 const SESSIONS: u32 = 2;
 
-/// Durations of a session's work beside its slices.
+/// Times of a session's work besides its slices.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Besides {
-    /// Time of full load and of churn until a build is warm.
+    /// Time of full load, and time of churn, until a build is warm.
     pub(super) warm: [Duration; 2],
     /// Length of a counting pass.
     pub(super) pass: Duration,
-    /// Time limit of callgrind; `None` if it is not used.
+    /// The most time for callgrind; `None` if it is not used.
     pub(super) callgrind: Option<Duration>,
 }
 
-/// A plan that fits the time limit.
+/// The number of blocks and the times of a gate that fits its time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plan {
     /// Blocks per session.
     pub(super) blocks: u32,
     /// Expected time of a session.
     pub(super) session: Duration,
-    /// Longest time of a session.
+    /// The most time of a session.
     pub(super) share: Duration,
 }
 
 impl Plan {
-    /// Plans the wanted blocks, or as many as fit. If the user set the number and it does not fit, it is refused.
+    /// Plans the wanted number of blocks, or as many as fit. If the user has set a number that does not fit, returns an
+    /// error.
     pub(super) fn fit(work: &Work, besides: Besides, wanted: u32, named: bool, limit: Duration) -> Result<Self> {
         let share = limit / SESSIONS;
         let (once, block) = (once(work, besides), slice(work) * BLOCK);
@@ -70,18 +70,18 @@ impl Plan {
         Ok(Self { blocks, session: once + block * blocks, share })
     }
 
-    /// Whether one more block fits into the session's time, given the time of the earlier ones.
+    /// Whether another block fits into the session's time, judged by the time of earlier blocks.
     pub(super) fn has_room(&self, blocks: u32, elapsed: Duration) -> bool {
         elapsed + elapsed / blocks.max(1) <= self.share
     }
 
-    /// Whether two more slices fit into the session's time.
+    /// Whether another pair of slices fits into the session's time.
     pub(super) fn has_room_for_pair(&self, slices: usize, elapsed: Duration) -> bool {
         let slices = u32::try_from(slices).unwrap_or(u32::MAX).max(1);
         elapsed + elapsed / slices * 2 <= self.share
     }
 
-    /// The duration in a sentence.
+    /// A sentence about the expected time.
     pub(super) fn describe(&self, wanted: u32) -> String {
         let time = |length: Duration| reports::words::millis(crate::clock::millis(length));
         let fewer = if self.blocks < wanted {
@@ -97,7 +97,7 @@ impl Plan {
     }
 }
 
-/// Time of a session's work beside its slices.
+/// Time of a session's work besides its slices.
 fn once(work: &Work, besides: Besides) -> Duration {
     let [filled, watches] = besides.warm;
     let reviews = work.reviews.as_ref().map_or(Duration::ZERO, |_| filled * 2 + besides.pass * PASSES);
@@ -105,7 +105,6 @@ fn once(work: &Work, besides: Besides) -> Duration {
     START + reviews + events + besides.callgrind.unwrap_or_default()
 }
 
-/// Time of a slice.
 fn slice(work: &Work) -> Duration {
     let reviews =
         work.reviews.as_ref().map_or(Duration::ZERO, |_| work.times.settle + work.times.slice + work.times.rest);
@@ -113,7 +112,7 @@ fn slice(work: &Work) -> Duration {
     reviews + events + ASIDE
 }
 
-/// Time of churn with its fill and its end.
+/// Time of a churn, with creating and deleting its objects.
 fn churn(work: &Work, length: Duration) -> Duration {
     let population = work.churn.map_or(0, |(population, _)| population);
     length + Duration::from_secs_f64(2.0 * population as f64 / FILLED_PER_SECOND) + SEEN
@@ -138,7 +137,7 @@ mod tests {
         Besides { warm: [Duration::from_millis(1500); 2], pass: Duration::from_millis(1500), callgrind: None };
     const MINUTE: Duration = Duration::from_mins(1);
 
-    /// Pairs are repeated as long as the session's share of the time lasts.
+    /// Pairs of slices are repeated while the session's time lasts.
     #[test]
     fn a_pair_is_played_again_where_there_is_room() {
         let plan = Plan { blocks: 3, session: MINUTE, share: 2 * MINUTE };

@@ -1,4 +1,5 @@
-//! One slice: load on one build, and its cost. Reviews come first if the scenario sends them, then changes of objects.
+//! One slice: sends load to one build and measures its cost. Reviews come first if the scenario sends any, then changes
+//! of objects.
 
 use std::time::{Duration, Instant};
 
@@ -12,28 +13,28 @@ use super::work::{EVENTS_LEAST, Work};
 use crate::observer::{Strain, Usage};
 use crate::run::{Events, Testbed};
 
-/// Longest time of calls that are under way at the end of a slice.
+/// The longest wait for open calls at the end of a slice.
 pub(super) const DRAIN: Duration = Duration::from_secs(11);
-/// Time that threads need before they can be on time.
+/// Time between the start of the threads and the first request, so that the threads are ready in time.
 const LEAD: Duration = Duration::from_millis(200);
-/// Largest share of a slice's changes that the control plane may refuse. With more, it is unknown which work was
-/// compared.
+/// The largest share of a slice's changes that the control plane may refuse. Above it, both builds may have done
+/// different work.
 const REFUSED_MOST: f64 = 0.01;
 
-/// The position of a slice in the gate.
+/// The position of a slice in the gate: session, index, side and seed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) session: u32,
     pub(super) block: u32,
     pub(super) number: u32,
     pub(super) side: Side,
-    /// Seed of the payload. It is equal for all slices of a block, so that pairs and slices of the same build are
+    /// Seed of the payload. All slices of a block have the same seed, so that pairs and slices of the same build are
     /// comparable.
     pub(super) seed: u64,
 }
 
 impl Place {
-    /// The slice with this number in a session. A repetition has the same number and so the same payload.
+    /// The slice with this index in a session. A repeated slice has the same index, and so the same payload.
     pub(super) fn of(seed: u64, session: u32, index: u32, side: Side) -> Self {
         let block = index / BLOCK;
         let seed = seed + u64::from(session) * 10_000 + u64::from(block);
@@ -72,7 +73,7 @@ fn each(total: f64, of: u64) -> Option<f64> {
     (of > 0).then(|| total / of as f64)
 }
 
-/// Sends the reviews of a slice; the measurement begins after they settle.
+/// Sends the reviews of a slice. The measurement begins after the settling time.
 async fn reviews(stand: &Testbed<'_>, config: &Config, work: &Work, place: Place, slice: &mut Slice) -> Result<()> {
     let times = work.times;
     let length = times.settle + times.slice;
@@ -148,26 +149,26 @@ async fn events(stand: &Testbed<'_>, work: &Work, place: Place, slice: &mut Slic
     Ok(())
 }
 
-/// Sets the figures of a slice that has only events and no reviews.
+/// Sets the figures of a slice with changes of objects and without reviews.
 fn set_alone(slice: &mut Slice, at_rest: &Usage, pressure: Pressure, lasted: Duration) {
     slice.values.insert(Metric::Memory, at_rest.anon_bytes as f64);
     slice.pressure = pressure;
     slice.lasted_ms = crate::clock::millis(lasted);
 }
 
-/// The machine's pressure since an earlier look.
+/// The machine's pressure since an earlier reading.
 fn pressure(since: &Strain) -> Pressure {
     let [cpu, io, steal] = Strain::read().since(since);
     Pressure { cpu, io, steal, lateness_us: 0 }
 }
 
-/// The median in microseconds; `None` of too few values.
+/// The median in microseconds; `None` if there are too few values.
 fn median(mut lags: Vec<Duration>) -> Option<f64> {
     lags.sort_unstable();
     (lags.len() >= EVENTS_LEAST).then(|| lags[lags.len() / 2].as_nanos() as f64 / 1000.0)
 }
 
-/// The number of completed calls.
+/// The number of calls that ended, with or without an answer.
 fn ended(counts: &Counts) -> u64 {
     counts.allowed + counts.denied + counts.errors()
 }

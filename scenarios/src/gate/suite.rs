@@ -1,8 +1,9 @@
-//! `longhaul gate --suite`: whether a project's own test suite fails more often in one checkout than in another, with
-//! the same faults.
+//! `longhaul gate --suite`: decides whether a project's test suite fails more often in one checkout than in another,
+//! with the same faults.
 //!
-//! Owns the choice of runs and the decision. Both checkouts play the same seeds in the order ABBA. Seeds that fail in
-//! only one of them decide, by an exact sign test: a seed that fails in both or in none says nothing about the change.
+//! Owns the order of runs and the decision. The suite runs in both checkouts with the same seeds, in the order ABBA. An
+//! exact sign test uses only seeds that fail in one of both checkouts, because all other seeds say nothing about the
+//! change.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,25 +17,26 @@ use crate::envtest::{Chaos, Run, Suite};
 use crate::out::{err, out};
 use crate::signals::Signals;
 
-/// Largest probability of a false alarm.
+/// The largest probability of a false alarm.
 const CHANCE: f64 = 0.05;
-/// With fewer seeds nothing is ever worse: one half to the power of five is the first value below [`CHANCE`].
+/// The least number of seeds: with five, the probability is one half to the power of five, the first value below
+/// [`CHANCE`].
 pub(crate) const SEEDS_MIN: u64 = 5;
 
-/// The choices of the command line.
+/// Settings from the command line.
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub(crate) command: Vec<String>,
-    /// The checkout that B is compared with.
+    /// The checkout of the baseline.
     pub(crate) a: PathBuf,
-    /// The checkout that may be worse.
+    /// The checkout that is compared with A.
     pub(crate) b: PathBuf,
     pub(crate) seeds: u64,
     pub(crate) first: u64,
     pub(crate) manager: mock_envtest::Manager,
     /// The folder for the records of all runs, `suite.json` and `suite.md`.
     pub(crate) out: PathBuf,
-    /// Print no line per seed.
+    /// Whether to print no line per seed.
     pub(crate) quiet: bool,
 }
 
@@ -69,7 +71,7 @@ struct Judgement {
     pairs: Vec<Pair>,
 }
 
-/// Plays all seeds and prints the results. The exit code is that of a gate.
+/// Runs the suite with all seeds and prints the results. Returns the exit code of a gate.
 pub(crate) async fn play(choice: &Choice) -> Result<u8> {
     for (option, folder) in [("a", &choice.a), ("b", &choice.b)] {
         ensure!(
@@ -172,7 +174,7 @@ impl Verdict {
     }
 }
 
-/// Decides from the pairs. Pure.
+/// Decides from the pairs of runs. Does no I/O.
 fn judge(pairs: Vec<Pair>, was_ended: bool) -> Judgement {
     let count = |which: fn(&Pair) -> bool| pairs.iter().filter(|pair| which(pair)).count();
     let only_a = count(|pair| pair.a != exit::PASS && pair.b == exit::PASS);
@@ -211,7 +213,7 @@ fn judge(pairs: Vec<Pair>, was_ended: bool) -> Judgement {
     Judgement { verdict, reason, pairs }
 }
 
-/// The probability that a fair coin shows at least `many` heads in `all` throws.
+/// The probability of at least `many` heads in `all` throws of a fair coin.
 fn at_least(many: usize, all: usize) -> f64 {
     // This equals the probability of at most `all - many` tails.
     binomial::at_most((all - many) as u64, all as u64, 0.5)

@@ -1,4 +1,4 @@
-//! The work of a gate's slices: the length of their parts, and their load. Pure.
+//! The work in the slices of a gate: lengths of the phases, and the load. Does no I/O.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use units::Rate;
 use crate::run::While;
 use crate::scenario::Source;
 
-/// Longest time for the end of a slice's churn and for the subject after it.
+/// The longest wait for the end of a slice's churn and for the subject to finish.
 const SETTLE_MAX: Duration = Duration::from_secs(3);
-/// A slice with fewer requests has no median worth comparing.
+/// The least number of requests in a slice, so that the median can be compared.
 const REQUESTS_LEAST: f64 = 200.0;
-/// A slice with fewer events has no lag worth comparing.
+/// The least number of events in a slice, so that the lag can be compared.
 pub(super) const EVENTS_LEAST: usize = 100;
 
-/// The lengths of a slice's parts.
+/// The lengths of the phases of a slice.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
     pub(super) settle: Duration,
@@ -24,18 +24,17 @@ pub(super) struct Times {
     pub(super) rest: Duration,
 }
 
-/// The work of every slice of a gate.
 #[derive(Debug, Clone)]
 pub(super) struct Work {
-    /// Reviews; `None` for a controller that only watches.
+    /// Reviews; `None` for a controller without a webhook.
     pub(super) reviews: Option<Config>,
-    /// Number of objects, and changes per second; `None` if nothing is churned.
+    /// Number of objects, and changes per second; `None` without churn.
     pub(super) churn: Option<(u64, f64)>,
     pub(super) times: Times,
 }
 
 impl Work {
-    /// Reads the work from a scenario; its phases are those of a slice.
+    /// Reads the work from a scenario. The phases of the scenario describe one slice.
     pub(super) fn of(source: &Source) -> Result<Self> {
         let (scenario, origin) = (&source.scenario, &source.origin);
         let reviews = scenario.admission.clone();
@@ -74,12 +73,12 @@ impl Work {
         Ok(work)
     }
 
-    /// Number of changes in a slice whose lag is measured.
+    /// Number of changes per slice whose lag is measured.
     fn changes_measured(&self) -> f64 {
         self.churn.map_or(0.0, |(_, rate)| rate * self.times.slice.as_secs_f64())
     }
 
-    /// The work at this rate of reviews; refused if those are too few to compare.
+    /// The work at this rate of reviews. Refuses a rate that gives too few reviews to compare.
     pub(super) fn at(mut self, rate: f64, saturation: f64) -> Result<Self> {
         if let Some(reviews) = &mut self.reviews {
             ensure!(
@@ -92,15 +91,15 @@ impl Work {
         Ok(self)
     }
 
-    /// The churn of a slice. Beside reviews it lasts as long as they settle; otherwise it lasts as long as the
-    /// measurement.
+    /// The churn of a slice. With reviews, the churn lasts as long as their settling time; without reviews, as long as
+    /// the measurement.
     pub(super) fn events(&self, seed: u64) -> While {
         let Times { settle, slice, .. } = self.times;
         let (settle, length) = if self.reviews.is_some() { (Duration::ZERO, settle) } else { (settle, settle + slice) };
         While { seed, settle, length, patience: SETTLE_MAX }
     }
 
-    /// A shorter churn for warm-up or counting.
+    /// A shorter churn, for warm-up or for counting.
     pub(super) fn events_for(seed: u64, length: Duration) -> While {
         While { seed, settle: Duration::ZERO, length, patience: SETTLE_MAX }
     }
@@ -122,7 +121,7 @@ mod tests {
 
     const CHURN: &str = "churn: {resource: packages.longhaul.dev/v1alpha1, population: 50, rate: RATE/s}\n";
 
-    /// For a controller that only watches, the churn lasts as long as the measurement, and too few events are refused.
+    /// If there are no reviews, the churn lasts as long as the measurement, and too few events are refused.
     #[test]
     fn a_controller_that_only_watches_can_be_compared() {
         let watches = work(&CHURN.replace("RATE", "100")).unwrap();

@@ -1,10 +1,10 @@
-//! A custom resource and a webhook, as a project defines them.
+//! A custom resource and a webhook, as the project's manifests define them.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// A custom resource with its definition.
+/// A custom resource with its CustomResourceDefinition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "they are facts of a definition, each by itself")]
 pub(crate) struct Crd {
@@ -13,20 +13,20 @@ pub(crate) struct Crd {
     pub(crate) version: String,
     pub(crate) plural: String,
     pub(crate) kind: String,
-    /// Whether its status has the field in which a controller repeats the generation that it handled.
+    /// Whether the status has a field for the observed generation.
     pub(crate) observes: bool,
-    /// Whether its conditions have such a field.
+    /// Whether conditions in the status have a field for the observed generation.
     pub(super) has_conditions: bool,
     pub(super) spec: Value,
-    /// Whether its schema has a type; an API server accepts no definition without one.
+    /// Whether the schema is structural, as an API server requires.
     pub(super) is_structural: bool,
-    /// Whether its objects have no namespace.
+    /// Whether the resource is cluster-scoped.
     pub(crate) is_cluster_wide: bool,
     pub(crate) definition: Value,
 }
 
 impl Crd {
-    /// The resource in the form of `churn.resource`.
+    /// The resource as in `churn.resource`.
     pub(crate) fn resource(&self) -> String {
         format!("{}.{}/{}", self.plural, self.group, self.version)
     }
@@ -36,13 +36,13 @@ impl Crd {
         format!("{}/{}", self.group, self.version)
     }
 
-    /// The name of the definition, which is the resource name in requests.
+    /// The name of the CustomResourceDefinition, by which requests are recorded.
     pub(crate) fn name(&self) -> String {
         format!("{}.{}", self.plural, self.group)
     }
 
-    /// Whether an API server would accept all names in it. Any other name could contain anything, in a file and on a
-    /// terminal.
+    /// Whether an API server would accept all names in the definition. Other names could contain control characters or
+    /// line breaks.
     pub(super) fn is_fine(&self) -> bool {
         let is_name = |text: &str, also: &str| {
             !text.is_empty() && text.len() <= 253 && text.chars().all(|c| c.is_ascii_alphanumeric() || also.contains(c))
@@ -54,18 +54,18 @@ impl Crd {
     }
 }
 
-/// A webhook as a manifest registers it.
+/// A webhook, as a webhook configuration registers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hook {
     pub(crate) file: PathBuf,
     pub(crate) is_mutating: bool,
     pub(crate) path: String,
-    /// The groups and resources that it reviews.
+    /// The groups and resources that the webhook reviews.
     pub(super) asked: Vec<(Vec<String>, Vec<String>)>,
 }
 
 impl Hook {
-    /// Whether it reviews this resource.
+    /// Whether the webhook reviews this resource.
     pub(super) fn is_about(&self, crd: &Crd) -> bool {
         let has = |list: &[String], name: &str| list.iter().any(|one| one == "*" || one == name);
         self.asked.iter().any(|(groups, resources)| {

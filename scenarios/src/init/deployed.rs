@@ -1,26 +1,25 @@
-//! The deployment of a project's program in its manifests: arguments, variables, account and namespace of the
-//! container, and the objects that it finds there. Pure.
+//! How the project's manifests deploy its program: arguments, environment variables, service account and namespace, and
+//! the objects that it reads. Does no I/O.
 //!
-//! Owns the choice of the program's own workload, and of the settings that a process outside a cluster can get.
+//! Owns the choice of the program's workload, and of the settings that also work outside a cluster.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// The most workloads of a project.
+/// The most workloads of a project that are kept.
 const WORKLOADS_MAX: usize = 100;
-/// The most other objects that are kept.
+/// The most other objects of a project that are kept.
 const OBJECTS_MAX: usize = 200;
 const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 /// Kinds of objects that a program reads or needs in its cluster.
 const BESIDE: [&str; 4] = ["Namespace", "ConfigMap", "Secret", "ServiceAccount"];
-/// Usual names of a controller's container.
+/// Usual names of the container with a controller.
 const USUAL: [&str; 3] = ["manager", "operator", "controller"];
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Deployed {
     pub(crate) file: PathBuf,
-    /// The name of the workload.
     pub(crate) name: String,
     pub(crate) namespace: Option<String>,
     pub(crate) account: Option<String>,
@@ -28,14 +27,14 @@ pub(crate) struct Deployed {
     pub(crate) command: Vec<String>,
     pub(crate) arguments: Vec<String>,
     pub(crate) variables: Vec<(String, Given)>,
-    /// Where it finds a Secret: path and name.
+    /// The path and the name of each Secret that is mounted.
     pub(crate) secrets: Vec<(String, String)>,
     pub(super) container: String,
-    /// The whole spec of its Pods, which names the objects that they read.
+    /// The whole Pod spec as text, to find the names of objects that the Pods read.
     pub(super) spec: String,
 }
 
-/// The source of a variable's value.
+/// The source of an environment variable's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Given {
     Value(String),
@@ -48,7 +47,7 @@ pub(crate) enum Given {
         name: String,
         key: String,
     },
-    /// A value that exists only in a cluster.
+    /// A value that exists only in a cluster, such as a Pod's IP.
     Unknown,
 }
 
@@ -59,7 +58,7 @@ pub(crate) struct Workloads {
 }
 
 impl Workloads {
-    /// Adds the facts of one object.
+    /// Adds an object of a manifest.
     pub(super) fn take(&mut self, file: &Path, object: &Value) {
         let kind = object["kind"].as_str().unwrap_or_default();
         if BESIDE.contains(&kind) && self.objects.len() < OBJECTS_MAX && object["metadata"]["name"].is_string() {
@@ -80,14 +79,14 @@ impl Workloads {
         self.all.is_empty()
     }
 
-    /// Replaces the plain workloads, which have no prefixes and no namespaces, by those of a built kustomization.
+    /// Replaces the workloads of plain files by those of a built kustomization, which have prefixes and namespaces.
     pub(super) fn replace(&mut self, built: Self) {
         if !built.all.is_empty() {
             *self = built;
         }
     }
 
-    /// Leaves those alone whose file is wanted, if there are such.
+    /// Keeps only objects whose file is wanted, if there are any.
     pub(super) fn prefer(&mut self, is_wanted: &dyn Fn(&Path) -> bool) {
         if self.all.iter().any(|one| is_wanted(&one.file)) {
             self.all.retain(|one| is_wanted(&one.file));
@@ -104,7 +103,7 @@ impl Workloads {
         self.all.iter().filter(|one| !one.container.contains("proxy")).min_by_key(rank)
     }
 
-    /// The objects that a container reads, in the namespace of its workload.
+    /// The objects that a container reads, from the namespace of its workload.
     pub(super) fn objects(&self, of: &Deployed) -> Vec<&Value> {
         let names: Vec<(&str, &str)> = of
             .variables
@@ -125,7 +124,7 @@ impl Workloads {
         self.objects.iter().map(|(_, object)| object).filter(wanted).collect()
     }
 
-    /// The value of a key of an object.
+    /// The value of a key in a `Secret` or `ConfigMap`.
     fn key(&self, kind: &str, name: &str, key: &str) -> Option<String> {
         let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
         let object = self.objects.iter().map(|(_, object)| object).find(is_it)?;
@@ -133,7 +132,7 @@ impl Workloads {
         plain.or(object["stringData"].get(key)).and_then(Value::as_str).map(str::to_owned)
     }
 
-    /// The value of a variable outside a cluster; `None` if it exists only in a cluster.
+    /// The value of an environment variable outside a cluster; `None` if it exists only in a cluster.
     pub(super) fn value(&self, of: &Deployed, given: &Given) -> Option<String> {
         match given {
             Given::Value(text) => Some(text.clone()),
@@ -146,7 +145,7 @@ impl Workloads {
     }
 }
 
-/// Whether an object deploys a program.
+/// Whether an object is a workload with a Pod template.
 pub(super) fn is_workload(object: &Value) -> bool {
     WORKLOADS.iter().any(|kind| object["kind"] == *kind)
 }

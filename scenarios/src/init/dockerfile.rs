@@ -1,22 +1,21 @@
-//! A program's build and start in a Dockerfile: its `go build` line, its `ENTRYPOINT` and `CMD`. Pure.
+//! How a Dockerfile builds and starts a program: its `go build` line, its `ENTRYPOINT` and `CMD`. Does no I/O.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::makefile::{self, Built};
 
-/// Limits of arguments per file, and of bytes per value and command. Values may refer to each other and would otherwise
-/// grow without end.
+/// Limits of the number of arguments and of the bytes of a value or a command. Values may refer to each other, so that
+/// they could grow without end.
 const ARGUMENTS_MAX: usize = 100;
 const VALUE_BYTES_MAX: usize = 200;
 const COMMAND_BYTES_MAX: usize = 16 << 10;
 
-/// The findings of a Dockerfile.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Image {
-    /// The program that it builds, if the command means the same outside the image.
+    /// The program that the Dockerfile builds, if the command also works outside the image.
     pub(super) built: Option<Built>,
-    /// The command that it starts.
+    /// The start command of the image.
     pub(super) command: Vec<String>,
 }
 
@@ -46,7 +45,7 @@ pub(super) fn read(text: &str) -> Image {
     Image { built, command }
 }
 
-/// The command with arguments replaced by their values; empty if it becomes too long.
+/// The command with build arguments replaced by their values; empty if it becomes too long.
 fn put(command: &str, values: &BTreeMap<String, String>) -> String {
     let mut text = command.to_owned();
     // A longer name is replaced before one that is its prefix.
@@ -59,8 +58,8 @@ fn put(command: &str, values: &BTreeMap<String, String>) -> String {
     text
 }
 
-/// The program and the package of `go build`. The image's own paths mean nothing here, so only the program's name
-/// stays.
+/// The program and the package in a `go build` command. Only the file name of the program is kept, because paths in the
+/// image do not exist outside.
 fn go_build(command: &str) -> Option<Built> {
     let words = shlex::split(command)?;
     let start = words.windows(2).position(|pair| pair[0] == "go" && pair[1] == "build")?;
@@ -75,7 +74,7 @@ fn go_build(command: &str) -> Option<Built> {
     Some(Built { program: format!("bin/{name}"), of: of.to_owned() })
 }
 
-/// Whether an argument is a Go package or file below the project.
+/// Whether an argument is a Go package or a file inside the project.
 fn is_package(word: &str) -> bool {
     let is_file = Path::new(word).extension().is_some_and(|ending| ending == "go");
     makefile::is_plain(word) && (word == "." || word.contains('/') || is_file)

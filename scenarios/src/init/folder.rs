@@ -1,26 +1,26 @@
-//! The files of a project that are worth reading: a bounded walk that leaves out code of others.
+//! The project files that are worth reading: a bounded walk that skips code of dependencies.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
-/// Deepest folder below the project's. `config/crd/bases` of kubebuilder is the third, a chart in a monorepo the fifth;
-/// packages of Java lie deeper.
+/// The deepest folder that is read. `config/crd/bases` of kubebuilder has depth three, a chart in a monorepo five; Java
+/// packages are deeper.
 const DEPTH: usize = 10;
-/// The most files and folders that are looked at.
+/// The most files and folders that the walk visits.
 const ENTRIES: usize = 20_000;
-/// The most files that are read, sources apart.
+/// The most files that are read, without source files.
 const FILES: usize = 2_000;
-/// The most sources that are read.
+/// The most source files that are read.
 const SOURCES: usize = 2_000;
-/// Largest file. The CRDs of large operators have two megabytes.
+/// The largest file that is read. CRD files of large operators have two megabytes.
 const FILE_BYTES: u64 = 8 << 20;
-/// Largest source; written by hand, they are smaller.
+/// The largest source file that is read; generated files may be larger.
 const SOURCE_BYTES: u64 = 1 << 20;
-/// The most bytes that are read of all files together.
+/// The most bytes that are read from all files together.
 pub(super) const ALL_BYTES: u64 = 256 << 20;
-/// Folders of dependencies, builds and tests: their content is not the project's, or not for its users.
+/// Folders of dependencies, builds and tests, which are skipped.
 const SKIPPED: &[&str] = &[
     "node_modules",
     "target",
@@ -39,16 +39,16 @@ const SKIPPED: &[&str] = &[
     "venv",
     "__pycache__",
 ];
-/// Folders in which Java builds put the definitions that they generate from classes. They lie in folders that are
-/// otherwise left out.
+/// Folders in which Java builds put generated CustomResourceDefinitions. These folders are read, although the folders
+/// around them are skipped.
 const MADE: &[&str] =
     &["target/classes/META-INF/fabric8", "build/classes/java/main/META-INF/fabric8", "target/kubernetes"];
 
-/// The files worth reading, in the order of their paths, and the reports about skipped parts.
+/// The files worth reading, sorted by path, and messages about skipped files.
 ///
 /// # Errors
 ///
-/// The folder cannot be read.
+/// Fails if the folder cannot be read.
 pub(super) fn files(root: &Path) -> std::io::Result<(Vec<PathBuf>, Vec<String>)> {
     let (mut found, mut doubts, mut seen) = (Vec::new(), Vec::new(), 0);
     let mut sources = 0;
@@ -103,7 +103,7 @@ pub(super) fn files(root: &Path) -> std::io::Result<(Vec<PathBuf>, Vec<String>)>
     Ok((found, doubts))
 }
 
-/// Whether no part of the path is a link.
+/// Whether no component of the path is a symbolic link.
 fn is_real(root: &Path, path: &str) -> bool {
     let mut whole = root.to_owned();
     Path::new(path).components().all(|part| {
@@ -118,14 +118,14 @@ fn is_telling(path: &Path, name: &str) -> bool {
         || matches!(name, "Dockerfile" | "Containerfile" | "PROJECT" | "Makefile")
 }
 
-/// Whether a file is a source in a known language.
+/// Whether a file is source code in a known language.
 pub(super) fn is_source(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     super::go::Sources::is_telling(&name) || super::rust::is_telling(&name) || super::java::is_telling(&name)
 }
 
-/// A file as text, or the reason why it cannot be read. Only regular files are read, even if the file changed since it
-/// was listed.
+/// The text of a file, or the reason why it cannot be read. Reads only regular files, even if the file was replaced
+/// since it was listed.
 pub(super) fn text(root: &Path, file: &Path) -> Result<String, String> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::open(root.join(file), flags, Mode::empty())
@@ -175,7 +175,7 @@ mod tests {
         assert!(doubts.is_empty());
     }
 
-    /// If a listed file has since become a link or a pipe, it is not read, and no read waits for it.
+    /// A listed file that was replaced by a link or a pipe is not read, so no read blocks.
     #[test]
     fn only_regular_files_are_read() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,7 @@
-//! Findings in the sources of a controller-runtime program: its flags, the kinds that it creates, its finalizer, and
-//! where it repeats the generation.
+//! Facts from the sources of a controller-runtime program: its flags, the kinds that it creates, its finalizer, and
+//! where it writes the observed generation.
 //!
-//! Owns the search. It reads text and does not evaluate code: a value that a program computes at run time is not found.
-//! Pure.
+//! Searches text and does not evaluate code, so a value that a program computes at run time is not found. Does no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,39 +18,39 @@ mod kinds;
 pub(crate) use flags::Flags;
 pub(crate) use kinds::Kind;
 
-/// The findings of all sources together.
+/// The facts from all source files together.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// The folders of main packages, with the flags that their files define.
+    /// The folder of each main package, with the flags that its files define.
     mains: BTreeMap<PathBuf, Flags>,
-    /// The flags that the other files define: large programs have a package for their options.
+    /// The flags that other files define, because large programs have a package for options.
     others: Flags,
-    /// Kinds in `Owns(…)`, by the kind in `For(…)` of the same controller. Controllers without one of them are left
+    /// Kinds in `Owns(…)`, by the kind in `For(…)` of the same controller. Controllers without `For` or `Owns` are left
     /// out.
     pub(super) owned: BTreeMap<String, BTreeSet<Kind>>,
-    /// Kinds in `For(…)`: each has a controller.
+    /// Kinds in `For(…)`, each of which has a controller.
     pub(super) reconciled: BTreeSet<String>,
     /// Folders of packages that start a manager or informers.
     controlling: BTreeSet<PathBuf>,
-    /// String constants.
+    /// String constants of the sources, by name.
     constants: BTreeMap<String, String>,
     /// Arguments of `AddFinalizer`, as written.
     finalizers: BTreeSet<String>,
-    /// Types of conditions that are written with the generation, as written.
+    /// Types of conditions that are set together with the generation, as written.
     conditions: BTreeSet<String>,
     /// Whether a value is assigned to a field `ObservedGeneration`.
     pub(super) observes: bool,
 }
 
-/// The most names; a program of one team has fewer.
+/// The most names that are kept; a usual program has fewer.
 const NAMES_MAX: usize = 10_000;
-/// The longest name that an API server accepts: the type of a condition.
+/// The longest name that an API server accepts, which is that of a condition type.
 const NAME_MAX: usize = 316;
 
-/// The start and the end of a controller's builder.
+/// The code with which a controller's builder starts, and the code with which it ends.
 const BUILDER: &str = "ControllerManagedBy(";
 const ENDS: [&str; 2] = [".Complete(", ".Build("];
-/// Calls that only controllers make.
+/// Calls that only controllers contain.
 const CONTROLS: [&str; 7] = [
     "NewManager(",
     "NewSharedInformerFactory",
@@ -61,7 +60,7 @@ const CONTROLS: [&str; 7] = [
     "manager.New(",
     "NewFilteredSharedInformerFactory",
 ];
-/// Folders whose programs are for the project's developers or for a command line.
+/// Folders of programs for the project's developers or for a command line, which are no controllers.
 const ASIDE: [&str; 14] = [
     "test",
     "tests",
@@ -78,7 +77,7 @@ const ASIDE: [&str; 14] = [
     "generator",
     "cli",
 ];
-/// Usual names of controllers.
+/// Usual names of controller programs.
 const USUAL: [&str; 6] =
     ["manager", "operator", "controller", "controller-manager", "workflow-controller", "controllers"];
 
@@ -93,7 +92,7 @@ static CONDITION: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bCondition\{((?u
 static TYPE: LazyLock<Regex> = LazyLock::new(|| pattern(r#"\bType:\s*("(?u:[^"\\\n]+)"|[\w.]+)"#));
 
 impl Sources {
-    /// Whether a file was written by hand for the program itself.
+    /// Whether a file is Go source code, without tests and generated deepcopy code.
     pub(super) fn is_telling(name: &str) -> bool {
         Path::new(name).extension().is_some_and(|ending| ending == "go")
             && !name.ends_with("_test.go")
@@ -144,7 +143,7 @@ impl Sources {
         self.observes |= OBSERVES.is_match(&text);
     }
 
-    /// The flags of the program with its main package in this folder.
+    /// The flags of the program whose main package is in this folder.
     pub(super) fn flags(&self, folder: &Path) -> Flags {
         let mut flags = self.mains.get(folder).cloned().unwrap_or_default();
         if !flags.is_known() {
@@ -153,8 +152,8 @@ impl Sources {
         flags
     }
 
-    /// The folders of main packages, the most likely first. Packages that start a manager themselves, are no tools,
-    /// have a usual name or the project's, or lie near the top come first.
+    /// The folders of main packages, the most likely controller first. Preferred are packages that start a manager
+    /// themselves, are no tools, have a usual name or the project's name, or are near the top.
     pub(super) fn mains(&self, project: &str) -> Vec<&Path> {
         let rank = |folder: &&Path| {
             let parts: Vec<String> =
@@ -175,13 +174,13 @@ impl Sources {
         folders
     }
 
-    /// Whether a main package, or a package below it, controls something.
+    /// Whether a main package, or a package below it, starts a manager or informers.
     fn controls(&self, main: &Path) -> bool {
         let is_below = |folder: &PathBuf| !main.as_os_str().is_empty() && folder.starts_with(main);
         self.controlling.contains(main) || self.controlling.iter().any(is_below)
     }
 
-    /// The finalizer that it holds objects with, if there is exactly one.
+    /// The finalizer that the program adds to objects, if there is exactly one.
     pub(super) fn finalizer(&self) -> Option<String> {
         let names: BTreeSet<&str> = self.finalizers.iter().filter_map(|text| self.value(text)).collect();
         let name = names.first().filter(|_| names.len() == 1)?;
@@ -189,7 +188,7 @@ impl Sources {
         name.contains(['/', '.']).then(|| (*name).to_owned())
     }
 
-    /// The type of the condition that repeats the generation, if there is exactly one, or one is `Ready` or
+    /// The type of the condition with the observed generation, if there is exactly one, or one is `Ready` or
     /// `Available`.
     pub(super) fn condition(&self) -> Option<String> {
         let types: BTreeSet<&str> = self.conditions.iter().filter_map(|text| self.value(text)).collect();
@@ -197,7 +196,7 @@ impl Sources {
         usual.or_else(|| types.first().copied().filter(|_| types.len() == 1)).map(str::to_owned)
     }
 
-    /// A literal, or the value of a constant.
+    /// The value of a string literal or of a constant.
     fn value<'a>(&'a self, text: &'a str) -> Option<&'a str> {
         if let Some(quoted) = text.strip_prefix('"') {
             return quoted.strip_suffix('"').filter(|text| text.len() <= NAME_MAX);
@@ -268,7 +267,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
         assert!(sources.observes);
     }
 
-    /// Each controller owns kinds for its own resource and for no other.
+    /// The kinds that a controller owns are not those of another controller.
     #[test]
     fn what_one_controller_owns_is_not_another_ones() {
         let mut sources = Sources::default();
@@ -282,7 +281,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
         assert_eq!((names("Cluster"), names("Run")), (vec!["Pod".to_owned()], vec!["Cluster".to_owned()]));
     }
 
-    /// Of several programs, the one that controls something is built, wherever it lies.
+    /// If a project has several programs, the one that starts a manager is built, in whatever folder.
     #[test]
     fn the_program_that_controls_comes_first() {
         let mut sources = Sources::default();
@@ -298,7 +297,7 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
         assert_eq!(named.mains("kueue")[0], Path::new("cmd/kueue"));
     }
 
-    /// A program with two finalizers yields none, because it is unclear which of them holds the churned objects.
+    /// If a program has two finalizers, none is proposed, because it is unclear which one holds the churned objects.
     #[test]
     fn two_finalizers_are_none() {
         let mut sources = Sources::default();

@@ -1,7 +1,7 @@
-//! The output of `helm template` for a project's chart, if helm is installed.
+//! The output of `helm template` for the project's chart, if helm is installed.
 //!
-//! Owns the choice of the chart. Nothing is downloaded, and no file outside of the project is read, although helm
-//! follows links. A chart with missing dependencies is left alone.
+//! Owns the choice of the chart. Downloads nothing, and reads no file outside the project, although helm follows
+//! symbolic links. A chart with missing dependencies is not rendered.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use serde_json::Value;
 
 use super::{kustomize, manifests};
 
-/// Time limit; a chart is rendered from files alone.
+/// Timeout of helm, which only reads files.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The most files and folders of a chart that are looked at.
+/// The most files and folders of a chart that are checked for links.
 const ENTRIES_MAX: usize = 10_000;
 
-/// The result of rendering.
+/// The result of rendering a chart.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Charted {
     None,
-    /// The chart was not rendered, for this reason.
+    /// The chart was not rendered, with the reason.
     Left(String),
     Rendered {
         /// The path of the chart, relative to the project.
@@ -29,7 +29,7 @@ pub(crate) enum Charted {
     },
 }
 
-/// Renders the first of the project's charts.
+/// Renders the first chart of the project.
 pub(crate) async fn render(root: &Path, charts: &[PathBuf], helm: Option<&Path>) -> Charted {
     let Some(chart) = charts.first() else { return Charted::None };
     let left = |why: &str| Charted::Left(format!("{}: {why}", chart.display()));
@@ -50,7 +50,7 @@ pub(crate) async fn render(root: &Path, charts: &[PathBuf], helm: Option<&Path>)
     }
 }
 
-/// Whether no link of a chart leads out of the project. Links in a circle exceed the limit of entries.
+/// Whether no symbolic link in a chart leads out of the project. Circular links exceed the limit of entries.
 fn stays_inside(root: &Path, chart: &Path) -> std::io::Result<bool> {
     let whole = root.canonicalize()?;
     let (mut open, mut entries) = (vec![root.join(chart)], 0);

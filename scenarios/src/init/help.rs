@@ -1,31 +1,30 @@
-//! The flags and commands in a program's help text (`PROGRAM --help`): Go's `flag`, pflag with cobra and klog, Rust's
-//! clap, Python's argparse. Pure.
+//! The flags and subcommands in a program's help text (`PROGRAM --help`): Go's `flag`, pflag with cobra and klog,
+//! Rust's clap, Python's argparse. Does no I/O.
 //!
-//! Owns the parsing of such texts. `go/flags.rs` decides the meaning of a flag.
+//! Parses help texts. `go/flags.rs` decides the meaning of a flag.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// The most flags of a program.
 const FLAGS_MAX: usize = 1000;
-/// A help line that begins with a flag: perhaps a short one, then the long one, and the name of its value.
+/// A line of help for a flag: an optional short name, the long name, and the name of its value.
 static FLAG: LazyLock<Regex> = LazyLock::new(|| {
     super::pattern(
         r"^\s{1,12}(?:-[A-Za-z0-9],?\s+)?--?([A-Za-z0-9][\w.-]*)(?:[ =\[]?[ =]?<?([A-Za-z][\w.:|/-]*)>?\]?)?(?:\s|$|=)",
     )
 });
-/// The default of a flag, at the end of its description.
+/// The default value at the end of a flag's description.
 static DEFAULT: LazyLock<Regex> = LazyLock::new(|| super::pattern(r#"[(\[]default:?\s+"?((?u:[^")\]\n]*))"?[)\]]"#));
-/// A command of cobra's list.
+/// A line in cobra's list of subcommands.
 static COMMAND: LazyLock<Regex> =
     LazyLock::new(|| super::pattern(r"^\s{1,8}([a-z][a-z0-9-]*)(?:,\s*[a-z-]+)*\s{2,}(?u:\S)"));
-/// Titles above the list of commands.
+/// Titles above the list of subcommands.
 const COMMANDS: [&str; 4] = ["available commands", "commands", "subcommands", "positional arguments"];
-/// Commands that start no lasting process.
+/// Subcommands that do not run a controller.
 const ASIDE: [&str; 9] = ["help", "completion", "version", "init", "install", "uninstall", "crd", "crds", "migrate"];
-/// Commands that start controllers, the most specific first.
+/// Subcommands that run a controller, the most specific first.
 const STARTING: [&str; 14] = [
     "controller",
     "operator",
@@ -43,17 +42,17 @@ const STARTING: [&str; 14] = [
     "leader",
 ];
 
-/// The content of a help text.
+/// The flags and subcommands in a help text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Help {
-    /// Flags without their dashes, with their defaults.
+    /// Names of flags without dashes, with their defaults.
     pub(crate) flags: BTreeMap<String, String>,
-    /// Commands in the order of the text.
+    /// Subcommands in the order of the text.
     pub(crate) commands: Vec<String>,
 }
 
 impl Help {
-    /// Reads a text; a text that is no help yields nothing.
+    /// Parses a text. A text that is no help gives an empty result.
     pub(crate) fn read(text: &str) -> Self {
         let mut help = Self::default();
         let (mut last, mut lists): (Option<String>, bool) = (None, false);
@@ -82,7 +81,7 @@ impl Help {
         help
     }
 
-    /// The commands that may start the lasting process, the most likely first.
+    /// The subcommands that may run a controller, the most likely first.
     pub(crate) fn starting(&self) -> Vec<&str> {
         let rank = |command: &str| {
             let exact = STARTING.iter().position(|one| *one == command);

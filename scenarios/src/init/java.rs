@@ -1,4 +1,5 @@
-//! Findings in a Java project: the start command of Maven's result, and the finalizer of the Java Operator SDK. Pure.
+//! Facts from a Java project: the command that starts the result of Maven, and the finalizer of the Java Operator SDK.
+//! Does no I/O.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -7,27 +8,26 @@ use regex::Regex;
 
 static PACKAGE: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"(?m)^\s*package\s+([\w.]+)\s*;"));
 static MAIN: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"\bstatic\s+void\s+main\s*\("));
-/// `implements Reconciler<Basket>, Cleaner<Basket>`: with a cleaner the SDK adds its finalizer.
+/// `implements Reconciler<Basket>, Cleaner<Basket>`: for a cleaner, the SDK adds its finalizer.
 static CLEANER: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"\bCleaner<\s*(\w+)\s*>"));
-/// A finalizer in a reconciler's annotation, which replaces the default.
+/// A finalizer in the annotation of a reconciler, which replaces the default.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| super::pattern(r#"\bfinalizerName\s*=\s*("(?u:[^"\\\n]+)")?"#));
 static OBSERVES: LazyLock<Regex> =
     LazyLock::new(|| super::pattern(r"\bsetObservedGeneration\(|\bObservedGenerationAwareStatus\b"));
 
-/// The findings of all sources together.
+/// The facts from all source files together.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// The full names of classes that can be started.
+    /// The full names of classes with a main method.
     mains: Vec<String>,
-    /// Kinds that have a cleaner.
     cleaned: std::collections::BTreeSet<String>,
-    /// The finalizer that a reconciler names instead of the default, and whether one does.
+    /// The finalizer that a reconciler sets instead of the default.
     named: Option<String>,
     is_named: bool,
     pub(super) observes: bool,
 }
 
-/// The most names; one program has fewer.
+/// The most names that are kept; a usual program has fewer.
 const NAMES_MAX: usize = 1_000;
 
 pub(super) fn is_telling(name: &str) -> bool {
@@ -56,12 +56,12 @@ impl Sources {
         self.observes |= OBSERVES.is_match(text);
     }
 
-    /// The class to start, if there is exactly one.
+    /// The main class, if there is exactly one.
     pub(super) fn main(&self) -> Option<&str> {
         self.mains.first().filter(|_| self.mains.len() == 1).map(String::as_str)
     }
 
-    /// The finalizer of a kind whose resource has this name (`baskets.example.com`).
+    /// The finalizer of a kind with this resource name (`baskets.example.com`).
     pub(super) fn finalizer(&self, kind: &str, resource: &str) -> Option<String> {
         if !self.cleaned.contains(kind) {
             return None;
@@ -71,7 +71,7 @@ impl Sources {
     }
 }
 
-/// The build and start commands of Maven's result, from the `pom.xml`.
+/// The commands that build with Maven and start the result, from the `pom.xml`.
 pub(super) fn start(pom: &str) -> Option<(&'static str, Vec<String>)> {
     if pom.contains("quarkus-maven-plugin") {
         return Some(("mvn package", words(&["java", "-jar", "target/quarkus-app/quarkus-run.jar"])));
@@ -87,7 +87,7 @@ pub(super) fn start(pom: &str) -> Option<(&'static str, Vec<String>)> {
     Some(("mvn package", words(&["java", "-jar", &format!("target/{name}.jar")])))
 }
 
-/// The build and start commands for classes that are not packed into one file.
+/// The commands that build and start a main class that is not packed into one file.
 pub(super) fn start_class(class: &str) -> (&'static str, Vec<String>) {
     (
         "mvn package dependency:copy-dependencies -DoutputDirectory=target/dependency",

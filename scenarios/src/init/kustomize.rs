@@ -1,8 +1,8 @@
-//! The output of `kubectl kustomize` for a project's `config/`, if kubectl is installed.
+//! The output of `kubectl kustomize` for the project's `config/`, if kubectl is installed.
 //!
-//! Owns the choice of the folder, the permission to build it, and the comparison of the result with the plain files. A
-//! kustomization can refer to resources elsewhere, even on other machines, and kustomize would download them. Such a
-//! kustomization is left alone.
+//! Owns the choice of the folder, the check whether it may be built, and the comparison with the plain files. A
+//! kustomization can refer to resources on other machines, which kustomize would download. Such a kustomization is not
+//! built.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -14,31 +14,31 @@ use tokio::io::AsyncReadExt as _;
 
 use super::{folder, manifests};
 
-/// The folder that combines all of a project, then the one with its definitions alone.
+/// The folder that combines all manifests of a project, then the folder with only its CustomResourceDefinitions.
 const FOLDERS: [&str; 2] = ["config/default", "config/crd"];
 const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
-/// The most folders that one build visits.
+/// The most folders that a kustomization may include.
 const FOLDERS_MAX: usize = 200;
-/// Largest output, several times that of a large operator's manifests.
+/// The largest output, several times that of a large operator.
 const OUTPUT_MAX: u64 = 16 << 20;
-/// The most bytes that are read of an error message.
+/// The most bytes of an error message that are read.
 const COMPLAINT_MAX: u64 = 16 << 10;
-/// Time limit; a build only reads files.
+/// Timeout of a build, which only reads files.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The result of a build.
+/// The result of building a kustomization.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Kustomized {
-    /// There is nothing to build.
+    /// The project has no kustomization.
     None,
-    /// The kustomization was not built, for this reason.
+    /// The kustomization was not built, with the reason.
     Left(String),
     /// The kustomization was built from this folder.
     Built {
         /// The path of the folder, relative to the project.
         folder: &'static str,
         objects: Vec<Value>,
-        /// All other objects: workloads and their surroundings.
+        /// All other objects: workloads and the objects that they need.
         others: Vec<Value>,
     },
 }
@@ -49,12 +49,12 @@ pub(crate) fn kubectl() -> Option<PathBuf> {
     installer::on_path("kubectl").or_else(|| beside.filter(|path| path.is_file()))
 }
 
-/// The tool that builds a kustomization: kubectl, or kustomize itself.
+/// The program that builds a kustomization: kubectl, or kustomize itself.
 pub(crate) fn tool() -> Option<PathBuf> {
     kubectl().or_else(|| installer::on_path("kustomize"))
 }
 
-/// Builds the kustomization below `root`, if there is one.
+/// Builds the kustomization below `root`, if the project has one.
 pub(crate) async fn build(root: &Path, kubectl: Option<&Path>) -> Kustomized {
     let has = |folder: &&str| NAMES.iter().any(|name| root.join(folder).join(name).is_file());
     let Some(folder) = FOLDERS.into_iter().find(has) else { return Kustomized::None };
@@ -89,7 +89,7 @@ pub(crate) async fn build(root: &Path, kubectl: Option<&Path>) -> Kustomized {
     }
 }
 
-/// The output of a tool that turns files into objects.
+/// The output of a program that prints manifests.
 pub(super) async fn printed(tool: &Path, words: &[&std::ffi::OsStr]) -> Result<String, String> {
     let mut command = tokio::process::Command::new(tool);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -112,7 +112,7 @@ pub(super) async fn printed(tool: &Path, words: &[&std::ffi::OsStr]) -> Result<S
     String::from_utf8(text).map_err(|_| "it prints no UTF-8".to_owned())
 }
 
-/// Whether a kustomization, with all that it refers to, names only files and folders of the project.
+/// Whether a kustomization and all that it includes refer only to files inside the project.
 fn stays_inside(root: &Path, folder: &Path) -> Result<(), String> {
     let mut open = vec![folder.to_owned()];
     let mut seen = BTreeSet::new();
@@ -159,7 +159,7 @@ fn stays_inside(root: &Path, folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// A path without `.` and `..`; `None` if it leaves the project.
+/// A path without `.` and `..`; `None` if it leads out of the project.
 fn inside(path: &Path) -> Option<PathBuf> {
     let mut inside = PathBuf::new();
     for part in path.components() {
@@ -177,7 +177,7 @@ fn inside(path: &Path) -> Option<PathBuf> {
     Some(inside)
 }
 
-/// Whether any text in it is an address. Inline patches have texts of several lines.
+/// Whether a text in a value is a URL. Inline patches have several lines and are no URL.
 fn has_address(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("://") && !text.contains('\n'),
@@ -187,8 +187,8 @@ fn has_address(value: &Value) -> bool {
     }
 }
 
-/// The parts of objects that matter to a run: schemas, and the resources of webhooks. Names, labels and the addresses
-/// of webhooks do not matter.
+/// The fields of objects that matter for a run: schemas, and the resources of webhooks. Names, labels and addresses of
+/// webhooks do not matter.
 fn meaning(objects: &[Value]) -> Vec<Value> {
     let mut all: Vec<Value> = objects
         .iter()
@@ -208,12 +208,12 @@ fn meaning(objects: &[Value]) -> Vec<Value> {
     all
 }
 
-/// Whether the built objects mean the same as the plain ones.
+/// Whether the built objects equal the plain ones in all fields that matter for a run.
 pub(super) fn is_same(built: &[Value], plain: &[Value]) -> bool {
     meaning(built) == meaning(plain)
 }
 
-/// The built objects as a file of several documents, with the tool that made them.
+/// The built objects as one YAML file, with a comment that names the command.
 pub(super) fn file(objects: &[Value], folder: &str) -> String {
     let mut text =
         format!("# Made by `longhaul init` with `kubectl kustomize {folder}`. Repeat this when that folder changes.\n");
@@ -229,7 +229,7 @@ pub(super) fn file(objects: &[Value], folder: &str) -> String {
     text
 }
 
-/// Reads up to a limit, then closes its end, so that the program gets an error and does not wait for ever.
+/// Reads up to a limit, then closes the pipe, so that the program gets an error instead of blocking.
 async fn read(from: impl tokio::io::AsyncRead + Unpin, most: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(most).read_to_end(&mut bytes).await.map(|_| bytes)
@@ -251,7 +251,7 @@ mod tests {
         folder
     }
 
-    /// A stand-in for kubectl that runs this script.
+    /// A test program in place of kubectl, which runs this script.
     fn program(folder: &Path, script: &str) -> PathBuf {
         let path = folder.join("kubectl");
         std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -281,7 +281,7 @@ mod tests {
         assert!(why.starts_with("config/default: without kubectl"), "{why}");
     }
 
-    /// kubebuilder writes so many comments for users to uncomment.
+    /// A kustomization with a hundred comment lines, as kubebuilder writes them, is read.
     #[test]
     fn a_hundred_comments_in_a_row_are_no_hindrance() {
         let comments = "# - source:\n#     kind: CustomResourceDefinition\n".repeat(99);
@@ -301,7 +301,8 @@ mod tests {
         assert!(why.contains("more than 16777216 bytes"), "{why}");
     }
 
-    /// Nothing is downloaded, and no file outside is read: kubectl is not even started.
+    /// A kustomization that refers to other machines or to files outside the project is not built, and kubectl is not
+    /// started.
     #[tokio::test]
     async fn what_leads_elsewhere_is_left_alone() {
         for (text, said) in [

@@ -1,4 +1,4 @@
-//! The language of a project, and the build and start of its program, from the files of package managers.
+//! The language of a project, and how its program is built and started, from files of package managers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -6,42 +6,41 @@ use std::path::{Path, PathBuf};
 use super::go::{Flags, Kind};
 use super::{Found, java, makefile};
 
-/// The findings of a project's package file.
+/// Facts from a package file of the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Language {
     pub(crate) name: &'static str,
-    /// The file with the findings.
     pub(crate) file: PathBuf,
-    /// The library that it uses to talk to the API server.
+    /// The library with which the program calls the API server.
     pub(crate) framework: Option<Framework>,
-    /// The findings of its sources.
+    /// Facts from the source files.
     pub(crate) habits: Habits,
-    /// The command that must run once before.
+    /// The build command, which must run before the start command.
     pub(crate) build: Option<String>,
-    /// The start command; empty if no file names one.
+    /// The start command; empty if no file contains one.
     pub(crate) command: Vec<String>,
-    /// The folder to start it in, if it is not the folder of its file.
+    /// The folder in which the program starts, if it is not the folder of the package file.
     pub(crate) place: Option<PathBuf>,
-    /// Alternative build commands, each with its start command.
+    /// Further build commands, each with its start command.
     pub(crate) others: Vec<(Option<String>, Vec<String>)>,
 }
 
-/// The findings of a program's sources.
+/// Facts about the behaviour of a program, from its source files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Habits {
     /// The finalizer that the program or its library adds to objects.
     pub(crate) finalizer: Option<String>,
-    /// Whether it repeats the generation in the status; `None` if that could not be found out.
+    /// Whether the program writes the observed generation into the status; `None` if not known.
     pub(crate) observes: Option<bool>,
-    /// The condition that repeats the generation.
+    /// The type of the condition with the observed generation.
     pub(crate) condition: Option<String>,
-    /// The kinds that it creates, by the kind of their owner.
+    /// The kinds that the program creates, by the kind of their owner.
     pub(crate) owned: BTreeMap<String, BTreeSet<Kind>>,
-    /// Its flags, for languages in which they are searched.
+    /// The flags of the program, for languages whose flags are searched.
     pub(crate) flags: Option<Flags>,
 }
 
-/// Libraries whose behaviour is known.
+/// Libraries with known behaviour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framework {
     ControllerRuntime,
@@ -63,22 +62,22 @@ impl Framework {
     }
 }
 
-/// Handlers for which kopf holds an object until they are done.
+/// Handlers because of which kopf adds its finalizer to an object.
 const KOPF_HOLDS: [&str; 3] = ["kopf.on.delete", "kopf.timer", "kopf.daemon"];
-/// The finalizer of kopf, unless its settings name another.
+/// The default finalizer of kopf.
 const KOPF_FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
 
 /// The most main packages that are tried.
 const MAINS_MAX: usize = 3;
 
-/// Whether a file may contain findings.
+/// Whether a file of this name may contain facts about the program.
 pub(super) fn is_telling(name: &str) -> bool {
     matches!(name, "go.mod" | "Cargo.toml" | "package.json" | "pyproject.toml" | "requirements.txt" | "pom.xml")
         || Path::new(name).extension().is_some_and(|ending| ending == "py" || ending == "csproj")
         || name.starts_with("build.gradle")
 }
 
-/// The findings of a file; most have none.
+/// The facts in a package file; `None` for most files.
 pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Language> {
     let language = |name, framework, build: Option<&str>, command: &[&str]| {
         let command = command.iter().map(|&word| word.to_owned()).collect();
@@ -153,7 +152,7 @@ fn is_test(name: &str) -> bool {
     name == "conftest.py" || name.starts_with("test_") || name.ends_with("_test.py")
 }
 
-/// A program that imports from its own package is started by its module name, from the folder above that package.
+/// Starts a Python program that imports from its own package by its module name, from the folder above the package.
 fn as_module(found: Language) -> Language {
     let module = found.file.with_extension("");
     let parts: Vec<String> = module.components().map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
@@ -164,13 +163,13 @@ fn as_module(found: Language) -> Language {
     Language { command: words.map(str::to_owned).to_vec(), place: Some(PathBuf::new()), ..found }
 }
 
-/// Whether a build names the Java Operator SDK, alone or as an extension of Quarkus or Spring.
+/// Whether a build file names the Java Operator SDK, alone or as an extension of Quarkus or Spring.
 fn is_operator_sdk(text: &str) -> bool {
     ["io.javaoperatorsdk", "quarkus-operator-sdk"].iter().any(|name| text.contains(name))
 }
 
 impl Language {
-    /// Adds findings from other files: the place of the main package, its build, and its sources.
+    /// Adds facts from other files: the main package, its build command, and its sources.
     pub(super) fn complete(&mut self, found: &Found) {
         match self.name {
             "Go" => self.complete_go(found),
@@ -241,7 +240,7 @@ impl Language {
         self.learn(found, &main);
     }
 
-    /// Uses the main package that the user chose.
+    /// Uses the main package that the user has chosen.
     fn chosen(&mut self, found: &Found, base: &Path, main: &Path) {
         let package = main.strip_prefix(base).unwrap_or(main);
         self.build = Some(format!("go build -o bin/subject ./{}", package.display()));
@@ -249,7 +248,7 @@ impl Language {
         self.learn(found, main);
     }
 
-    /// Adds the findings in the sources of a controller-runtime program.
+    /// Adds the facts from the sources of a controller-runtime program.
     fn learn(&mut self, found: &Found, main: &Path) {
         if self.framework == Some(Framework::ControllerRuntime) {
             self.habits = Habits {
@@ -262,19 +261,19 @@ impl Language {
         }
     }
 
-    /// The folder to build it in.
+    /// The folder in which the program is built.
     pub(super) fn folder(&self) -> &Path {
         self.place.as_deref().or(self.file.parent()).unwrap_or(Path::new(""))
     }
 }
 
-/// A path without `.`.
+/// The path without components `.`.
 fn plain(path: &Path) -> PathBuf {
     path.components().filter(|part| *part != std::path::Component::CurDir).collect()
 }
 
-/// The program of a `Cargo.toml`. Of several it is the default one, or the one named like the package, or else the
-/// first. A workspace has none.
+/// The program of a `Cargo.toml`: the default one, or the one named like the package, or else the first. `None` for a
+/// workspace.
 fn toml_program(text: &str) -> Option<&str> {
     let package = text.split("[package]").nth(1)?;
     let name = toml_value(package, "name")?;
@@ -284,14 +283,15 @@ fn toml_program(text: &str) -> Option<&str> {
     makefile::is_plain(chosen).then_some(chosen)
 }
 
-/// A string value in the section that begins here.
+/// The value of a string key in a TOML section.
 fn toml_value<'a>(section: &'a str, key: &str) -> Option<&'a str> {
     let lines = section.lines().skip(1).take_while(|line| !line.starts_with('['));
     let mut values = lines.filter_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='));
     values.next()?.split('"').nth(1)
 }
 
-/// The start command of an image in its Dockerfile: the last `ENTRYPOINT`, then the last `CMD`, in list form.
+/// The start command of the image that a Dockerfile builds: the last `ENTRYPOINT`, then the last `CMD`, both in list
+/// form.
 pub(super) fn image_command(text: &str) -> Vec<String> {
     let last = |word: &str| {
         let line = text.lines().rev().find_map(|line| line.trim().strip_prefix(word))?;

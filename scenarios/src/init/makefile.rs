@@ -1,24 +1,24 @@
-//! The build of a Go program in a Makefile: the line with `go build -o`. Pure.
+//! How a Makefile builds a Go program: the line with `go build -o`. Does no I/O.
 //!
-//! Only plain arguments are accepted; the values of variables are unknown.
+//! Only plain arguments are accepted, because the values of variables are not known.
 
-/// A program and its source.
+/// A program and the source that is built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Built {
     /// The path of the program, such as `bin/manager`.
     pub(super) program: String,
-    /// A file or a package, such as `cmd/main.go` or `./cmd`.
+    /// The built file or package, such as `cmd/main.go` or `./cmd`.
     pub(super) of: String,
 }
 
 impl Built {
-    /// The build command without flags that only a release needs.
+    /// The build command, without flags that only a release needs.
     pub(super) fn command(&self) -> String {
         format!("go build -o {} {}", self.program, self.of)
     }
 }
 
-/// The program that the Makefile builds. Of several it is the one named `manager`, or else the first.
+/// The program that the Makefile builds: the one named `manager`, or else the first.
 pub(super) fn built(text: &str) -> Option<Built> {
     let joined = text.replace("\\\n", " ");
     let all: Vec<Built> = joined.lines().filter_map(line).collect();
@@ -38,12 +38,12 @@ fn line(line: &str) -> Option<Built> {
     Some(Built { program: program.to_owned(), of: of.to_owned() })
 }
 
-/// `go`, or a usual variable for it.
+/// Whether a word is `go`, or a usual variable for it.
 fn is_go(word: &str) -> bool {
     matches!(word.trim_start_matches(['@', '-']), "go" | "$(GO)" | "${GO}")
 }
 
-/// A path below the project without any special meaning to a shell.
+/// Whether a word is a path inside the project without special characters of a shell.
 pub(super) fn is_plain(word: &str) -> bool {
     let fine = |c: char| c.is_ascii_alphanumeric() || "./_-".contains(c);
     let leaves = word.starts_with('/') || word.split('/').any(|part| part == "..");
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(of("a:\n\tgo build -o bin/manager\n").as_deref(), Some("go build -o bin/manager ."));
     }
 
-    /// A path with a special meaning to a shell, or outside of the project, is not used.
+    /// Paths outside the project, or with special characters of a shell, are not used.
     #[test]
     fn what_is_not_plain_is_left_out() {
         for text in [

@@ -1,4 +1,4 @@
-//! The custom resources and webhooks that a project's manifests define.
+//! The custom resources and webhooks in the project's manifests.
 
 use std::path::Path;
 
@@ -9,19 +9,18 @@ use super::crd::{Crd, Hook};
 use super::sample::{self, Sample};
 use super::yaml;
 
-/// The content of a file.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Defined {
     pub(super) crds: Vec<Crd>,
     pub(super) hooks: Vec<Hook>,
     pub(super) samples: Vec<Sample>,
-    /// Definitions and webhook configurations as written.
+    /// CustomResourceDefinitions and webhook configurations as written.
     pub(super) objects: Vec<Value>,
-    /// Objects of custom kinds, wherever they lie. They serve as samples if a kind has no others.
+    /// Custom resources in any folder. Such objects are used as samples if a kind has no others.
     pub(super) shown: Vec<Sample>,
-    /// Other objects shown to users; samples need them.
+    /// Other objects in sample folders, which samples may need.
     pub(super) companions: Vec<Value>,
-    /// Workloads and their surroundings.
+    /// Workloads, and the objects that they need.
     pub(super) deployed: Vec<Value>,
 }
 
@@ -83,21 +82,21 @@ struct Service {
     path: String,
 }
 
-/// The pointer to the repeated generation, below `schema`.
+/// JSON pointer, below `schema`, to the observed generation in the status.
 const OBSERVED: &str = "/openAPIV3Schema/properties/status/properties/observedGeneration";
-/// The pointer to the generation that conditions repeat.
+/// JSON pointer, below `schema`, to the observed generation in conditions.
 const CONDITIONS: &str = "/openAPIV3Schema/properties/status/properties/conditions/items/properties/observedGeneration";
 const SPEC: &str = "/openAPIV3Schema/properties/spec";
-/// Longest message: three lines of a terminal.
+/// The longest message: three lines of a terminal.
 const LINE_MAX: usize = 240;
 pub(super) const CRD: &str = "CustomResourceDefinition";
 const MUTATING: &str = "MutatingWebhookConfiguration";
 const VALIDATING: &str = "ValidatingWebhookConfiguration";
 
-/// The reason to leave out a chart's file.
+/// The message about a template of a chart, which is skipped.
 pub(super) const TEMPLATE: &str = "it is a template: render it, for example with `helm template`, and try again";
 
-/// Whether a definition has template braces outside of its schemas: in a name, an annotation or a path.
+/// Whether a CustomResourceDefinition has template braces outside its schemas: in a name, an annotation or a path.
 fn has_template(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("{{"),
@@ -109,21 +108,20 @@ fn has_template(value: &Value) -> bool {
     }
 }
 
-/// Whether a file may hold manifests.
+/// Whether a file may contain Kubernetes manifests, by its name.
 pub(super) fn is_manifest(path: &Path) -> bool {
     // A kustomization names kinds that it changes, and defines none.
     let is_other = path.file_stem().is_some_and(|stem| stem == "kustomization");
     !is_other && path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml")
 }
 
-/// Whether a text names one of the kinds outside of its comments, with or without quotes. Generators for Java write
-/// quotes.
+/// Whether a text outside comments names one of the kinds, with or without quotes. Java generators write quotes.
 fn names_one(text: &str) -> bool {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#') && line.contains("kind"));
     lines.into_iter().any(|line| [CRD, MUTATING, VALIDATING].iter().any(|kind| line.contains(kind)))
 }
 
-/// Whether a text is an object of a custom group.
+/// Whether a text looks like an object of a custom group.
 fn shows(text: &str) -> bool {
     let group = text.lines().find_map(|line| line.strip_prefix("apiVersion:")?.trim().split_once('/'));
     let is_own = |group: &str| group.contains('.') && !group.ends_with(".k8s.io") && !text.contains("{{");
@@ -131,23 +129,23 @@ fn shows(text: &str) -> bool {
         && text.lines().any(|line| line.starts_with("spec:"))
 }
 
-/// Whether a text names a kind of workload or of its surroundings.
+/// Whether a text names a kind of workload, or a kind that workloads need.
 fn deploys(text: &str) -> bool {
     let kinds = ["Deployment", "StatefulSet", "DaemonSet", "Namespace", "ConfigMap", "Secret", "ServiceAccount"];
     let lines = text.lines().filter_map(|line| line.strip_prefix("kind:"));
     lines.map(|kind| kind.trim().trim_matches('"')).any(|kind| kinds.contains(&kind))
 }
 
-/// Whether an object is a definition, or a configuration of webhooks.
+/// Whether an object is a CustomResourceDefinition or a webhook configuration.
 pub(super) fn is_definition(object: &Value) -> bool {
     [CRD, MUTATING, VALIDATING].iter().any(|kind| object["kind"] == *kind)
 }
 
-/// The definitions of a file. A file without definitions need not even be YAML, because charts are templates.
+/// Parses the definitions in a file. A file without definitions need not be YAML, because templates of charts are not.
 ///
 /// # Errors
 ///
-/// The file names one of the kinds and cannot be parsed.
+/// Fails if the file names one of the kinds and cannot be parsed.
 pub(super) fn read(file: &Path, text: &str) -> Result<Defined, String> {
     let mut defined = Defined::default();
     let is_sample = sample::is_sample(file);
@@ -213,7 +211,7 @@ impl Defined {
     }
 }
 
-/// Whether a text is only the path of a URL.
+/// Whether a text is a plain path of a URL.
 fn is_path(path: &str) -> bool {
     path.starts_with('/') && path.len() <= 1000 && path.chars().all(|c| c.is_ascii_graphic() && !"'\"\\`".contains(c))
 }
@@ -248,7 +246,7 @@ fn documents(text: &str) -> Vec<String> {
     documents
 }
 
-/// The first line of a message, cut to fit a terminal.
+/// The first line of a message, shortened to fit a terminal.
 pub(super) fn first_line(text: &str) -> String {
     yaml::printable(&text.lines().next().unwrap_or_default().chars().take(LINE_MAX).collect::<String>())
 }
@@ -292,7 +290,7 @@ webhooks:
         assert!(hooks[0].is_about(&crds[0]) && !hooks[0].is_about(&Crd { plural: "others".into(), ..crds[0].clone() }));
     }
 
-    /// A field's description may explain a template; that makes no template.
+    /// Template braces in the description of a field do not make a definition a template.
     #[test]
     fn a_description_of_a_template_is_none() {
         let schema = "{openAPIV3Schema: {description: 'such as {{ .cluster.name }}-{{ .random }}', properties: ";
@@ -300,7 +298,8 @@ webhooks:
         assert_eq!(read(Path::new("a.yaml"), &text).unwrap().crds.len(), 1);
     }
 
-    /// A name that an API server refuses is left out: it could break a line of the scenario or control a terminal.
+    /// Names that an API server would refuse are skipped, because they could break a line of the scenario or control a
+    /// terminal.
     #[test]
     fn names_that_are_none_are_left_out() {
         let crd = |kind: &str, group: &str| {

@@ -1,37 +1,36 @@
-//! `longhaul init --make --github`: a target of the Makefile and a workflow, as a change of what is there.
+//! `longhaul init --make --github`: adds a target to the Makefile and a workflow, as a change of existing files.
 //!
-//! Owns the templates in `templates/init` and the difference that is shown. Nothing is written here.
+//! Owns the templates in `templates/init` and the shown difference. Writes no file.
 
 use std::io;
 use std::path::Path;
 
 use super::folder;
 
-/// The templates.
+/// The templates of the targets of the Makefile, and of the workflow.
 const MAKE: &str = include_str!("../../templates/init/Makefile");
 const MAKE_SUITE: &str = include_str!("../../templates/init/suite.mk");
 const WORKFLOW: &str = include_str!("../../templates/init/github.yml");
-/// The files.
+/// The names of the files to write.
 const MAKEFILE: &str = "Makefile";
 const WORKFLOW_FILE: &str = ".github/workflows/longhaul-soak.yml";
-/// Begins our part of a Makefile. kubebuilder's help shows such lines as headings.
+/// The first line of Longhaul's section in a Makefile. kubebuilder's `make help` shows such lines as headings.
 const HEADING: &str = "##@ Longhaul";
 /// Ends our part of a Makefile. Lines behind it are the project's own.
 const END: &str = "# End of Longhaul.";
 /// Begins any part of a Makefile.
 const ANY_HEADING: &str = "##@ ";
 
-/// A file that is to be written.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// Relative to the project's folder.
+    /// The file name, relative to the project's folder.
     pub name: &'static str,
     pub text: String,
-    /// The lines that differ from the file that is there; none where there is no file.
+    /// The lines that differ from the existing file; `None` if the file does not exist.
     pub difference: Option<String>,
 }
 
-/// The targets, as a change of the project's Makefile; none where it has them already.
+/// The Makefile with Longhaul's targets; `None` if the file already has them.
 pub(crate) fn make(folder: &Path, scenario: &str) -> io::Result<Option<Change>> {
     let old = there(folder, MAKEFILE)?;
     let targets = old.as_deref().unwrap_or_default();
@@ -43,7 +42,7 @@ pub(crate) fn make(folder: &Path, scenario: &str) -> io::Result<Option<Change>> 
     Ok(change(MAKEFILE, old.as_deref(), with_part(targets, &part)))
 }
 
-/// The workflow; none where it is there already.
+/// The workflow; `None` if the file already exists with this text.
 pub(crate) fn github(folder: &Path, scenario: &str) -> io::Result<Option<Change>> {
     let targets = there(folder, MAKEFILE)?.unwrap_or_default();
     let build = if has_target(&targets, "build") {
@@ -76,13 +75,12 @@ fn there(project: &Path, name: &str) -> io::Result<Option<String>> {
     Ok(Some(text))
 }
 
-/// Whether a Makefile has a rule for this target.
 fn has_target(makefile: &str, target: &str) -> bool {
     let is_rule = |line: &str| line.strip_prefix(target).is_some_and(|rest| rest.trim_start().starts_with(':'));
     makefile.lines().any(is_rule)
 }
 
-/// A Makefile with our part at its end, or where an earlier one is.
+/// A Makefile with Longhaul's section at its end, or in place of an earlier version of the section.
 fn with_part(makefile: &str, part: &str) -> String {
     let begins = |line: &&str| line.trim_end() == HEADING;
     let before: Vec<&str> = makefile.lines().take_while(|line| !begins(line)).collect();
@@ -108,7 +106,7 @@ fn change(name: &'static str, old: Option<&str>, text: String) -> Option<Change>
     (old != Some(text.as_str())).then(|| Change { name, difference: old.map(|old| difference(old, &text)), text })
 }
 
-/// The lines between the first and the last that differ.
+/// The lines from the first to the last difference.
 fn difference(old: &str, new: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let begin = old.iter().zip(&new).take_while(|(one, other)| one == other).count();

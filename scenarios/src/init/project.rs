@@ -1,19 +1,16 @@
-//! `PROJECT`, the file in which kubebuilder and operator-sdk record their layout. Pure.
+//! The file `PROJECT`, in which kubebuilder and operator-sdk record the layout of a project. Does no I/O.
 
 use serde::Deserialize;
 
-/// The content of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Project {
     /// The layout, such as `go.kubebuilder.io/v4`.
     pub(crate) layout: String,
-    /// Whether operator-sdk laid it out.
     pub(crate) is_operator_sdk: bool,
-    /// The project's own name.
     pub(super) name: Option<String>,
-    /// Its kinds that have a controller, as `group/Kind`, in the order of the file.
+    /// The kinds with a controller, as group and kind, in the order of the file.
     pub(super) controlled: Vec<(String, String)>,
-    /// The number of its kinds that have an API of their own.
+    /// The number of kinds whose API the project defines.
     pub(super) apis: usize,
 }
 
@@ -28,7 +25,7 @@ struct File {
     version: serde_json::Value,
 }
 
-/// A list since version 3 of the file; a string before.
+/// The layout: a list since version 3 of the file, a string in earlier versions.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Layout {
@@ -54,10 +51,10 @@ struct Resource {
 
 /// The key under which operator-sdk records its plugins.
 const OPERATOR_SDK: &str = "sdk.operatorframework.io";
-/// The layout of the second version of the file, which does not state it.
+/// The layout of version 2 of the file, which does not contain the layout.
 const OLD: &str = "go.kubebuilder.io/v2";
 
-/// Reads the file; `None` if another program uses the same file name.
+/// Parses the file; `None` if another program uses the same file name.
 pub(super) fn read(text: &str) -> Option<Project> {
     let file: File = serde_saphyr::from_str(text).ok()?;
     if file.version.is_null() {
@@ -94,7 +91,7 @@ impl Project {
         if self.is_operator_sdk { "operator-sdk" } else { "kubebuilder" }
     }
 
-    /// Whether its program is written in Go.
+    /// Whether the project's program is written in Go.
     pub(crate) fn is_go(&self) -> bool {
         self.layout.starts_with("go.")
     }

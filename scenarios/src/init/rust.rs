@@ -1,4 +1,5 @@
-//! Findings in the sources of a kube-rs program: its finalizer, and whether it repeats the generation. Pure.
+//! Facts from the sources of a kube-rs program: its finalizer, and whether it writes the observed generation. Does no
+//! I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -16,17 +17,17 @@ static CONSTANT: LazyLock<Regex> = LazyLock::new(|| {
 static OBSERVES: LazyLock<Regex> = LazyLock::new(|| {
     super::pattern(r"\bobserved_generation\s*:|\.observed_generation\s*=(?u:[^=])|\bobservedGeneration\b")
 });
-/// The most names; one program has fewer.
+/// The most names that are kept; a usual program has fewer.
 const NAMES_MAX: usize = 10_000;
 /// The longest name that an API server accepts.
 const NAME_MAX: usize = 253;
 
-/// The findings of all sources together.
+/// The facts from all source files together.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     finalizers: BTreeSet<String>,
     constants: BTreeMap<String, String>,
-    /// Whether the program writes the generation.
+    /// Whether the program writes the observed generation.
     pub(super) observes: bool,
 }
 

@@ -1,7 +1,7 @@
-//! A sample of a custom resource as the template of churn: its own values, one of which changes with each write.
+//! A sample of a custom resource as a template of churn: its own values, one of which changes with each write.
 //!
-//! Owns the choice of that value. A project's webhook accepts the project's own samples; it might refuse objects
-//! generated from the schema. Pure.
+//! Owns the choice of the changing value. A project's webhook accepts the project's samples, but may refuse objects
+//! that are generated from the schema. Does no I/O.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use super::Crd;
 
-/// Deepest level of a value that may change. Lists are not searched.
+/// The deepest level of a value that may change. Lists are not searched.
 const DEPTH: usize = 4;
-/// Largest template; a longer one would make the scenario unreadable.
+/// The largest template; a larger one would make the scenario unreadable.
 const BYTES_MAX: usize = 16 << 10;
-/// How far a number may be from that of the sample.
+/// The most by which a number may differ from the sample.
 const REACH: i64 = 3;
-/// Parts of field names whose values refer to something: an image, another object, an address.
+/// Words in names of fields whose values refer to an image, another object or an address. Such values do not change.
 const MEANT: &[&str] = &[
     "image", "name", "ref", "class", "url", "uri", "host", "version", "secret", "path", "type", "mode", "policy", "id",
     "key", "schedule", "address",
@@ -30,17 +30,16 @@ pub(crate) struct Sample {
     object: Value,
 }
 
-/// A sample in the form of a template.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Template {
     pub(crate) file: PathBuf,
     /// The object with `kind`, without name, namespace and status.
     pub(crate) object: Value,
-    /// The path of the changing value; `None` if there is no suitable one.
+    /// The path of the changing value; `None` if no value is suitable.
     pub(crate) varies: Option<String>,
 }
 
-/// Whether a file lies in a usual folder of samples.
+/// Whether a file is in a usual folder of samples.
 pub(super) fn is_sample(file: &Path) -> bool {
     file.parent().into_iter().flat_map(Path::components).any(|part| {
         let part = part.as_os_str();
@@ -48,7 +47,7 @@ pub(super) fn is_sample(file: &Path) -> bool {
     })
 }
 
-/// The sample in a file; `None` if the object is none or has no values.
+/// The sample in a file; `None` if the object is no sample or has no values.
 pub(super) fn read(file: &Path, object: &Value) -> Option<Sample> {
     let api_version = object["apiVersion"].as_str()?;
     let (group, _) = api_version.split_once('/')?;
@@ -61,7 +60,7 @@ pub(super) fn read(file: &Path, object: &Value) -> Option<Sample> {
     })
 }
 
-/// Whether an object could be applied.
+/// Whether an object has all fields that are needed to apply it.
 pub(super) fn is_whole(object: &Value) -> bool {
     ["/apiVersion", "/kind", "/metadata/name"].iter().all(|at| object.pointer(at).is_some_and(Value::is_string))
 }
@@ -93,7 +92,7 @@ pub(super) fn plain_templates(samples: &[Sample], crd: &Crd) -> Vec<(PathBuf, Va
     samples.iter().filter(of).filter(is_fine).map(template).collect()
 }
 
-/// The paths of a spec that may change, the best first, with their placeholders.
+/// The paths in a spec that may change, the best first, with their placeholders.
 pub(super) fn places(spec: &Value, crd: &Crd) -> Vec<(String, String)> {
     let mut places = Vec::new();
     places_in(spec, &crd.spec, "/spec", 0, &mut places);
@@ -101,7 +100,6 @@ pub(super) fn places(spec: &Value, crd: &Crd) -> Vec<(String, String)> {
     places.into_iter().map(|(_, pointer, placeholder)| (pointer, placeholder)).collect()
 }
 
-/// The first sample of a kind as a template.
 pub(super) fn template(samples: &[Sample], crd: &Crd) -> Option<Template> {
     let (file, mut object) = plain_templates(samples, crd).into_iter().next()?;
     let varies = places(&object["spec"], crd).into_iter().next().and_then(|(pointer, placeholder)| {
@@ -111,7 +109,7 @@ pub(super) fn template(samples: &[Sample], crd: &Crd) -> Option<Template> {
     Some(Template { file, object, varies })
 }
 
-/// A value in which no text is a placeholder.
+/// A value in which no text is replaced as a placeholder.
 fn plain(value: &Value) -> Value {
     match value {
         Value::String(text) => json!(text.replace("${", "$${")),
@@ -121,7 +119,7 @@ fn plain(value: &Value) -> Value {
     }
 }
 
-/// Collects the paths that may change, their placeholders, and a rank of how uncertain each is.
+/// Collects the paths that may change, with their placeholders and a rank: lower ranks are better.
 fn places_in(value: &Value, schema: &Value, at: &str, depth: usize, out: &mut Vec<(u32, String, String)>) {
     // A rule that compares with the old value may forbid a change.
     if depth > DEPTH || schema["x-kubernetes-validations"].to_string().contains("oldSelf") {
@@ -138,12 +136,12 @@ fn places_in(value: &Value, schema: &Value, at: &str, depth: usize, out: &mut Ve
     }
 }
 
-/// Whether the schema knows a field; an API server drops all others.
+/// Whether the schema has a field; an API server drops all others.
 fn is_in(schema: &Value, key: &str) -> bool {
     schema["properties"].get(key).is_some() || schema["x-kubernetes-preserve-unknown-fields"] == true
 }
 
-/// The deeper a path, the later it comes: users mostly change values at the top of a spec.
+/// Ranks of values. A deeper path has a higher rank, because users mostly change values at the top of a spec.
 const NUMBER: u32 = 0;
 const TEXT: u32 = 10;
 const TRUTH: u32 = 20;

@@ -1,7 +1,7 @@
-//! The observation of a program in half a minute against an empty API server, as findings for the scenario. Pure.
+//! The result of observing a program for half a minute against an empty API server. Does no I/O.
 //!
-//! Owns the observed facts ([`Ask`], [`Wrote`], [`Open`]) and the conclusions from them. Nothing here runs a program or
-//! makes a request; `crate::observe` does.
+//! Owns the observed facts ([`Ask`], [`Wrote`], [`Open`]) and the conclusions from them. Runs no program and makes no
+//! request; `crate::observe` does.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,15 +20,15 @@ pub(crate) use reaction::Child;
 pub(crate) use reaction::{By, Change, Reaction, Step, made};
 pub(crate) use requests::{Followed, Refused, filled, follows, lease, refusals, refused_fields};
 
-/// The start of a placeholder for the certificate of a run.
+/// The start of placeholders for the certificate of a run.
 const CERTIFICATE: &str = "${LONGHAUL_TLS_";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Ask {
     pub(crate) at_us: u64,
-    /// `list`, `watch`, `get`, `create`, …; empty for a request to no resource.
+    /// `list`, `watch`, `get`, `create`, …; empty if the request names no resource.
     pub(crate) verb: &'static str,
-    /// Resource and group, such as `baskets.shop.example.com`; the plural alone in the core group.
+    /// Resource and group, such as `baskets.shop.example.com`; only the plural for the core group.
     pub(crate) resource: String,
     pub(crate) namespace: Option<String>,
     pub(crate) name: Option<String>,
@@ -37,7 +37,7 @@ pub(crate) struct Ask {
     pub(crate) refusal: Option<String>,
 }
 
-/// A version that any client wrote.
+/// A version of an object, written by any client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wrote {
     pub(crate) at_us: u64,
@@ -48,31 +48,31 @@ pub(crate) struct Wrote {
     pub(crate) is_new: bool,
 }
 
-/// A port that the program listens on.
+/// A port on which the program listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Open {
     pub(crate) port: u16,
-    /// The variable of the port, if the harness chose it.
+    /// The environment variable with the port, if the harness chose the port.
     pub(crate) variable: Option<&'static str>,
     pub(crate) is_tls: bool,
-    /// Paths that answered, with their status.
+    /// URL paths that answered, with their status codes.
     pub(crate) pages: Vec<(String, u16)>,
-    /// Whether its metrics page has `go_goroutines`.
+    /// Whether the metrics page contains `go_goroutines`.
     pub(crate) counts_goroutines: bool,
 }
 
-/// How far the program came.
+/// How far the observation came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Came {
-    /// The program was not run, for this reason.
+    /// The program was not run, with the reason.
     NotRun(String),
-    /// The program was not built: the command, and its last lines of output.
+    /// The program was not built: the build command, and its last lines of output.
     NotBuilt(String, String),
-    /// The program ended by itself: its last lines of output.
+    /// The program exited: its last lines of output.
     Ended(String),
-    /// The program runs and makes no request to the API server.
+    /// The program runs but makes no request to the API server.
     Silent(String),
-    /// The program runs and makes requests.
+    /// The program runs and makes requests to the API server.
     Ran,
 }
 
@@ -80,32 +80,32 @@ pub(crate) enum Came {
 pub(crate) struct Seen {
     pub(crate) came: Came,
     pub(crate) built: Option<String>,
-    /// The start command in the form of the scenario.
+    /// The start command as in the scenario.
     pub(crate) run: Vec<String>,
     pub(crate) variables: Vec<(String, String)>,
-    /// Changes that were needed until it ran, with the reasons.
+    /// Changes of arguments and objects that were needed until the program ran, with the reasons.
     pub(crate) mended: Vec<String>,
     pub(crate) followed: Vec<Followed>,
     pub(crate) refused: Vec<Refused>,
-    /// Kinds that it asks for and that the server does not have.
+    /// Kinds that the program requests and the server does not serve.
     pub(crate) absent: Vec<String>,
     pub(crate) ports: Vec<Open>,
-    /// Namespace and name of its Lease.
+    /// Namespace and name of the program's Lease.
     pub(crate) lease: Option<(String, String)>,
-    /// Namespaces that it uses and that did not exist.
+    /// Namespaces that the program uses and that did not exist.
     pub(crate) namespaces: Vec<String>,
-    /// Objects that it reads in its cluster.
+    /// Objects that the program reads in its cluster.
     pub(crate) objects: Vec<Value>,
-    /// Folders that it finds where a kubelet mounts them.
+    /// Folders that the program finds where a kubelet would mount them.
     pub(crate) mounts: BTreeMap<PathBuf, Mount>,
-    /// Paths of the project's webhooks that it does not serve.
+    /// URL paths of the project's webhooks that the program does not serve.
     pub(crate) unserved: Vec<String>,
-    /// Its reaction to each kind, the strongest first.
+    /// The program's reactions to each kind, the strongest first.
     pub(crate) reactions: Vec<Reaction>,
 }
 
 impl Seen {
-    /// No findings, with the reason.
+    /// A result without facts, with the reason.
     pub(crate) fn nothing(came: Came) -> Self {
         Self {
             came,
@@ -130,22 +130,22 @@ impl Seen {
         self.came == Came::Ran
     }
 
-    /// Whether it lists or watches a resource.
+    /// Whether the program lists or watches a resource.
     pub(crate) fn follows(&self, resource: &str) -> bool {
         self.followed.iter().any(|followed| followed.resource == resource)
     }
 
-    /// The kind to churn: the one that it reacted to most.
+    /// The kind to churn: the one to which the program reacted most.
     pub(crate) fn best(&self) -> Option<&Reaction> {
         self.reactions.first().filter(|reaction| reaction.requests > 0)
     }
 
-    /// Whether it speaks TLS on a port that may be a webhook's.
+    /// Whether the program answers TLS on a port that may be that of a webhook.
     pub(crate) fn serves_reviews(&self) -> bool {
         self.ports.iter().any(|open| open.is_tls && open.variable.is_none_or(|variable| variable == WEBHOOK_PORT))
     }
 
-    /// Objects that the program needs: namespaces, and objects that it reads there.
+    /// Objects that the program needs: namespaces, and objects that it reads in them.
     pub(crate) fn around(&self) -> Vec<Value> {
         let namespace =
             |name: &String| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {}}});
@@ -160,8 +160,8 @@ impl Seen {
         self.namespaces.iter().map(namespace).chain(self.objects.iter().map(object)).collect()
     }
 
-    /// Moves the variable for the metrics port to the port that has the metrics page, so that the scenario names the
-    /// right one.
+    /// Assigns the variable of the metrics port to the port that serves metrics, so that the scenario names the right
+    /// port.
     pub(crate) fn settle(&mut self, has_hooks: bool) {
         let page = self.metrics().and_then(|open| open.variable);
         let mut names: Vec<(&str, &str)> = Vec::new();
@@ -183,17 +183,17 @@ impl Seen {
         self.rename(&names);
     }
 
-    /// Whether its arguments or variables refer to the certificate of a run.
+    /// Whether the program's arguments or variables refer to the certificate of a run.
     pub(crate) fn is_given_certificate(&self) -> bool {
         self.run.iter().chain(self.variables.iter().map(|(_, value)| value)).any(|text| text.contains(CERTIFICATE))
     }
 
-    /// If it did not run, and its source names no metrics page, any free port serves as the port of that page.
+    /// If the program did not run and its source has no metrics flag, uses any free port for the metrics.
     pub(crate) fn settle_unseen(&mut self) {
         self.rename(&[(METRICS_PORT_NAME, FREE_PORTS[8])]);
     }
 
-    /// Replaces variables by others.
+    /// Renames variables in arguments and environment.
     fn rename(&mut self, names: &[(&str, &str)]) {
         for &(from, to) in names {
             let put = |text: &mut String| *text = text.replace(&format!("${{{from}}}"), &format!("${{{to}}}"));
@@ -206,7 +206,7 @@ impl Seen {
         }
     }
 
-    /// Whether it creates objects that need a kubelet or a controller to become ready.
+    /// Whether the program creates objects that need a kubelet or a controller to become ready.
     pub(crate) fn makes_workloads(&self) -> bool {
         const WORKLOADS: [&str; 8] = [
             "deployments.apps",

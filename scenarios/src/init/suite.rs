@@ -1,22 +1,22 @@
-//! The project's own test suite, if it starts a control plane of its own. Pure.
+//! The project's own test suite, if it starts its own control plane. Does no I/O.
 //!
-//! Owns the known test kits and the lines of files that show them.
+//! Owns the known test kits and the text in files by which each is recognized.
 
 use std::path::{Path, PathBuf};
 
 /// A suite that `longhaul envtest` can run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Suite {
-    /// The kit that starts its control planes.
+    /// The test kit that starts the control planes.
     pub(crate) kit: &'static str,
-    /// The file with the finding.
+    /// The file in which the test kit was found.
     pub(crate) file: PathBuf,
     pub(crate) command: &'static str,
-    /// Whether the file names the kit; otherwise it names only the framework that comes with the kit.
+    /// Whether the file names the test kit itself, or only a framework that includes it.
     is_named: bool,
 }
 
-/// The finding in a file; most files have none.
+/// The suite that a file shows; `None` for most files.
 pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Suite> {
     let suite = |kit, command, is_named| Some(Suite { kit, file: file.to_owned(), command, is_named });
     let names = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -37,7 +37,8 @@ pub(super) fn read(file: &Path, name: &str, text: &str) -> Option<Suite> {
     }
 }
 
-/// The suite to run first: one that names its kit, and then the nearest to the top.
+/// The suite to propose: the one whose file is in the highest folder, and of several preferably one whose file names
+/// the test kit.
 pub(super) fn first(suites: &[Suite]) -> Option<&Suite> {
     suites.iter().min_by_key(|suite| (suite.file.components().count(), !suite.is_named, &suite.file))
 }

@@ -1,4 +1,4 @@
-//! Tests on small project trees, laid out like those of the real tools, and the scenarios proposed for them.
+//! Tests of `longhaul init` with small projects, laid out like those of the real tools, and the proposed scenarios.
 
 use super::*;
 use crate::scenario::Source;
@@ -25,7 +25,7 @@ fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-/// The text for a tree, which must be a valid scenario, and the list of skipped parts.
+/// The proposed scenario, which must be valid, and the list of skipped files.
 fn proposed(files: &[(&str, &str)]) -> (String, Vec<String>) {
     let folder = tree(files);
     let found = Found::read(folder.path(), None).unwrap();
@@ -44,7 +44,7 @@ fn has(text: &str, lines: &[&str]) {
     }
 }
 
-/// The layout of kubebuilder 4: flags for everything.
+/// A project with the layout of kubebuilder 4, which has flags for all addresses and files.
 fn fourth(main: &str) -> Vec<(&'static str, String)> {
     let own = |text: &str| text.to_owned();
     vec![
@@ -101,7 +101,7 @@ fn a_project_of_kubebuilder_4_is_started_with_its_flags() {
     assert_eq!(doubts, Vec::<String>::new());
 }
 
-/// The layout of kubebuilder 3: `main.go` at the top, no flag for certificates and port.
+/// A project with the layout of kubebuilder 3: `main.go` in the top folder, no flags for certificates and port.
 #[test]
 fn a_project_of_kubebuilder_3_serves_where_it_always_did() {
     let main = "package main\nfunc main() {\n\tflag.StringVar(&a, \"metrics-bind-address\", \":8080\", \"x\")\n\tflag.StringVar(&p, \"health-probe-bind-address\", \
@@ -146,7 +146,7 @@ fn what_make_has_not_made_yet_is_asked_for() {
     );
 }
 
-/// operator-sdk uses the same layout and keeps copies in `bundle/`.
+/// operator-sdk uses the layout of kubebuilder and keeps copies of manifests in `bundle/`; each kind is found once.
 #[test]
 fn a_project_of_operator_sdk_has_each_kind_once() {
     let mut files = fourth(MAIN);
@@ -220,8 +220,8 @@ fn a_project_of_the_java_operator_sdk_is_started_by_its_class() {
     );
 }
 
-/// The plain files follow the sources, so the scenario names them. A patch that changes rules goes to a file of its
-/// own.
+/// The scenario names the plain manifests, which tools rewrite when the sources change. A patch that changes rules goes
+/// to a separate file.
 #[test]
 fn a_build_that_says_something_else_is_kept_beside_the_scenario() {
     let files = fourth(MAIN);
@@ -250,7 +250,8 @@ fn a_build_that_says_something_else_is_kept_beside_the_scenario() {
     assert_eq!(found.doubts, ["config/default: without kubectl"]);
 }
 
-/// Foreign files cannot break the text: the result is a scenario or an error message, without a line of theirs.
+/// Names with line breaks in project files cannot break the scenario: the result is a scenario or an error message,
+/// without their text as a line.
 #[test]
 fn names_with_lines_in_them_stay_in_their_place() {
     let mut files = fourth(MAIN);
@@ -285,7 +286,7 @@ fn names_are_those_of_scenarios() {
     assert_eq!(named(&"x".repeat(90)).len(), 40);
 }
 
-/// Keys without a comment above them that says `seen` or `check`.
+/// Keys without a comment `seen` or `check` above them.
 fn unsaid(text: &str) -> Vec<String> {
     let (mut said, mut unsaid): (Vec<(usize, bool)>, Vec<String>) = (Vec::new(), Vec::new());
     let (mut comment, mut lines) = (false, text.lines().peekable());
@@ -326,7 +327,8 @@ fn every_part_of_a_file_says_seen_or_check() {
     assert_eq!(unsaid(&text), Vec::<String>::new(), "{text}");
 }
 
-/// The observation of a program that reacts to the second kind of a project and does not serve the project's webhooks.
+/// An observation in which the program reacts to the second kind of a project and does not serve the project's
+/// webhooks.
 fn observed() -> Seen {
     use seen::{By, Came, Change, Child, Followed, Open, Reaction, Refused};
     let reaction = Reaction {
@@ -399,7 +401,7 @@ fn observed() -> Seen {
     }
 }
 
-/// The text after an observation, which must be a valid scenario.
+/// The scenario after an observation, which must be valid.
 fn written(files: &[(&str, &str)], seen: &Seen) -> String {
     let folder = tree(files);
     let mut found = Found::read(folder.path(), None).unwrap();
@@ -452,7 +454,7 @@ fn what_was_seen_is_what_is_written() {
     assert_eq!(unsaid(&text), Vec::<String>::new(), "{text}");
 }
 
-/// A program can miss nothing of a kind that it does not follow, so such a kind proves nothing.
+/// A kind that the program does not watch is not churned, because it proves nothing.
 #[test]
 fn what_is_churned_is_followed() {
     let mut files = fourth(MAIN);
@@ -472,7 +474,7 @@ fn what_is_churned_is_followed() {
     has(&text, &["churn: {resource: pods/v1, "]);
 }
 
-/// The file has the known facts, the program's last output and the next step.
+/// If the program does not run, the scenario has the known facts, the program's last output and the next step.
 #[test]
 fn what_does_not_run_leaves_its_last_words() {
     let files = fourth(MAIN);
@@ -494,7 +496,7 @@ fn what_does_not_run_leaves_its_last_words() {
     assert_eq!(unsaid(&text), Vec::<String>::new(), "{text}");
 }
 
-/// Webhooks that the program does not serve go, and the others of the file get a file of their own.
+/// Webhooks that the program does not serve are left out, and other webhooks of the same file go to a separate file.
 #[test]
 fn webhooks_that_are_not_served_are_left_out() {
     let other = HOOKS.replace("m.example.com", "o.example.com").replace("/mutate-", "/mutate-other-");
@@ -513,7 +515,7 @@ fn webhooks_that_are_not_served_are_left_out() {
     assert!(found.doubts.iter().any(|doubt| doubt.contains("it does not serve /mutate-other-")), "{:?}", found.doubts);
 }
 
-/// Of several programs in one project, each has the manifests beside its own main package.
+/// If a project has several programs, the manifests near the chosen main package are used.
 #[test]
 fn manifests_beside_the_chosen_main_package_come_first() {
     let near = CRD.replace("baskets", "boxes").replace("Basket", "Box").replace("basket", "box");

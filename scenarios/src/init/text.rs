@@ -1,4 +1,4 @@
-//! The proposed scenario: YAML with comments that name the values to check.
+//! The text of the proposed scenario: YAML with comments that mark values to check.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,11 +9,11 @@ use super::witness::{Proposal, propose};
 use super::yaml::{printable, quoted};
 use super::{BASES, Crd, Found, Framework, Language, OBJECTS, witness};
 
-/// The most other custom resources that are named beside the first one.
+/// The most further custom resources that are named.
 const OTHERS: usize = 10;
-/// The most kinds of children that are named: a watch follows each.
+/// The most kinds of children that are named, because the run watches each.
 const CHILDREN: usize = 5;
-/// Kinds that a controller creates again after a deletion. A deleted Job or Pod may have finished its work.
+/// Kinds that a controller must create again after a deletion. A deleted Job or Pod may have finished its work.
 const RESTORED: [&str; 12] = [
     "configmaps/v1",
     "serviceaccounts/v1",
@@ -28,14 +28,14 @@ const RESTORED: [&str; 12] = [
     "rolebindings.rbac.authorization.k8s.io/v1",
     "roles.rbac.authorization.k8s.io/v1",
 ];
-/// The most last lines of a program that are quoted, and the most characters of each.
+/// The most last lines of the program's output that are quoted, and the most characters of each.
 const WORDS: usize = 6;
 const WORD_CHARS: usize = 200;
-/// Default webhook port of controller-runtime.
+/// The default webhook port of controller-runtime.
 const USUAL_PORT: u16 = 9443;
 
-/// The scenario for the findings and the observation. Each part has a comment that says whether it was `seen`, or has
-/// to be checked (`check`).
+/// The scenario for the project's files and the observation. Each section has a comment that says whether its values
+/// were `seen`, or must be checked (`check`).
 pub(crate) fn scenario(found: &Found, seen: &Seen) -> String {
     let mut text = String::new();
     head(&mut text, found, seen);
@@ -52,13 +52,13 @@ pub(crate) fn scenario(found: &Found, seen: &Seen) -> String {
     text
 }
 
-/// Whether it is a controller on client-go's work queue.
+/// Whether the program is a controller with controller-runtime, not only a webhook.
 fn is_of_controller_runtime(found: &Found) -> bool {
     found.program().and_then(|program| program.framework) == Some(Framework::ControllerRuntime)
         && !is_webhook_only(found)
 }
 
-/// Whether it only answers reviews: it has a webhook and no resource of its own.
+/// Whether the program only answers reviews: it has a webhook and no custom resource.
 fn is_webhook_only(found: &Found) -> bool {
     !found.hooks.is_empty() && found.crds.is_empty()
 }
@@ -77,7 +77,7 @@ mod load;
 mod observed;
 mod start;
 
-/// The facts about the program itself, and the next step if there was no observation.
+/// Writes the facts about the program, and the next step if it was not observed.
 fn told(text: &mut String, found: &Found, seen: &Seen) {
     if let Some(next) = next_step(&seen.came) {
         let (how, words) = match &seen.came {
@@ -187,24 +187,24 @@ fn control_plane(text: &mut String, found: &Found, seen: &Seen) {
     line!(text, "");
 }
 
-/// Whether its webhooks review pods and deployments, as far as known. Webhooks for its own kinds cannot review pods,
-/// and webhooks for pods cannot review its kinds.
+/// Whether the webhooks review Pods and Deployments, as far as known. A webhook for custom resources cannot review
+/// Pods, and a webhook for Pods cannot review custom resources.
 fn is_asked_of_pods(found: &Found) -> bool {
     !found.hooks.is_empty() && found.own_hooks().next().is_none()
 }
 
-/// The flags of the started program, if they were searched.
+/// The flags of the started program; `None` if they were not searched.
 fn flags(found: &Found) -> Option<&Flags> {
     found.program().and_then(|program| program.habits.flags.as_ref())
 }
 
-/// The kinds in `Owns` for the churned kind, from its own controller or from controllers of an unknown kind.
+/// The kinds in `Owns` for the churned kind, from its own controller or from controllers whose kind is not known.
 fn owned_kinds<'f>(found: &Found, program: &'f Language) -> Vec<&'f Kind> {
     let of = found.crd().map(|crd| crd.kind.as_str()).unwrap_or_default();
     [of, ""].into_iter().filter_map(|of| program.habits.owned.get(of)).flatten().collect()
 }
 
-/// The kinds in `Owns` whose resource is known.
+/// The resources of the kinds in `Owns`, as far as known.
 fn owned(found: &Found) -> Vec<String> {
     let Some(program) = found.program().filter(|_| found.crd().is_some()) else { return Vec::new() };
     let own = found.crd().map(Crd::resource);

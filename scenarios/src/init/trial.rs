@@ -1,5 +1,5 @@
-//! The objects that an observation applies: a sample of each kind, or objects generated from its definition, and their
-//! companions. Pure.
+//! The objects that an observation creates: a sample of each kind or objects generated from its
+//! CustomResourceDefinition, and the objects that samples need. Does no I/O.
 
 use std::path::PathBuf;
 
@@ -7,21 +7,21 @@ use serde_json::{Value, json};
 
 use super::{Crd, Found, sample};
 
-/// The most other objects that are applied as companions.
+/// The most further objects that are created for the samples.
 const COMPANY_MAX: usize = 60;
-/// The most fields of a sample that are tried.
+/// The most fields of a sample that are changed.
 const CHANGES_MAX: usize = 8;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Trial {
     pub(crate) crd: Crd,
-    /// Samples first, then templates generated from the definition, the most likely first. The first one that the API
-    /// server accepts is used.
+    /// Samples first, then templates generated from the CustomResourceDefinition, the most likely first. The first
+    /// template that the API server accepts is used.
     pub(crate) templates: Vec<(Option<PathBuf>, Value)>,
 }
 
 impl Found {
-    /// Every kind of the project, those with a controller first.
+    /// All kinds of the project, those with a controller first.
     pub(crate) fn trials(&self) -> Vec<Trial> {
         self.crds.iter().map(|crd| Trial { crd: crd.clone(), templates: self.templates(crd) }).collect()
     }
@@ -33,7 +33,7 @@ impl Found {
         samples.chain(made).collect()
     }
 
-    /// All objects in the samples, because one sample may refer to another.
+    /// All objects in the sample folders, because one sample may refer to another.
     pub(crate) fn company(&self) -> Vec<Value> {
         let samples = self.samples.iter().map(|sample| sample.object().clone());
         let all = self.companions.iter().map(|(_, object)| object.clone()).chain(samples);
@@ -42,7 +42,7 @@ impl Found {
             .collect()
     }
 
-    /// The companions that an object refers to.
+    /// The sample objects to which an object refers.
     pub(crate) fn named_by(&self, object: &Value) -> Vec<Value> {
         let spec = object["spec"].to_string();
         let is_named = |other: &Value| {
@@ -54,7 +54,7 @@ impl Found {
     }
 }
 
-/// An object without the fields that a cluster adds, and without a namespace.
+/// An object without a namespace and without fields that a cluster adds.
 fn bare(mut object: Value) -> Value {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.retain(|key, _| ["name", "labels", "annotations"].contains(&key.as_str()));
@@ -76,7 +76,7 @@ pub(crate) fn changes(template: &Value, crd: &Crd) -> Vec<(String, Value)> {
     made
 }
 
-/// Collects the placeholders of a template that was generated from a definition.
+/// Collects the placeholders of a template that was generated from a CustomResourceDefinition.
 fn placeholders(value: &Value, at: &str, found: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(parts) => {
@@ -91,7 +91,7 @@ fn placeholders(value: &Value, at: &str, found: &mut Vec<(String, Value)>) {
     }
 }
 
-/// The template in which only the accepted changes vary.
+/// The template in which only fields with accepted changes vary.
 pub(crate) fn varying(template: &Value, at: Option<(&str, &Value)>, fixed: &Value) -> Value {
     let mut object = template.clone();
     let mut made = Vec::new();

@@ -1,4 +1,5 @@
-//! The ways to build and start a program according to the project's own files, and its place in a cluster. Pure.
+//! Commands that build and start a program according to the project's files, and its workload in a cluster. Does no
+//! I/O.
 
 use std::path::PathBuf;
 
@@ -7,19 +8,19 @@ use serde_json::Value;
 use super::Found;
 use super::deployed::Deployed;
 
-/// One way to build and start the program.
+/// A build command and a start command for the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// The build command, if something has to be built.
+    /// The build command, if the program must be built.
     pub(crate) build: Option<String>,
-    /// The start command.
+    /// The command that starts the program, as a list of words.
     pub(crate) program: Vec<String>,
-    /// The folder for both commands, below the project.
+    /// The folder in which both commands run, relative to the project.
     pub(crate) folder: PathBuf,
 }
 
 impl Found {
-    /// All ways, the project's own first.
+    /// All pairs of commands, those of the project's own files first.
     pub(crate) fn ways(&self) -> Vec<Way> {
         let Some(language) = self.program() else { return Vec::new() };
         let folder = language.folder().to_owned();
@@ -39,19 +40,18 @@ impl Found {
         deployed.map(|deployed| self.workloads.objects(deployed).into_iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// The container that runs it in a cluster; an empty one if no manifest has it.
+    /// The container that runs the program in a cluster; an empty one if no manifest has it.
     pub(crate) fn deployed(&self, program: &[String]) -> Deployed {
         self.workloads.own(named(program)).cloned().unwrap_or_default()
     }
 
-    /// Namespace and account of its workload.
+    /// Namespace and service account of the program's workload.
     pub(crate) fn place_of(&self, program: &[String]) -> (Option<String>, Option<String>) {
         let deployed = self.workloads.own(named(program));
         deployed.map(|deployed| (deployed.namespace.clone(), deployed.account.clone())).unwrap_or_default()
     }
 }
 
-/// The file name of the program.
 fn named(program: &[String]) -> &str {
     program.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default()
 }

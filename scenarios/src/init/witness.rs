@@ -1,6 +1,6 @@
-//! The witness for the software in a folder, and the budgets that it decides.
+//! The proposed witness for a project, and the budgets that this witness can decide.
 //!
-//! Owns the choice. The witness type itself states its abilities, so that no undecidable budget is proposed. Pure.
+//! The witness type itself lists what it can observe, so that no undecidable budget is proposed. Does no I/O.
 
 use reports::budgets::Events;
 use reports::record::Sight;
@@ -13,31 +13,31 @@ use super::yaml::quoted;
 use super::{Found, Framework, Habits};
 use crate::witness::{About, Preset, Witness};
 
-/// Time to recover from an outage. A client usually waits between some seconds and a minute.
+/// Proposed budget for the recovery from an outage. A client usually waits between some seconds and a minute.
 const HEAL: Span = Span::from_secs(20);
 
-/// A witness with its comments.
+/// A proposed witness with its comments.
 pub(super) struct Proposal {
-    /// Its keys on one line of YAML.
+    /// The keys of the witness on one line of YAML.
     pub(super) keys: String,
-    /// Whether the program was observed to provide it.
+    /// Whether the observed program provided this witness.
     pub(super) is_seen: bool,
-    /// The reason for the choice, and the values to check.
+    /// Comments with the reason for the choice, and the values to check.
     pub(super) comments: Vec<String>,
-    /// Variables that make the subject write the witness's lines.
+    /// The environment variable, with its value, that makes the subject print the witness's lines.
     pub(super) env: Option<(&'static str, &'static str)>,
-    /// The event budgets that it decides, on one line of YAML.
+    /// The event budgets that this witness can decide, on one line of YAML.
     pub(super) budgets: String,
-    /// Facts that it cannot observe.
+    /// Facts that this witness cannot observe.
     pub(super) untold: Vec<Sight>,
 }
 
-/// The witness for the observation, or else for the findings.
+/// The witness from the observation if there was one, otherwise from the project's files.
 pub(super) fn propose(found: &Found, best: Option<&Reaction>) -> Proposal {
     best.and_then(by_what_was_seen).unwrap_or_else(|| proposed(found))
 }
 
-/// The witness from fields that the program writes into the object itself.
+/// The witness from fields that the observed program wrote into the object.
 fn by_what_was_seen(best: &Reaction) -> Option<Proposal> {
     let seen = |keys: &Value, comment: &str| Some(Proposal { is_seen: true, ..proposal(keys, &[comment], None) });
     if best.observes {
@@ -79,7 +79,7 @@ fn proposed(found: &Found) -> Proposal {
         .unwrap_or_else(|| by_lines(found, framework))
 }
 
-/// The generation in the status, if the definition has the field and the sources may write it.
+/// The witness `status`, if the CustomResourceDefinition has the observed generation and the sources may write it.
 fn by_generation(found: &Found, habits: &Habits) -> Option<Proposal> {
     let crd = found.crd()?;
     if crd.observes && habits.observes != Some(false) {
@@ -91,7 +91,7 @@ fn by_generation(found: &Found, habits: &Habits) -> Option<Proposal> {
     Some(proposal(&json!({"kind": "status", "condition": condition}), &[comment], None))
 }
 
-/// The finalizer that it holds objects with.
+/// The witness by the finalizer that the program adds to objects.
 fn by_finalizer(framework: Option<Framework>, habits: &Habits) -> Option<Proposal> {
     let name = habits.finalizer.as_ref()?;
     let comments: &[&str] = match framework {
@@ -107,7 +107,7 @@ fn by_finalizer(framework: Option<Framework>, habits: &Habits) -> Option<Proposa
     Some(proposal(&json!({"kind": "finalizer", "name": name}), comments, None))
 }
 
-/// The witness from lines of its log.
+/// The witness by lines of the program's log.
 fn by_lines(found: &Found, framework: Option<Framework>) -> Proposal {
     match framework {
         Some(Framework::Kopf) => preset(
@@ -155,13 +155,13 @@ fn by_lines(found: &Found, framework: Option<Framework>) -> Proposal {
     }
 }
 
-/// Whether log lines of controller-runtime are the witness.
+/// Whether the proposed witness is the log of controller-runtime.
 pub(super) fn needs_lines(found: &Found) -> bool {
     let habits = found.program().map(|program| program.habits.clone()).unwrap_or_default();
     by_generation(found, &habits).is_none() && habits.finalizer.is_none()
 }
 
-/// The known log lines of a library.
+/// The witness by the known log lines of a library.
 fn preset(found: &Found, library: Preset, comments: &[&str], env: Option<(&'static str, &'static str)>) -> Proposal {
     let mut keys = json!({"kind": "log", "preset": library});
     if let Some(crd) = found.crd() {
@@ -198,7 +198,7 @@ fn proposal(keys: &Value, comments: &[&str], env: Option<(&'static str, &'static
     Proposal { keys: flow(keys), is_seen: false, comments, env, budgets: format!("{{{}}}", budgets.join(", ")), untold }
 }
 
-/// A mapping of strings on one line, with `kind` first.
+/// A mapping with string values on one line of YAML, with `kind` first.
 fn flow(keys: &Value) -> String {
     let pairs = keys.as_object().into_iter().flatten();
     let mut pairs: Vec<(bool, String)> = pairs
@@ -237,8 +237,8 @@ mod tests {
         Found { languages: vec![language], crds: vec![crd], ..Found::default() }
     }
 
-    /// The generation proves most. If the program does not write it, the condition with the generation comes next, then
-    /// the finalizer.
+    /// The generation in the status is preferred as proof, then a condition with the generation, then the finalizer,
+    /// then log lines.
     #[test]
     fn what_the_sources_tell_comes_before_the_lines_of_a_library() {
         let mut found = found(Some(Framework::ControllerRuntime), Some("widgets.example.com/hold"), true);
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(propose(&found, None).keys, "{kind: status}");
     }
 
-    /// The budgets beside each witness are exactly those that it decides.
+    /// The proposed budgets are exactly those that the witness decides.
     #[test]
     fn the_budgets_are_those_that_the_witness_decides() {
         let marker = Some("kopf.zalando.org/KopfFinalizerMarker");

@@ -1,4 +1,5 @@
-//! The arguments and variables that start a program: from the run, from its help text, and from its manifests. Pure.
+//! The arguments and environment variables with which a program is started: from the run, from its help text, and from
+//! its manifests. Does no I/O.
 
 use std::sync::LazyLock;
 
@@ -13,12 +14,12 @@ use crate::init::text::arguments;
 
 /// The most arguments that are taken from a manifest.
 const WORDS_MAX: usize = 40;
-/// Longest such argument, in bytes. Values may refer to each other and would otherwise grow without end.
+/// The longest argument in bytes. Variables may refer to each other, so that values could grow without end.
 const WORD_BYTES_MAX: usize = 4096;
-/// Variables that belong to this machine and run, whatever an image sets.
+/// Environment variables that depend on this machine and run. Values in an image are ignored.
 const OWN: [&str; 3] = ["KUBECONFIG", "PATH", "HOME"];
 
-/// The arguments, with the program first, and its variables.
+/// The arguments, beginning with the program, and the environment variables.
 pub(crate) fn words(
     found: &Found,
     program: &[String],
@@ -48,7 +49,7 @@ pub(crate) fn words(
     (run, variables)
 }
 
-/// The command of the program in a manifest or an image, if its help lists commands.
+/// The subcommands of the program that a manifest or an image starts, if the program's help lists subcommands.
 pub(crate) fn commands<'h>(found: &Found, program: &str, help: &'h Help) -> Vec<&'h str> {
     let deployed = found.workloads.own(program);
     let words = deployed.into_iter().flat_map(|deployed| deployed.command.iter().skip(1).chain(&deployed.arguments));
@@ -63,16 +64,16 @@ pub(crate) fn commands<'h>(found: &Found, program: &str, help: &'h Help) -> Vec<
     all
 }
 
-/// `${NAME:=default}`, as in manifests for envsubst or clusterctl: an unset name has the default.
+/// `${NAME:=default}`, as in manifests for envsubst or clusterctl; the default is used.
 static DEFAULTED: LazyLock<Regex> =
     LazyLock::new(|| crate::init::pattern(r"\$\{[A-Za-z_][A-Za-z0-9_]*:?[=-]((?u:[^{}]*))\}"));
 
-/// The name of a flag, without dashes and value.
+/// The name of the flag in an argument, without dashes and value.
 fn flag_of(word: &str) -> &str {
     word.trim_start_matches('-').split('=').next().unwrap_or_default()
 }
 
-/// The flags of a container, each with its value in one argument. Paths of the image and values that exist only in a
+/// The flags of a container, each with its value in one argument. Paths in the image and values that exist only in a
 /// cluster are left out.
 fn given(deployed: &Deployed, variables: &[(String, String)]) -> Vec<String> {
     let all: Vec<&String> = deployed.command.iter().skip(1).chain(&deployed.arguments).take(WORDS_MAX).collect();
@@ -90,7 +91,7 @@ fn given(deployed: &Deployed, variables: &[(String, String)]) -> Vec<String> {
     words
 }
 
-/// An argument with `$(NAME)` replaced as Kubernetes does; `None` if a name has no value.
+/// An argument in which `$(NAME)` is replaced as Kubernetes does; `None` if a variable has no value.
 fn put(word: &str, variables: &[(String, String)]) -> Option<String> {
     let mut text = word.to_owned();
     for (name, value) in variables.iter().filter(|(_, value)| value.len() <= WORD_BYTES_MAX) {
@@ -102,7 +103,7 @@ fn put(word: &str, variables: &[(String, String)]) -> Option<String> {
     (!text.contains("$(")).then(|| escaped(&DEFAULTED.replace_all(&text, "$1")))
 }
 
-/// A text in which nothing is read as a variable of the run.
+/// A text in which no part is replaced as a variable of the run.
 fn escaped(text: &str) -> String {
     text.replace("${", "$${")
 }
@@ -122,11 +123,11 @@ fn variables(found: &Found, deployed: &Deployed) -> Vec<(String, String)> {
     all
 }
 
-/// The arguments of a command, and its variables.
+/// Arguments and environment variables of a command.
 type Words = (Vec<String>, Vec<(String, String)>);
 
-/// The arguments and variables with ports of the run in place of the program's own ports, if a flag or a variable sets
-/// them. `None` if there is nothing to replace.
+/// The arguments and variables, with the program's ports replaced by ports of the run, if a flag or a variable sets
+/// them. `None` if there is no port to replace.
 pub(crate) fn ports_moved(
     run: &[String],
     variables: &[(String, String)],
@@ -155,7 +156,7 @@ pub(crate) fn ports_moved(
     is_moved.then_some((run, variables))
 }
 
-/// The part before the port, if the text is an address with this port; empty for a port alone.
+/// The host before the port, if the text is an address with this port; empty if the text is only the port.
 fn address(text: &str, port: u16) -> Option<String> {
     if text == port.to_string() {
         return Some(String::new());
@@ -165,7 +166,7 @@ fn address(text: &str, port: u16) -> Option<String> {
     is_own.then(|| "127.0.0.1:".to_owned())
 }
 
-/// An unused variable for the port of a flag with this name.
+/// The name of an unused variable for the port of this flag.
 fn variable(name: &str, run: &[String], variables: &[(String, String)]) -> &'static str {
     let is_taken = |variable: &str| {
         let written = format!("${{{variable}}}");

@@ -1,18 +1,18 @@
-//! Writes YAML by hand, with comments in between. Text from foreign files is quoted.
+//! Writes YAML with comments. Text from other files is quoted.
 //!
-//! Owns the quoting. Any text stays on its line and in its place. Pure.
+//! Owns the quoting, so that any text stays a single value on its line. Does no I/O.
 
 use std::fmt::Write as _;
 
 use reports::outside::is_hidden;
 use serde_json::Value;
 
-/// A Kubernetes object, read by YAML 1.1 like in Kubernetes' own tools: `0644` is an octal number.
+/// Parses a Kubernetes object as YAML 1.1, as Kubernetes' own tools do: `0644` is an octal number.
 pub(super) fn object(text: &str) -> Result<Value, serde_saphyr::Error> {
     serde_saphyr::from_str_with_options(text, serde_saphyr::options! { legacy_octal_numbers: true })
 }
 
-/// A YAML scalar that is read as exactly this string.
+/// A YAML scalar that every parser reads as exactly this string.
 pub(super) fn quoted(text: &str) -> String {
     let is_plain = text.chars().all(|char| char.is_ascii_alphanumeric() || "./_-=".contains(char))
         && text.starts_with(|char: char| char.is_ascii_alphabetic() || char == '.' || char == '/');
@@ -25,14 +25,14 @@ pub(super) fn quoted(text: &str) -> String {
     }
 }
 
-/// Whether any version of YAML reads the text as something else than a string.
+/// Whether any version of YAML reads the text as another type than a string.
 fn is_word_of_yaml(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     matches!(lower.as_str(), "y" | "n" | "yes" | "no" | "on" | "off" | "true" | "false" | "null" | ".inf" | ".nan")
         || text.parse::<f64>().is_ok()
 }
 
-/// Text in double quotes, where YAML has JSON's escapes.
+/// Text in double quotes, with the escapes of JSON.
 fn escaped(text: &str) -> String {
     let mut out = String::from("\"");
     for char in text.chars() {
@@ -52,12 +52,12 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Text for a comment or a sentence: one line without control characters.
+/// Text for a comment or a sentence: one line, without control characters.
 pub(super) fn printable(text: &str) -> String {
     crate::shown::line(text).into_owned()
 }
 
-/// A value as a block with this indentation; an empty mapping or list stands on one line.
+/// Writes a value as a block with this indentation; an empty mapping or list is written on one line.
 pub(super) fn block(value: &Value, indent: usize, out: &mut String) {
     let space = " ".repeat(indent);
     match value {

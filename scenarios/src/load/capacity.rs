@@ -1,5 +1,5 @@
-//! The search for the highest rate at which a webhook meets its limits: the next rate, the end, and the reading of a
-//! broken limit. Pure: it measures nothing.
+//! The search for the highest rate at which a webhook meets its limits: chooses the next rate and the end, and decides
+//! whether webhook or generator broke a limit. Pure: measures nothing.
 
 use loadgen::admission::{Counts, Interval};
 use reports::judge::{Finding, Verdict};
@@ -10,33 +10,33 @@ use units::{Rate, Span};
 
 use super::limits::{Limits, sent_share};
 
-/// Factor between rates: multiplied until a limit breaks, or divided until none does.
+/// Factor between two rates: the rate is multiplied until a limit is broken, or divided until all limits are met.
 const FACTOR: f64 = 2.0;
-/// The search ends once the broken rate is at most this factor above the good one.
+/// The search ends if the lowest failed rate is at most this factor above the highest good rate.
 const PRECISION: f64 = 1.05;
-/// Factor for a rate that a longer measurement does not confirm.
+/// Factor for the next rate if a longer measurement does not confirm a rate.
 const STEP_DOWN: f64 = 0.9;
-/// The most stages, confirmations apart: from 1/s to 50,000/s by doubling takes 16, the bisection five more.
+/// The most measurements, without confirmations: doubling from 1/s to 50,000/s takes 16, and the bisection five more.
 pub(crate) const STAGES_MAX: u32 = 22;
-/// The most confirmations. If three in a row fail, each at a lower rate, there is no capacity.
+/// The most confirmations. If three in a row fail, each at a lower rate, no rate is reported.
 pub(crate) const CONFIRMATIONS_MAX: u32 = 3;
-/// Length of a confirmation, as a multiple of a stage.
+/// Length of a confirmation, as a multiple of a usual measurement.
 pub(crate) const CONFIRMATION_LONGER: u32 = 3;
-/// The most that a stage at a low rate is lengthened, until its percentiles have enough answers.
+/// The most by which a measurement at a low rate is lengthened, so that its percentiles have enough answers.
 pub(crate) const LENGTHENED_MAX: u32 = 6;
-/// Lowest rate that is tried.
+/// The lowest rate that is tried.
 const LOWEST: f64 = 1.0;
-/// If the calls under way left this share of the in-flight limit free, it was not full, and the generator was too slow.
+/// If calls in flight used less than this share of the limit of calls in flight, the generator was too slow.
 const IN_FLIGHT_BUSY: f64 = 0.8;
 
 /// The next measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Next {
-    /// A short measurement at this rate.
+    /// A measurement at this rate.
     Try(f64),
-    /// A longer measurement at this rate, where the search ended.
+    /// A longer measurement at this rate, to confirm the result.
     Confirm(f64),
-    /// No more measurements.
+    /// No further measurement.
     End(Outcome),
 }
 
@@ -48,7 +48,7 @@ pub(crate) enum Outcome {
     AtLeast(f64),
     /// No rate met the limits.
     None,
-    /// Measurements at equal rates disagree.
+    /// No rate could be confirmed, because measurements at equal rates disagree.
     Unconfirmed,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// Begins at `start` and never goes above `highest`.
+    /// Begins at `start` and never exceeds `highest`.
     pub(crate) fn new(start: f64, highest: f64) -> Self {
         Self {
             start: start.clamp(LOWEST, highest),
@@ -103,7 +103,7 @@ impl Search {
         }
     }
 
-    /// Records the result of the measurement that [`Search::next`] asked for.
+    /// Records whether the last measurement met the limits.
     pub(crate) fn record(&mut self, met: bool) {
         match self.next() {
             Next::Try(rate) => {
@@ -119,7 +119,7 @@ impl Search {
     }
 }
 
-/// Rounded rates; below 20/s tenths matter.
+/// A rounded rate: whole numbers, or tenths below 20/s.
 fn whole(rate: f64) -> f64 {
     if rate < 20.0 { (rate * 10.0).round() / 10.0 } else { rate.round() }
 }
@@ -132,7 +132,7 @@ pub(crate) enum Culprit {
     Generator,
 }
 
-/// One measurement of the search, for the text and the JSON output.
+/// One measurement of the search, as text and JSON output show it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Stage {
@@ -142,7 +142,7 @@ pub(crate) struct Stage {
     /// SHA-256 over payloads and arrivals of the sent plan.
     pub(crate) fingerprint: String,
     pub(crate) met: bool,
-    /// Whether there were too few answers to decide.
+    /// Whether too few answers came to decide.
     pub(crate) undecided: bool,
     pub(crate) sent_share: f64,
     pub(crate) errors: u64,
@@ -151,11 +151,11 @@ pub(crate) struct Stage {
     pub(crate) lateness_p99_us: Option<u64>,
     /// The program that broke the limit; null if the limits were met.
     pub(crate) culprit: Option<Culprit>,
-    /// The broken limit, in a sentence.
+    /// The broken limit, as a sentence.
     pub(crate) why: Option<String>,
 }
 
-/// The load of a stage.
+/// The load of one measurement.
 pub(crate) struct Tried {
     pub(crate) rate: f64,
     pub(crate) length: Span,
@@ -187,23 +187,24 @@ pub(crate) fn stage(tried: Tried, total: &Interval, context: &Context<'_>) -> St
     }
 }
 
-/// The limits of all stages.
+/// The limits that apply to all measurements.
 pub(crate) struct Context<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) max_in_flight: u32,
 }
 
 impl Context<'_> {
-    /// The findings, with the sending first: it is the condition of all other numbers.
+    /// The findings. The first says whether the generator sent the plan in time, without which no other figure is
+    /// valid.
     pub(crate) fn findings(&self, total: &Interval) -> Vec<Finding> {
         let mut findings = vec![super::limits::sending(total)];
         findings.extend(self.limits.judge(total));
         findings
     }
 
-    /// Whether the generator itself is to blame. It is if requests were dropped although the calls under way (by
-    /// Little's law, rate times service time) left room. It also is if the answers would have met the limit had the
-    /// requests been sent in time.
+    /// Whether the generator or the webhook broke the limit. The generator broke the limit if requests were dropped
+    /// although calls in flight (by Little's law, rate times service time) left room. The generator also broke the
+    /// limit if requests sent in time would have met it.
     fn culprit(&self, finding: &Finding, rate: f64, total: &Interval) -> Culprit {
         if finding.verdict == Verdict::Invalid {
             let under_way = rate * sent_share(total) * total.service.mean() / 1e6;
@@ -222,7 +223,7 @@ impl Context<'_> {
     }
 }
 
-/// Length of a stage at this rate: long enough to decide its percentiles, if possible.
+/// Length of the measurement at this rate: long enough to decide its percentiles, if possible.
 pub(crate) fn length(rate: f64, stage: Span, limits: &Limits) -> Span {
     // A little more than needed, because calls that are cut off have no answer.
     let needed_s = limits.samples_needed() as f64 / rate * 1.05;
@@ -230,7 +231,7 @@ pub(crate) fn length(rate: f64, stage: Span, limits: &Limits) -> Span {
     Span(std::time::Duration::from_secs_f64(needed_s.clamp(stage.0.as_secs_f64(), longest.as_secs_f64())))
 }
 
-/// One line per stage.
+/// A line of text for one measurement.
 pub(crate) fn line(stage: &Stage) -> String {
     let time = |us: Option<u64>| us.map_or_else(|| "-".to_owned(), words::micros);
     let rate = Rate::per_second(stage.rate_per_second);
@@ -253,7 +254,7 @@ pub(crate) fn line(stage: &Stage) -> String {
     )
 }
 
-/// Headings of the columns of [`line()`].
+/// Column headings for [`line()`].
 pub(crate) fn heads() -> String {
     format!("{:>9} {:>5} {:>8} {:>8} {:>8} {:>7} {:>8}", "rate", "for", "sent", "p50", "p99", "errors", "late p99")
 }
@@ -263,7 +264,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Searches a webhook that meets its limits up to `capacity`. Returns (outcome, stages tried, confirmations).
+    /// Runs the search for a webhook that meets its limits up to `capacity`. Returns (outcome, measurements,
+    /// confirmations).
     fn search(start: f64, highest: f64, capacity: f64) -> (Outcome, u32, u32) {
         let mut search = Search::new(start, highest);
         loop {
@@ -275,7 +277,7 @@ mod tests {
     }
 
     proptest! {
-        /// From any start, the search ends within the precision below the capacity, and within its bounds.
+        /// From any start, the search ends just below the capacity, within its precision and its most measurements.
         #[test]
         fn the_capacity_is_found(start in 1.0f64..20_000.0, capacity in 1.0f64..49_000.0) {
             let (outcome, stages, confirmations) = search(start, 50_000.0, capacity);
@@ -309,7 +311,7 @@ mod tests {
         total
     }
 
-    /// A late generator and a slow webhook break the same limit; the report must not confuse them.
+    /// A late generator and a slow webhook can break the same limit, and the report distinguishes them.
     #[test]
     fn the_generator_is_told_from_the_webhook() {
         let limits = Limits { p99: Some(Span::from_millis(20)), ..Limits::default() };

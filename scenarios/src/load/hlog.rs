@@ -1,5 +1,5 @@
-//! The `.hlog` file of a measurement: every interval of every histogram, in the standard format, under the tags of run
-//! records.
+//! The `.hlog` file of a measurement: the histograms of every interval, in the standard HdrHistogram format, with the
+//! tags of run records.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use loadgen::admission::Interval;
 use reports::record::{Error, HistogramLog, tag};
 
-/// The histograms of an interval with their tags, always in the same order.
+/// The histograms of an interval with their tags, in a fixed order.
 pub(crate) fn tagged(interval: &Interval) -> [(&'static str, &Histogram<u64>); 5] {
     [
         (tag::RESPONSE_ALLOWED, &interval.response_allowed),
@@ -18,7 +18,7 @@ pub(crate) fn tagged(interval: &Interval) -> [(&'static str, &Histogram<u64>); 5
     ]
 }
 
-/// The same histograms, mutable.
+/// Like [`tagged`], but mutable.
 pub(crate) fn tagged_mut(interval: &mut Interval) -> [(&'static str, &mut Histogram<u64>); 5] {
     [
         (tag::RESPONSE_ALLOWED, &mut interval.response_allowed),
@@ -32,12 +32,12 @@ pub(crate) fn tagged_mut(interval: &mut Interval) -> [(&'static str, &mut Histog
 pub(crate) struct Log(HistogramLog);
 
 impl Log {
-    /// Creates the file. Its times count from now.
+    /// Creates the file. Times in the file count from now.
     pub(crate) fn create(path: &Path) -> Result<Self, Error> {
         HistogramLog::create(path.to_owned(), &jiff::Timestamp::now().to_string()).map(Self)
     }
 
-    /// Appends an interval; empty histograms are left out.
+    /// Appends the histograms of an interval, except empty ones.
     pub(crate) fn append(&mut self, start_ms: u64, end_ms: u64, interval: &Interval) -> Result<(), Error> {
         for (tag, histogram) in tagged(interval).into_iter().filter(|(_, histogram)| !histogram.is_empty()) {
             self.0.append(tag, start_ms, end_ms, histogram)?;

@@ -1,4 +1,4 @@
-//! The limits of a measurement, and the findings about them. Pure.
+//! The limits of a measurement, and the findings about them. Does no I/O.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,25 +10,25 @@ use reports::record::{quantile_us, samples_needed};
 use reports::words;
 use units::Span;
 
-/// Smallest share of the plan that must be sent; with less, it was not the planned load.
+/// The least share of planned requests that must be sent; below it, the load was not the planned load.
 pub(crate) const SENT_LEAST: f64 = 0.99;
 
-/// With fewer calls, a share of errors is chance.
+/// The least number of calls for a share of errors; with fewer calls, the share is chance.
 const ERROR_CALLS_LEAST: u64 = 100;
 
 /// Limits of response time and errors. A limit that is not given is not judged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, clap::Args)]
 pub(crate) struct Limits {
-    /// Exit 1 if half of the answers take longer. Times count from the planned time.
+    /// Exit 1 if half of the answers take longer. Times count from the planned start of the request.
     #[arg(long, value_name = "TIME")]
     pub(crate) p50: Option<Span>,
-    /// Exit 1 if more than one answer in a hundred takes longer.
+    /// Exit 1 if more than one answer in a hundred takes longer than this.
     #[arg(long, value_name = "TIME")]
     pub(crate) p99: Option<Span>,
-    /// Exit 1 if more than one answer in a thousand takes longer.
+    /// Exit 1 if more than one answer in a thousand takes longer than this.
     #[arg(long, value_name = "TIME")]
     pub(crate) p999: Option<Span>,
-    /// Exit 1 if more than this share of the calls ends without a valid answer, such as `0.1%`.
+    /// Exit 1 if more than this share of the calls gets no valid answer, such as `0.1%`.
     #[arg(long, value_name = "SHARE")]
     pub(crate) errors: Option<Percent>,
 }
@@ -56,7 +56,7 @@ impl fmt::Display for Percent {
 }
 
 impl Limits {
-    /// Compares the measurement with each given limit.
+    /// Compares the measurement with each limit that is set.
     pub(crate) fn judge(&self, total: &Interval) -> Vec<Finding> {
         let response = total.response();
         let mut findings = Vec::new();
@@ -69,7 +69,7 @@ impl Limits {
         findings
     }
 
-    /// The limits in words, such as `p99 20ms, errors 0.1%`.
+    /// The limits as text, such as `p99 20ms, errors 0.1%`.
     pub(crate) fn describe(&self) -> String {
         let mut parts: Vec<String> = [("p50", self.p50), ("p99", self.p99), ("p99.9", self.p999)]
             .into_iter()
@@ -92,7 +92,7 @@ pub(crate) fn sent_share(total: &Interval) -> f64 {
     if total.counts.planned == 0 { 0.0 } else { total.counts.sent as f64 / total.counts.planned as f64 }
 }
 
-/// Whether the generator kept to its plan; this is the condition of all other numbers.
+/// Whether the generator sent the plan in time, without which no other figure is valid.
 pub(crate) fn sending(total: &Interval) -> Finding {
     let share = sent_share(total);
     let enough = share >= SENT_LEAST;
@@ -117,7 +117,7 @@ pub(crate) fn sending(total: &Interval) -> Finding {
     }
 }
 
-/// A finding if no call got an answer of a webhook: the speed of failures is no response time.
+/// A finding if no call got an answer of a webhook, because the time until a failure is no response time.
 pub(crate) fn answered(total: &Interval) -> Option<Finding> {
     let counts = &total.counts;
     let ended = counts.sent.saturating_sub(counts.abandoned);
@@ -138,7 +138,7 @@ pub(crate) fn answered(total: &Interval) -> Option<Finding> {
     })
 }
 
-/// The worst of the findings; a pass if there are none.
+/// The worst verdict of the findings; a pass if there are no findings.
 pub(crate) fn worst(findings: &[Finding]) -> Verdict {
     findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Pass)
 }
@@ -222,7 +222,7 @@ mod tests {
         assert!(few[0].1.contains("it needs 10,000 answers, run longer"), "{}", few[0].1);
     }
 
-    /// An error counts as an answer that the caller waited for. So a fast 500 is not hidden, and a slow one is in the
+    /// Errors count in the response time. So a fast 500 needs the limit of errors, and a slow one raises the
     /// percentile.
     #[test]
     fn errors_are_part_of_the_response_time_and_have_a_limit_of_their_own() {
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(sending(&Interval::default()).verdict, Verdict::Invalid, "nothing was sent");
     }
 
-    /// A webhook that only fails fast is not fast.
+    /// A webhook that only fails fast does not pass.
     #[test]
     fn a_webhook_that_never_answers_rightly_passes_nothing() {
         assert_eq!(answered(&total(0, 10, 1)).unwrap().verdict, Verdict::Inconclusive);

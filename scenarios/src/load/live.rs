@@ -1,4 +1,4 @@
-//! The live line during a load.
+//! The progress line of `longhaul load`.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use reports::words;
 
 use crate::live::{Live, PLAIN_EVERY};
 
-/// The line, not shown yet.
+/// A progress line that is not shown yet.
 pub(crate) fn live(quiet: bool) -> Live {
     Live::new(quiet, "{bar:10} {wide_msg}", PLAIN_EVERY)
 }

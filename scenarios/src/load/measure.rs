@@ -1,4 +1,4 @@
-//! One measurement: a plan sent from its start to its end, read every second, and ended early by a signal.
+//! One measurement: sends a plan from start to end, is read every second, and ends early after a signal.
 
 use std::time::{Duration, Instant};
 
@@ -11,45 +11,44 @@ use super::live::line;
 use crate::live::Live;
 use crate::signals::Signals;
 
-/// Time that threads need before they can be on time.
+/// Time between the start of the threads and the first request, so that the threads are ready in time.
 const LEAD: Duration = Duration::from_millis(200);
-/// Interval of the readings, which is that of the live line and of the `.hlog`.
+/// Interval of readings, of the progress line and of the `.hlog` file.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
-/// Time after the last planned moment after which the pacing thread counts as stuck.
+/// If the pacing thread has not ended this long after the last planned time, it counts as stuck.
 pub(crate) const PACING_LIMIT: Duration = Duration::from_mins(1);
-/// Time beyond the calls' own timeout in which the machine notices it.
+/// Time beyond the timeout of calls, in which the machine notices the timeout.
 const DRAIN_GRACE: Duration = Duration::from_secs(1);
 /// Drain time after an interrupt, shorter than the longest timeout.
 pub(crate) const DRAIN_INTERRUPTED: Duration = Duration::from_secs(2);
 
-/// The message for a stuck pacing thread.
 pub(crate) const STUCK: &str = "the pacing thread has stopped before the plan was over";
 
-/// The observers of a running load.
+/// The outputs of a running load: progress line, log, signals.
 pub(crate) struct Watch {
     pub(crate) live: Live,
     pub(crate) log: Option<Log>,
-    /// The reason if the log ended before the measurement.
+    /// The reason why the log ended before the measurement, if it did.
     pub(crate) log_ended: Option<String>,
     pub(crate) signals: Signals,
-    /// Start of this measurement on the time axis of the log; above 0 if an earlier one precedes it.
+    /// Start of this measurement on the time axis of the log; above 0 if the log has earlier measurements.
     pub(crate) log_offset: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// Everything planned was sent or counted.
+    /// Every planned request was sent or counted as not sent.
     Whole,
     Interrupted(&'static str),
     Broken(String),
-    /// A worker was taken away by its platform. The numbers of the others are right, and less than the plan was sent.
+    /// A Pod of a worker was removed. The figures of the other workers are right, but less than the plan was sent.
     Lost(String),
 }
 
 #[derive(Debug)]
 pub(crate) struct Measured {
     pub(crate) total: Interval,
-    /// Time from the first planned moment to the end of planning.
+    /// Time from the first planned request until the last planned request was handled.
     pub(crate) lasted: Duration,
     pub(crate) ended: Ended,
 }
@@ -87,12 +86,12 @@ pub(crate) async fn measure(job: &Job, plan: Plan, watch: &mut Watch) -> Result<
     Ok(Measured { total: run.total, lasted, ended })
 }
 
-/// Time for calls that are under way when nothing more is planned.
+/// The longest wait for open calls after the last planned request.
 pub(crate) fn drain(job: &Job, whole: bool) -> Duration {
     if whole { job.config.timeout.0 + DRAIN_GRACE } else { DRAIN_INTERRUPTED }
 }
 
-/// A second interrupt, or one while only the last calls are awaited, ends the process at once.
+/// Ends the process at once: after a second interrupt, or after an interrupt while only the last calls are awaited.
 pub(crate) fn abort() -> ! {
     crate::out::err!("longhaul: stopped at once, without a result");
     std::process::exit(reports::exit::ABORTED.into())
@@ -120,7 +119,7 @@ impl Run {
         self.tell_at(newest, span, watch);
     }
 
-    /// Adds an interval between these milliseconds, and shows it to all observers.
+    /// Adds an interval between these milliseconds, and passes it to all outputs.
     pub(crate) fn tell_at(&mut self, newest: &Interval, (start_ms, end_ms): (u64, u64), watch: &mut Watch) {
         self.total.add(newest);
         self.told_ms = end_ms;
@@ -131,7 +130,8 @@ impl Run {
 }
 
 impl Watch {
-    /// If the log cannot be written any further, as on a full disk, the measurement goes on: it may have taken hours.
+    /// Writes the log. If that fails, as on a full disk, the measurement continues, because it may already have taken
+    /// hours.
     fn write(&mut self, start_ms: u64, end_ms: u64, newest: &Interval) {
         let Some(log) = &mut self.log else { return };
         let offset_ms = millis(self.log_offset);

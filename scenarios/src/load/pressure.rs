@@ -1,7 +1,7 @@
-//! The load on the machine while requests were sent: on a busy machine, latencies are not the webhook's alone.
+//! The load on the machine while requests were sent. On a busy machine, latencies are not only those of the webhook.
 //!
-//! Owns the readings before and after, and the thresholds for a note. It changes no verdict: generator and webhook may
-//! run on the same machine and load it themselves.
+//! Owns the readings before and after a measurement, and the thresholds for a note. Changes no verdict, because
+//! generator and webhook may themselves load the machine.
 
 use std::time::{Duration, Instant};
 
@@ -9,27 +9,27 @@ use procfs::{Current as _, CurrentSI as _};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Threshold for a note: share of the time in which some task waited for a processor, as in a soak.
+/// Threshold for a note: percentage of time in which a task waited for a processor, as in a soak.
 const BUSY_PCT: f64 = 50.0;
-/// Threshold for a note: share of the processors' time that other guests of the host took.
+/// Threshold for a note: percentage of processor time that other virtual machines of the host took.
 const STOLEN_PCT: f64 = 5.0;
 
-/// A reading of the kernel's totals.
+/// The kernel's totals at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reading {
     at: Instant,
-    /// Microseconds since boot in which some task waited for a processor.
+    /// Microseconds since boot in which at least one task waited for a processor.
     waited_us: Option<u64>,
     steal_ms: Option<u64>,
 }
 
-/// The load on the machine between two readings. A field is null if the kernel does not provide it.
+/// The load on the machine between two readings. A field is null if the kernel does not report it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Pressure {
-    /// Share of the time in which some task waited for a processor, in percent.
+    /// Percentage of time in which at least one task waited for a processor.
     pub(crate) cpu_waited_pct: Option<f64>,
-    /// Share of the processors' time that other guests of the host took, in percent.
+    /// Percentage of processor time that other virtual machines of the host took.
     pub(crate) stolen_pct: Option<f64>,
 }
 
@@ -42,7 +42,7 @@ impl Reading {
         }
     }
 
-    /// The difference from this reading to now.
+    /// The load from this reading until now.
     pub(crate) fn since(&self) -> Pressure {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self::now().after(self, cores)
@@ -63,7 +63,7 @@ impl Reading {
 }
 
 impl Pressure {
-    /// The note about a busy machine, if it is one.
+    /// The note, if the machine was busy.
     pub(crate) fn note(&self) -> Option<String> {
         let waited = self.cpu_waited_pct.filter(|pct| *pct > BUSY_PCT);
         let stolen = self.stolen_pct.filter(|pct| *pct > STOLEN_PCT);
@@ -83,7 +83,7 @@ mod tests {
         Reading { at, waited_us: Some(waited_us), steal_ms: Some(steal_ms) }
     }
 
-    /// There is a note about a busy machine. There is none about a quiet one, nor if the kernel provides no figures.
+    /// A busy machine gives a note. A quiet machine, or a kernel without these figures, gives no note.
     #[test]
     fn a_busy_machine_is_told() {
         let begin = Instant::now();

@@ -1,6 +1,6 @@
-//! One request before the clock starts: finds out whether there is a webhook, and the remedy if there is none.
+//! One request before the load: checks that a webhook answers, and names the remedy if none does.
 //!
-//! Owns a plain connection, step by step, because a pooled client reports only that something failed. It measures
+//! Uses one plain connection, step by step, because a pooled client only reports that the call failed. Measures
 //! nothing.
 
 use std::io;
@@ -24,16 +24,16 @@ use tokio_rustls::rustls::{self, AlertDescription, CertificateError, ClientConfi
 use super::Webhook;
 use super::measure::chain;
 
-/// Time limit of a step: a webhook that takes longer to accept a connection is not up yet.
+/// Timeout of each step until the connection is open.
 const STEP_LIMIT: Duration = Duration::from_secs(5);
 /// The longest timeout that a webhook configuration may have.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
-/// Largest answer. A webhook answers with a patch of at most 1.5 MiB; a probe only needs to know its kind.
+/// The largest answer. A webhook answers with a patch of at most 1.5 MiB; the probe only needs to recognize a review.
 const BODY_BYTES_MAX: usize = 4 << 20;
-/// The most characters quoted of a foreign answer.
+/// The most characters of an answer that an error quotes.
 const QUOTED_CHARS: usize = 200;
 
-/// The reason why load on this target would be pointless. The text names the remedy.
+/// The reason why load on this target would be useless, with the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Problem(String);
@@ -42,7 +42,7 @@ fn problem<T>(text: impl Into<String>) -> Result<T, Problem> {
     Err(Problem(text.into()))
 }
 
-/// The target of a URL.
+/// Scheme, host, port and path of a URL.
 struct Place {
     host: String,
     port: u16,
@@ -188,7 +188,7 @@ async fn handshake(
     }
 }
 
-/// The meaning of a failed handshake for the user of this program.
+/// An explanation of a failed handshake, with the remedy.
 fn explain(error: &io::Error, place: &Place, name: &str) -> String {
     let at = place.at();
     let Some(error) = tls_error(error) else {
@@ -270,7 +270,7 @@ fn certificate(error: &CertificateError, at: &str, name: &str) -> String {
     }
 }
 
-/// The TLS library writes names as `DnsName("webhook.shop.svc")`.
+/// The host name in a text such as `DnsName("webhook.shop.svc")`, as the TLS library prints names.
 fn bare(name: &str) -> &str {
     let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
     inner.trim_matches('"')
@@ -401,7 +401,7 @@ fn quote(body: &[u8]) -> String {
     if line.is_empty() { "no body".to_owned() } else { line.chars().take(QUOTED_CHARS).collect() }
 }
 
-/// Whether a server answers a TLS greeting with TLS, even if certificates are refused later.
+/// Whether a server answers a TLS hello with TLS, even if it refuses certificates later.
 async fn speaks_tls(host: &str, port: u16) -> bool {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let Ok(builder) = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions() else {

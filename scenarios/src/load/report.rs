@@ -1,4 +1,4 @@
-//! The result of a measurement for programs: one JSON object with a versioned schema. Pure.
+//! The result of a measurement as one JSON object with a versioned schema. Does no I/O.
 
 use loadgen::admission::{Counts, Interval, Slow};
 use reports::judge::{Finding, Verdict};
@@ -10,16 +10,16 @@ use super::limits;
 use super::measure::{Ended, Measured};
 use super::pressure::Pressure;
 
-/// The version of this format.
+/// The version of the JSON format.
 pub(crate) const SCHEMA: &str = "longhaul-load/v1";
 
-/// The request, the measurement, and the findings about the limits.
+/// The planned load, the measurement, and the findings about its limits.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
     pub(crate) schema: &'static str,
     pub(crate) url: String,
-    /// The distribution of the requests over time, in words.
+    /// The distribution of requests over time, as text.
     pub(crate) schedule: String,
     pub(crate) client: String,
     pub(crate) seed: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Report {
     pub(crate) fingerprint: String,
     /// Number of sending processes.
     pub(crate) workers: usize,
-    /// Time from the first planned moment to the end of planning.
+    /// Time from the first planned request until the last planned request was handled.
     pub(crate) lasted_ms: u64,
     pub(crate) numbers: Numbers,
     /// The load on the generator's machine during the measurement.
@@ -41,21 +41,21 @@ pub(crate) struct Report {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Numbers {
-    /// Number of requests by outcome. The right answers of this webhook are not known, so no verdict counts as wrong.
+    /// Number of requests by outcome. The right answers of this webhook are not known, so no answer counts as wrong.
     #[serde(flatten)]
     pub(crate) counts: Counts,
-    /// `sent / planned`; below 0.99 the run is invalid.
+    /// `sent / planned`; below 0.99 the measurement is invalid.
     pub(crate) sent_share: f64,
-    /// Time from the planned moment to the end of the answer or the failure, for all outcomes.
+    /// Time from the planned start to the end of the answer or the failure, for all outcomes.
     pub(crate) response: Option<Quantiles>,
     pub(crate) response_allowed: Option<Quantiles>,
     pub(crate) response_denied: Option<Quantiles>,
     pub(crate) response_error: Option<Quantiles>,
-    /// Time from the real start of the call to its end.
+    /// Time from the actual start of the call to its end.
     pub(crate) service: Option<Quantiles>,
-    /// Time from the planned moment to the real start: the generator's own delay.
+    /// Time from the planned to the actual start of the call: the delay of the generator.
     pub(crate) lateness: Option<Quantiles>,
-    /// The slowest calls with the parts of their time, slowest first.
+    /// The slowest calls with the time of each phase, slowest first.
     pub(crate) slowest: Vec<Slowest>,
     /// Up to five error texts.
     pub(crate) examples: Vec<String>,
@@ -68,9 +68,9 @@ pub(crate) struct Slowest {
     pub(crate) label: String,
     pub(crate) outcome: &'static str,
     pub(crate) response_us: u64,
-    /// Time until a connection was available for the call.
+    /// Wait for a free connection.
     pub(crate) queue_us: u64,
-    /// Time of its own TCP and TLS handshakes, if it needed new ones.
+    /// Time of new TCP and TLS handshakes, if the call needed them.
     pub(crate) connect_us: u64,
     pub(crate) tls_us: u64,
     /// Time from the request to the first byte of the answer.
@@ -112,7 +112,7 @@ impl Numbers {
     }
 }
 
-/// All findings about a measurement: its own validity first, then the limits. `log_ended` is the reason for an
+/// All findings about a measurement: first whether it is valid, then its limits. `log_ended` is the reason for an
 /// incomplete log.
 pub(crate) fn findings(measured: &Measured, limits: &limits::Limits, log_ended: Option<&str>) -> Vec<Finding> {
     let finding = |budget: &str, verdict, text: String| Finding {
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::load::schema::is_checked_in;
 
-    /// The schema of `longhaul load --json`.
+    /// The checked-in schema of `longhaul load --json` equals the generated one.
     #[test]
     fn the_checked_in_schema_is_current() {
         is_checked_in::<Report>("load");

@@ -1,4 +1,5 @@
-//! The result of a measurement as one screen of text, 80 columns wide except for foreign text. Pure.
+//! The result of a measurement as one screen of text. Lines have at most 80 columns, except with text from other
+//! programs. Does no I/O.
 
 use std::fmt::Write as _;
 
@@ -7,7 +8,7 @@ use reports::words;
 
 use super::report::{Numbers, Report};
 
-/// The most slow calls shown; more of them repeat the picture.
+/// The most slow calls that are shown.
 const SLOWEST_SHOWN: usize = 5;
 
 /// The whole summary. Ends with a line feed.
@@ -68,7 +69,7 @@ pub(crate) fn counts(numbers: &Numbers) -> String {
     text
 }
 
-/// The table of distributions.
+/// The table with percentiles of response time, service time and lateness.
 fn table(numbers: &Numbers) -> String {
     let mut text = format!(
         "{:14} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
@@ -91,7 +92,7 @@ fn table(numbers: &Numbers) -> String {
             of a call; a percentile needs 100 samples beyond it\n"
 }
 
-/// The parts of the slowest calls' time.
+/// The slowest calls, with the time of each phase.
 fn slowest(numbers: &Numbers) -> String {
     if numbers.slowest.is_empty() {
         return String::new();
@@ -131,7 +132,7 @@ fn row(name: &str, quantiles: &Quantiles) -> String {
     )
 }
 
-/// Whether more than one outcome occurred, so that their split is informative.
+/// Whether more than one kind of outcome occurred.
 fn several(numbers: &Numbers) -> bool {
     let parts = [&numbers.response_allowed, &numbers.response_denied, &numbers.response_error];
     parts.into_iter().flatten().count() > 1
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
     use crate::load::pressure::Pressure;
 
-    /// In 80 columns no row is broken, even after an hour at a high rate.
+    /// No line exceeds 80 columns, even after an hour at a high rate.
     #[test]
     fn tables_fit_into_eighty_columns() {
         let many = 9_000_000;

@@ -1,9 +1,9 @@
-//! Load by several processes: each sends its share of one plan, and their histograms are added.
+//! Load by several processes: each sends its share of one plan, and their histograms are merged.
 //!
 //! Owns the start of workers ([`gather`]), the coordinator ([`coordinate`]), the worker ([`worker`]) and their messages
 //! over stdin and stdout ([`protocol`], described in `docs/worker-protocol.md`). [`job`] starts workers as Pods;
-//! [`beside`] lets them send during a run. If a worker died, lagged or sent nonsense, the whole measurement is broken,
-//! because its numbers have no meaning.
+//! [`beside`] lets workers send during a run. If a worker dies, lags or sends invalid messages, the whole measurement
+//! is invalid.
 
 mod beside;
 pub(crate) mod clock;
@@ -20,5 +20,5 @@ pub(crate) use beside::{Assigned, Beside, Gone};
 pub(crate) use coordinate::measure;
 pub(crate) use gather::Workers;
 
-/// The limit of scenario files.
+/// The most workers, the same limit as in scenario files.
 pub(crate) const WORKERS_MAX: u32 = loadgen::admission::HIGHEST_WORKERS;

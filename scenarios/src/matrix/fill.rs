@@ -1,4 +1,4 @@
-//! Fills the table: chooses the cells and runs those that are not known yet.
+//! Fills the table of the matrix: selects the cells, and runs those without a result.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,28 +15,26 @@ use crate::clients::{self, Column, Missing};
 use crate::out::out;
 use crate::scenario::Need;
 
-/// Time limit of a cell: the slowest scenario with its start and its end, without the time that `--drain` adds. A
-/// longer run hangs.
+/// Timeout of a cell: the slowest scenario with start and end, without the time that `--drain` adds.
 const CELL_TIMEOUT: Duration = Duration::from_mins(20);
-/// The file that `--resume` continues from.
+/// The file with the table, from which `--resume` continues.
 const FILE: &str = "matrix.json";
 
 #[derive(Debug, Clone)]
 pub struct Choice {
-    /// Names of columns; empty for all.
+    /// Names of clients; empty for all.
     pub clients: Vec<String>,
-    /// Names of rows, or their numbers in the catalogue; empty for all.
+    /// Names of bugs, or their rows in the catalogue; empty for all.
     pub rows: Vec<String>,
-    /// Time for a client after the last write, if the row gives less.
+    /// The time for a client after the last write, if the bug's scenario gives less.
     pub drain: Option<Span>,
     pub own_clocks: bool,
     /// How many times faster the clients' clocks run.
     pub clock_rate: u32,
-    /// How many runs at once.
     pub jobs: usize,
-    /// The folder of the table and of the run records.
+    /// The folder for the table and the run records.
     pub out: PathBuf,
-    /// Whether existing cells of the folder's table are kept.
+    /// Whether to keep cells that the table in this folder already has.
     pub resume: bool,
 }
 
@@ -45,16 +43,16 @@ pub struct Choice {
 pub enum Error {
     #[error("there is no {what} `{name}`{suggestion}; `cargo xtask matrix --list` names all")]
     Unknown {
-        /// Either `client` or `row`.
+        /// The word `client` or `row`.
         what: &'static str,
         name: String,
-        /// A similar name.
+        /// A similar name, as a suggestion in the error.
         suggestion: String,
     },
-    /// A client's folder is wrong.
+    /// The folder of a client is invalid.
     #[error(transparent)]
     Folder(#[from] clients::FolderError),
-    /// The table of an earlier run cannot be used.
+    /// The table of an earlier call cannot be used.
     #[error("failed to resume from {path}: {why}; leave out --resume to start over")]
     Resume { path: PathBuf, why: String },
     #[error("failed to write {path}: {source}")]
@@ -63,7 +61,7 @@ pub enum Error {
     Render(#[from] askama::Error),
 }
 
-/// The output of `longhaul soak bugs/NAME --json`; only the keys that are needed here.
+/// The keys of `longhaul soak bugs/NAME --json` that are needed.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
@@ -80,7 +78,7 @@ struct Answer {
     record: PathBuf,
 }
 
-/// The empty table of a choice, or the one that an earlier run left.
+/// An empty table for the selection, or the table of an earlier call.
 pub fn table_for(choice: &Choice, bugs: Vec<RowHead>) -> Result<(Table, Vec<Column>), Error> {
     let columns = chosen_columns(&choice.clients)?;
     let rows = chosen_rows(&choice.rows, bugs)?;
@@ -110,8 +108,8 @@ pub fn table_for(choice: &Choice, bugs: Vec<RowHead>) -> Result<(Table, Vec<Colu
     Ok((Table { format, date: today(), longhaul, own_clocks, clock_rate, columns: heads, rows, cells }, columns))
 }
 
-/// Runs every cell that the table lacks, and writes the table after each. If `stop` is cancelled, the current runs are
-/// ended in order, and their cells stay empty.
+/// Runs each cell without a result, and writes the table after each. If `stop` is cancelled, current runs end orderly
+/// and their cells stay empty.
 pub async fn fill(
     table: &mut Table,
     columns: Vec<Column>,
@@ -157,7 +155,7 @@ pub async fn fill(
     }
 }
 
-/// Writes the table in all formats. The JSON is written atomically, because another run may continue from it.
+/// Writes the table in all formats. The JSON file is written atomically, because a later call may continue from it.
 pub(super) fn write(table: &Table, folder: &Path) -> Result<(), Error> {
     let file = |name: &str| folder.join(name);
     let problem = |path: &Path| {
@@ -176,7 +174,7 @@ pub(super) fn write(table: &Table, folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// One client in one scenario, by the command that a user would type. `None` if it was interrupted.
+/// Runs one client in one scenario, with the command that a user would type. `None` if the run was interrupted.
 async fn cell(
     row: &RowHead,
     column: &Column,
@@ -275,7 +273,8 @@ fn findings(record: &Path) -> Vec<serde_json::Value> {
     }
 }
 
-/// Whether a run ended early for another reason than a silent client. A fault without hits in it says nothing.
+/// Whether a run ended early for another reason than a silent client. In such a run, a fault without hits shows nothing
+/// about the client.
 fn broke_off(record: &Path) -> bool {
     findings(record).iter().any(|finding| {
         finding["budget"] == "validity.completed"
@@ -284,7 +283,7 @@ fn broke_off(record: &Path) -> bool {
     })
 }
 
-/// Whether the only complaint of the judges is that the witness received nothing.
+/// Whether the only broken condition is that the witness received nothing.
 fn only_silence(record: &Path) -> bool {
     let findings = findings(record);
     let unmet = |finding: &&serde_json::Value| {

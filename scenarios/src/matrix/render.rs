@@ -1,4 +1,5 @@
-//! The table as Markdown and as a page that works offline. Both show the same cells in the same wording.
+//! The table of the matrix as Markdown, and as an HTML page that works offline. Markdown and HTML show the same cells
+//! in the same wording.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,13 +8,13 @@ use askama::Template;
 
 use super::table::{Cell, ColumnHead, Outcome, RowHead, Table};
 
-/// Shown in a cell without a run.
+/// Text in a cell without a result.
 const NOTHING: &str = "–";
-/// Added if clients kept their own clocks; without it the page lists the shortened clocks of each client.
+/// Text on clients that kept their own clocks. Otherwise the page lists the shortened settings of each client.
 const OWN_CLOCKS: &str = " Every client kept its own limits for silence and between lists: where the list of clocks \
     says “as the row asks”, it used its default.";
 
-/// The sentences about the clocks.
+/// The sentences on the clients' clocks.
 fn clocks(table: &Table) -> String {
     let mut text = if table.own_clocks { OWN_CLOCKS } else { "" }.to_owned();
     if table.clock_rate > 1 {
@@ -51,7 +52,7 @@ pub fn markdown(table: &Table) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Length of the run: later actions of a client are not in the table.
+/// A text on the length of the run, because later actions of a client are not in the table.
 fn length(row: &RowHead) -> String {
     reports::words::millis(row.length_ms)
 }
@@ -82,7 +83,7 @@ fn line(cell: Option<&Cell>) -> String {
     format!("{}{time}", text.lines().next().unwrap_or_default())
 }
 
-/// Escapes outside text for a Markdown table.
+/// Escapes text from outside for a Markdown table.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -95,7 +96,7 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// One column of each client, because its clocks are the same in all.
+/// The first column of each client, because all columns of a client have the same clocks.
 fn distinct(table: &Table) -> Vec<&ColumnHead> {
     let mut found: Vec<&ColumnHead> = Vec::new();
     for column in &table.columns {
@@ -132,7 +133,7 @@ struct Shown {
     hover: String,
 }
 
-/// The table as a page that loads nothing.
+/// The table as an HTML page that loads nothing.
 pub fn html(table: &Table) -> Result<String, askama::Error> {
     let shown = |row: &RowHead, column: &ColumnHead| match table.cell(&row.id, &column.id) {
         None => Shown {
@@ -161,7 +162,7 @@ pub fn html(table: &Table) -> Result<String, askama::Error> {
     Page { table, rows: table.rows.iter().map(row).collect(), clocks: distinct(table), own_clocks, outcomes }.render()
 }
 
-/// The filter values of an outcome: each broken promise of a failure; otherwise its name without details of the cell.
+/// The filter values of an outcome: each broken promise of a failure, or the name of another outcome.
 fn words(outcome: &Outcome) -> Vec<String> {
     match outcome {
         Outcome::Failed { words } => {

@@ -1,10 +1,10 @@
-//! The table: rows are documented bugs, columns are clients. An interrupted run continues from its file.
+//! The table of the matrix: rows are documented bugs, columns are clients. A later call continues from its file.
 
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::Need;
 
-/// Rows, columns and the outcomes of their cells.
+/// Rows, columns and the outcome of each cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Table {
@@ -12,15 +12,15 @@ pub struct Table {
     /// The day of the newest cell, such as `2026-11-21`.
     pub date: String,
     pub longhaul: String,
-    /// Whether every client kept its own limits for silence and between lists.
+    /// Whether each client kept its own timeouts for silent watches and its own interval between lists.
     #[serde(default)]
     pub own_clocks: bool,
-    /// How many times faster the clients' clocks ran; all times are of those clocks.
+    /// How many times faster the clients' clocks ran. All times in the table are on those clocks.
     #[serde(default = "one")]
     pub clock_rate: u32,
     pub columns: Vec<ColumnHead>,
     pub rows: Vec<RowHead>,
-    /// Outcomes, in the order of the runs.
+    /// Cells with a result, in the order of their runs.
     pub cells: Vec<Cell>,
 }
 
@@ -28,7 +28,7 @@ fn one() -> u32 {
     1
 }
 
-/// A client of one version, used in one way.
+/// One version of a client, used in one way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ColumnHead {
@@ -37,11 +37,11 @@ pub struct ColumnHead {
     /// The client's name in its package registry.
     pub client: String,
     pub version: String,
-    /// The client's way to watch that is used.
+    /// The client's function that watches, such as an informer.
     pub mode: String,
-    /// The only HTTP version that it was offered; `None` for both.
+    /// The only HTTP version that the client was offered; `None` for both.
     pub http: Option<u8>,
-    /// The clocks that ran faster than by default.
+    /// Settings that are shorter than the client's defaults.
     pub clocks: String,
 }
 
@@ -50,78 +50,75 @@ pub struct ColumnHead {
 pub struct RowHead {
     /// The name on the command line, which is that of the scenario.
     pub id: String,
-    /// The row in the catalogue.
+    /// The row in the catalogue of bugs.
     pub row: String,
-    /// The question that the scenario asks.
+    /// The question that the scenario answers.
     pub question: String,
-    /// Links to its documentation.
+    /// Links to documentation of the bug.
     pub reference: Vec<String>,
     /// Length of a run, from the start of the warm-up to the end of the drain.
     pub length_ms: u64,
-    /// Longest silence of a watch in seconds, set for every client that has an option for it.
+    /// The longest silence of a watch in seconds, set for each client with such an option.
     #[serde(default)]
     pub silence_s: Option<u64>,
-    /// Interval between lists beside the watch in seconds, set for every client that has an option for it.
+    /// The interval between lists during a watch in seconds, set for each client with such an option.
     #[serde(default)]
     pub relist_s: Option<u64>,
-    /// The HTTP versions in which the bug exists; empty for all.
+    /// The HTTP versions in which the bug can occur; empty for all.
     #[serde(default)]
     pub http: Vec<u8>,
 }
 
-/// One client in one scenario.
+/// The result of one client in one scenario.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Cell {
-    /// The `id` of the row.
+    /// The `id` of the bug.
     pub row: String,
-    /// The `id` of the column.
+    /// The `id` of the client.
     pub column: String,
     pub outcome: Outcome,
-    /// Time from the first hit of the fault to the client's next request for the resource.
+    /// Time from the first hit of the fault until the client's next request for the resource.
     pub noticed_ms: Option<u64>,
-    /// Time from the first hit of the fault to the first observation of a version committed after it.
+    /// Time from the first hit of the fault until the first observation of a version committed after it.
     pub observed_ms: Option<u64>,
-    /// The reason, quoted from the run.
+    /// The reason for the outcome, as the run reported it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The command that repeats the run.
     pub command: String,
 }
 
-/// The outcome of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum Outcome {
-    /// The fault had hits and every budget was kept.
+    /// The fault had hits, and every budget was met.
     Passed,
-    /// The fault had hits and these promises were broken.
+    /// The fault had hits, and these promises were broken.
     Failed {
         /// Short names of the broken promises.
         words: Vec<String>,
     },
-    /// The client never sent a request that these faults could hit.
+    /// The client sent no request that these faults could hit.
     NotHit {
-        /// Names of the faults.
         #[serde(default)]
         faults: Vec<String>,
     },
-    /// The fault had hits and the client reported nothing at all, from beginning to end. The judges do not call that
-    /// missed, because a broken witness looks the same; the adapter's own test shows that its witness works.
+    /// The fault had hits, and the client reported no observation in the whole run. The judges do not call this missed,
+    /// because a broken witness looks the same. A test of the adapter shows that its witness works.
     SawNothing,
-    /// The bug exists only in an HTTP version that the client does not speak.
+    /// The bug can occur only in an HTTP version that the client does not use.
     OtherHttp,
-    /// The bug exists only in clients with more abilities.
+    /// The bug can occur only in clients with further features.
     NotApplicable {
-        /// Abilities that the client lacks.
+        /// Features that the client lacks.
         lacks: Vec<Need>,
     },
-    /// The run could not decide.
+    /// The run ended without a decision.
     Inconclusive,
-    /// The client could not be installed or started here.
+    /// The client could not be installed or started on this machine.
     Skipped {
-        /// The missing requirement.
+        /// The program or package that is missing.
         needs: String,
     },
 }
@@ -141,15 +138,14 @@ impl Outcome {
         }
     }
 
-    /// Whether `--resume` keeps the cell. Undecided and skipped cells are run again.
+    /// Whether `--resume` keeps the cell. Cells that are undecided or skipped are run again.
     pub fn is_final(&self) -> bool {
         !matches!(self, Self::Inconclusive | Self::Skipped { .. })
     }
 }
 
 impl Cell {
-    /// How soon the client noticed: its first observation is the promise of the verdict, and its next request is the
-    /// second-best fact.
+    /// How soon the client reacted: its first observation, on which the verdict depends, or else its next request.
     pub fn time(&self) -> Option<String> {
         let decided = matches!(self.outcome, Outcome::Passed | Outcome::Failed { .. });
         let request = self.noticed_ms.map(|ms| format!("asks after {}", reports::words::millis(ms)));
@@ -160,15 +156,14 @@ impl Cell {
 }
 
 impl Table {
-    /// The version of the file's format that this program writes and reads.
     pub const FORMAT: u32 = 1;
 
-    /// The cell, if it was run.
+    /// The cell of a bug and a client; `None` if it was not run.
     pub fn cell(&self, row: &str, column: &str) -> Option<&Cell> {
         self.cells.iter().find(|cell| cell.row == row && cell.column == column)
     }
 
-    /// Adds a cell, or replaces the old one.
+    /// Adds a cell to the table, or replaces an earlier result.
     pub fn enter(&mut self, cell: Cell) {
         self.cells.retain(|old| (&old.row, &old.column) != (&cell.row, &cell.column));
         self.cells.push(cell);

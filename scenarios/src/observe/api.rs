@@ -1,4 +1,4 @@
-//! The observer's own requests to the mock API server: objects created, read, changed and deleted.
+//! The observer's own requests to the mock API server: creates, reads, changes and deletes objects.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -17,11 +17,11 @@ pub(super) struct Api {
     url: String,
     ca_pem: String,
     token: String,
-    /// Plural, and whether it is namespaced, by `apiVersion` and kind.
+    /// Plural, and whether the kind is namespaced, by `apiVersion` and kind.
     kinds: Mutex<HashMap<(String, String), (String, bool)>>,
 }
 
-/// The answer: the object, or the server's message if it refused.
+/// The object, or the server's message if it refused the request.
 pub(super) type Answer = std::result::Result<Value, String>;
 
 impl Api {
@@ -29,7 +29,7 @@ impl Api {
         Self { url, ca_pem, token, kinds: Mutex::default() }
     }
 
-    /// Creates an object, in this namespace if its kind is namespaced. With `is_dry` it is only a dry run.
+    /// Creates an object, in this namespace if its kind is namespaced. With `is_dry`, only as a dry run.
     pub(super) async fn create(&self, object: &Value, namespace: Option<&str>, is_dry: bool) -> Result<Answer> {
         let Some((path, is_namespaced)) = self.collection(object, namespace).await? else {
             let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
@@ -46,18 +46,18 @@ impl Api {
         self.ask(Method::POST, &format!("{path}{dry}"), object.to_string(), JSON).await
     }
 
-    /// The same client, to follow objects.
+    /// The same client, in the form that watches need.
     pub(super) fn churn(&self) -> loadgen::churn::Api {
         let (url, ca_pem, token) = (self.url.clone(), self.ca_pem.clone(), self.token.clone());
         loadgen::churn::Api { url, ca_pem, token, mark: None }
     }
 
-    /// The authority of every certificate of the observation.
+    /// The CA of all certificates of the observation, as PEM.
     pub(super) fn ca_pem(&self) -> &str {
         &self.ca_pem
     }
 
-    /// The status with which a webhook answers a review; none if no answer comes over a connection that the authority vouches for.
+    /// The HTTP status with which a webhook answers a review; `None` without an answer over TLS with a valid certificate.
     pub(super) async fn review(&self, url: &str, path: &str, review: &Value) -> Option<u16> {
         let plain = Plain { url, ca_pem: &self.ca_pem, token: "", mark: None };
         let answer = plain.ask_as(Method::POST, path, review.to_string(), JSON, JSON).await;
@@ -77,14 +77,14 @@ impl Api {
         self.ask(Method::DELETE, path, String::new(), JSON).await
     }
 
-    /// The path of an object; `None` if the server does not have its kind.
+    /// The API path of an object; `None` if the server does not serve its kind.
     pub(super) async fn path(&self, object: &Value) -> Result<Option<String>> {
         let namespace = object["metadata"]["namespace"].as_str();
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         Ok(self.collection(object, namespace).await?.map(|(path, _)| format!("{path}/{name}")))
     }
 
-    /// The path of an object of a resource (`plural.group`), found by discovery of the group.
+    /// The API path of an object of a resource (`plural.group`), found by discovery of the group.
     pub(super) async fn path_of(&self, resource: &str, namespace: Option<&str>, name: &str) -> Result<Option<String>> {
         let root = match resource.split_once('.') {
             None => "/api/v1".to_owned(),

@@ -1,4 +1,4 @@
-//! The project's own build: tries one way after the other until one produces a program.
+//! The project's own build: tries one command after the other until a command produces a program.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,11 +8,11 @@ use crate::init::Way;
 use crate::keeper::Folder;
 use crate::subject::{self, Launch, Log};
 
-/// Time limit; a large operator without a cache takes minutes.
+/// The longest build; a large operator without a cache takes minutes.
 const BUILD_MAX: Duration = Duration::from_mins(20);
 const POLL: Duration = Duration::from_millis(50);
 
-/// The first way whose build succeeds and produces its program, or the last command with its last output.
+/// The first command that succeeds and produces its program, or the last command with its last output.
 pub(super) async fn first_that_builds<'w>(
     ways: &'w [Way],
     folder: &Path,
@@ -56,7 +56,7 @@ fn launch(program: &str, arguments: &[String], place: &Path) -> Launch {
     }
 }
 
-/// Runs a command to its end, in its own process group that the keeper knows. An error has its last output.
+/// Runs a command in its own process group, which the keeper knows. The error contains the last output.
 async fn run(command: &str, place: &Path) -> Result<(), String> {
     let words = shlex::split(command).filter(|words| !words.is_empty());
     let (program, arguments) = words.as_ref().and_then(|words| words.split_first()).ok_or("it is no command")?;

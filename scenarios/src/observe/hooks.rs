@@ -1,6 +1,6 @@
-//! The project's webhooks in an observation: which of their paths the program serves, and the registration of those.
+//! The project's webhooks in an observation: finds the URL paths that the program serves, and registers these webhooks.
 //!
-//! An object that the project's own webhooks deny is no object to churn, so they are asked about every template, as in a run.
+//! The webhooks review every template, as in a run, because the churn cannot use an object that they deny.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::init::Found;
 use crate::init::seen::Seen;
 use crate::scenario::WEBHOOK_PORT;
 
-/// How long an answer about nothing may take.
+/// Timeout of the answer to a test review.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// Paths that are asked; a large project has twenty for each of its programs.
+/// The most URL paths that are tried; a large project has twenty for each of its programs.
 const PATHS_MAX: usize = 100;
 
-/// Registers the webhooks that the program serves with the certificate of the run. Returns the paths that it does not serve.
+/// Registers the webhooks that the program serves with the certificate of this run. Returns the URL paths that the program does not serve.
 pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Result<Vec<String>> {
     let Some(open) = seen.ports.iter().find(|open| open.is_tls && open.variable == Some(WEBHOOK_PORT)) else {
         return Ok(Vec::new());
@@ -50,7 +50,7 @@ pub(super) async fn register(found: &Found, world: &World, seen: &Seen) -> Resul
     Ok(unserved)
 }
 
-/// A review about nothing: a handler refuses it, a path without a handler does not know it.
+/// A review without an object: a handler refuses it, and a path without a handler answers that it does not exist.
 fn question() -> Value {
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "00000000-0000-4000-8000-000000000000", "operation": "CREATE", "name": "longhaul-init", "dryRun": true,

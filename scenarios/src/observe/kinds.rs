@@ -1,4 +1,5 @@
-//! The observation of each kind of the project: an object is created, changed and deleted, one kind after the other.
+//! Observes the program's reaction to each kind of the project: creates, changes and deletes an object, one kind after
+//! the other.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -10,29 +11,31 @@ use crate::init::seen::{Change, Followed, Reaction, Step, made, refused_fields};
 use crate::init::{Found, Trial, changes, varying};
 use anyhow::Result;
 
-/// The namespace of the samples.
+/// The namespace of the sample objects.
 const NAMESPACE: &str = "observed";
-/// The most kinds that are tried.
+/// The most kinds of the project that are tried.
 const KINDS_MAX: usize = 12;
-/// Templates of a kind that are rehearsed.
+/// The most templates of a kind that are tried in dry runs.
 const TEMPLATES_MAX: usize = 80;
-/// Children that are looked at.
+/// The most children that are read.
 const MADE_MAX: usize = 60;
-/// The most fields that are really changed.
+/// The most fields that are changed for real, not only in a dry run.
 const CHANGED_MAX: usize = 3;
-/// Time limit for all kinds together.
+/// The longest time for all kinds together.
 const ALL_MAX: Duration = Duration::from_secs(45);
-/// Time limit for one kind, and the quiet time after which a program counts as done.
+/// The longest time for creating samples, the longest time for one kind, and the time without requests after which the
+/// program counts as idle.
 const COMPANY_TIME_MAX: Duration = Duration::from_secs(15);
 const ONE_MAX: Duration = Duration::from_secs(5);
 const QUIET: Duration = Duration::from_millis(900);
-/// Time after which a change counts as unnoticed.
+/// If the program makes no request for this time after a change, the change counts as unnoticed.
 const NOTICE: Duration = Duration::from_millis(1200);
-/// Time limit of a deletion.
+/// The longest wait for a deletion.
 const GONE_MAX: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(100);
 
-/// Tries the kinds that the program follows. The one with the strongest reaction is changed and deleted as well.
+/// Tries the kinds that the program watches. Only the object of the kind with the strongest reaction is also changed
+/// and deleted.
 pub(super) async fn steps(
     found: &Found,
     world: &mut World,
@@ -77,7 +80,7 @@ pub(super) async fn steps(
     Ok(steps)
 }
 
-/// Creates all objects of the samples. Returns the names of the accepted ones.
+/// Creates the project's sample objects. Returns the names of the accepted ones.
 async fn company(found: &Found, world: &World, began: Instant) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for object in found.company() {
@@ -152,14 +155,14 @@ async fn made_of(found: &Found, world: &World, trial: &Trial, number: usize, beg
     Ok(step)
 }
 
-/// The moment when the object was created, by the server's own clock: the program may have reacted before the answer
-/// was read.
+/// The time at which the object was created, by the server's clock, because the program may react before the observer
+/// reads the answer.
 fn began_us(step: &Step, world: &World) -> u64 {
     let it = world.wrote.iter().rev().find(|one| one.uid == step.uid);
     it.map_or_else(|| world.now_us().saturating_sub(100_000), |one| one.at_us)
 }
 
-/// Records the object's state and the objects created beside it.
+/// Records the object's state, and the objects that the program created for it.
 async fn look(world: &mut World, step: &mut Step) -> Result<()> {
     step.ended_us = world.now_us();
     if let Some(path) = world.api.path(&step.after).await?
@@ -181,7 +184,8 @@ async fn look(world: &mut World, step: &mut Step) -> Result<()> {
     Ok(())
 }
 
-/// Changes one field after the other: each is tried in a dry run, and the first accepted ones are written.
+/// Changes one field after the other. Each change is first tried in a dry run, and the first accepted changes are
+/// written.
 async fn change(world: &mut World, program: &mut Program, crd: &crate::init::Crd, step: &mut Step) -> Result<()> {
     let Some(path) = world.api.path(&step.after).await? else { return Ok(()) };
     let (mut changed, began_us) = (0, world.now_us());
@@ -232,7 +236,7 @@ async fn change(world: &mut World, program: &mut Program, crd: &crate::init::Crd
     Ok(())
 }
 
-/// Whether the status repeats the generation after this change and two more; `None` if the status has no generation.
+/// Whether the status contains the generation after this change and two more; `None` if the status has no generation.
 async fn repeats(
     world: &mut World,
     program: &mut Program,
@@ -265,8 +269,8 @@ async fn repeats(
     Ok(is_repeated)
 }
 
-/// Counts the children after a change: earlier ones that still exist, and new ones. Children created in between for
-/// objects of other kinds do not count.
+/// Counts the children after a change: earlier ones that still exist, and new ones. Skips children that were created
+/// meanwhile for objects of other kinds.
 async fn count_again(world: &World, step: &mut Step, changed_us: u64) -> Result<()> {
     let since = Step { began_us: changed_us, ended_us: world.now_us(), ..step.clone() };
     let before = made(step, &world.wrote).into_iter().take(MADE_MAX);
@@ -280,8 +284,8 @@ async fn count_again(world: &World, step: &mut Step, changed_us: u64) -> Result<
     Ok(())
 }
 
-/// Deletes one child of each kind and records whether it is created again. If it is not gone, or a child with another
-/// name replaces it, nothing is recorded.
+/// Deletes one child of each kind and records whether the program creates it again. Records nothing if the child does
+/// not go, or a child with another name replaces it.
 async fn restore(world: &mut World, program: &mut Program, step: &mut Step) -> Result<()> {
     let mut tried: Vec<String> = Vec::new();
     for (resource, object) in step.made.clone() {

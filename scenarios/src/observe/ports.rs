@@ -1,4 +1,4 @@
-//! The ports that a program listens on, and the paths that answer there.
+//! The ports on which the program listens, and the URL paths that answer.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
@@ -13,17 +13,17 @@ use super::world::{World, local, variable_of};
 use crate::init::seen::Open;
 use crate::observer;
 
-/// Usual paths of metrics and probes.
+/// Usual URL paths of metrics and probes.
 const PAGES: [&str; 5] = ["/metrics", "/healthz", "/readyz", "/livez", "/health"];
-/// The most ports; a controller opens fewer.
+/// The most ports that are tried; a controller opens fewer.
 const PORTS_MAX: usize = 12;
 const ANSWER_MAX: Duration = Duration::from_secs(2);
-/// The most bytes that are read of a page.
+/// The most bytes that are read from an answer.
 const BYTES_MAX: u64 = 2 << 20;
-/// The answer of a Go server with TLS to plain HTTP.
+/// The text with which a Go server with TLS answers plain HTTP.
 const TLS: &str = "HTTP request to an HTTPS server";
 
-/// Every port of the program's processes.
+/// All ports on which the program's processes listen.
 pub(super) async fn open(program: &Program, world: &World) -> Vec<Open> {
     let mut all = Vec::new();
     for port in listening(program.pid()).into_iter().take(PORTS_MAX) {
@@ -66,7 +66,7 @@ fn listening(root: u32) -> BTreeSet<u16> {
     listed.map(|entry| entry.local_address.port()).collect()
 }
 
-/// The answer to a plain `GET`, head and body; `None` without an answer.
+/// The answer to a plain `GET`, with headers and body; `None` without an answer.
 async fn get(port: u16, page: &str) -> Option<String> {
     let ask = async {
         let mut stream = TcpStream::connect(local(port)).await.ok()?;

@@ -1,4 +1,4 @@
-//! The program under observation: its help text, its start, its rest and its end.
+//! The observed program: its help text, its start, the wait until it is idle, and its end.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -11,12 +11,12 @@ use super::world::World;
 use crate::run::Mounted;
 use crate::subject::{Launch, Log, Running};
 
-/// Interval of readings. At most a thousand requests come in between.
+/// Interval of readings; at most a thousand requests come in between.
 const POLL: Duration = Duration::from_millis(50);
-/// Time limit of `--help`; a program that ignores the flag starts instead.
+/// Timeout of `--help`; a program that ignores this flag starts instead.
 const HELP_MAX: Duration = Duration::from_secs(10);
 const HELP_BYTES: u64 = 1 << 20;
-/// Time limit of an orderly end.
+/// Timeout of an orderly end.
 const STOP_MAX: Duration = Duration::from_secs(5);
 
 pub(super) struct Program {
@@ -24,7 +24,8 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts it with these arguments and variables, whose placeholders are replaced by the values of the run.
+    /// Starts the program with these arguments and environment variables. Placeholders are replaced by the values of
+    /// this run.
     pub(super) fn start(place: &Path, run: &[String], variables: &[(String, String)], world: &World) -> Result<Self> {
         let mut given = world.given().clone();
         let own: Vec<(String, String)> =
@@ -52,8 +53,8 @@ impl Program {
         self.running.pid()
     }
 
-    /// Reads facts until the program has made a request and then none for the time `quiet`, or until it ended. It has
-    /// `first` for its first request and `most` after that. Returns false if it made none.
+    /// Reads requests until the program has made none for the time `quiet`, or has ended. Waits for the first request
+    /// up to `first`, and then up to `most`. Returns false if there was no request.
     pub(super) async fn rest(&mut self, world: &mut World, first: Duration, most: Duration, quiet: Duration) -> bool {
         let began = Instant::now();
         let (mut asked, mut last) = (None, began);
@@ -71,7 +72,7 @@ impl Program {
         }
     }
 
-    /// Its last output, if it has ended by itself.
+    /// The program's last output, if it has ended.
     pub(super) async fn ended(&mut self) -> Option<String> {
         self.running.exited()?;
         Some(self.running.last_words().await)
@@ -86,7 +87,7 @@ impl Program {
     }
 }
 
-/// The output of `--help`, with a command if given. Empty if the program does not end.
+/// The output of `--help`, of the given subcommand if there is one. Empty if the program does not end.
 pub(super) async fn help(place: &Path, program: &[String], command: Option<&str>, world: &World) -> String {
     let Some((first, rest)) = program.split_first() else { return String::new() };
     let at = if first.contains('/') { place.join(first) } else { PathBuf::from(first) };

@@ -1,4 +1,4 @@
-//! The mock API server of an observation, its objects, and the requests to it.
+//! The mock API server of an observation, its objects, and the program's requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,17 +19,16 @@ use crate::scenario::{self, Given, Mount};
 
 const SUBJECT: &str = "subject";
 const HARNESS: &str = "harness";
-/// The most requests and versions that are kept: a program that makes a thousand requests a second is known after a
-/// minute.
+/// The most requests and versions that are kept: more than a minute of a program with a thousand requests per second.
 const FACTS_MAX: usize = 100_000;
 /// The most commits that are read at once.
 const BATCH: usize = 4096;
 /// The most namespaces that are created because the program uses them.
 const NAMESPACES_MAX: usize = 10;
-/// The folder below `$TMPDIR` where controller-runtime looks for its certificate.
+/// The folder below `$TMPDIR` in which controller-runtime looks for its certificate.
 const USUAL: &str = "k8s-webhook-server";
 
-/// The server, and the facts so far.
+/// The server, and the recorded requests and versions.
 pub(super) struct World {
     server: mock_kube::Server,
     tail: mock_kube::Tail,
@@ -39,16 +38,15 @@ pub(super) struct World {
     given: Given,
     pub(super) asks: Vec<Ask>,
     pub(super) wrote: Vec<Wrote>,
-    /// Reads that were made before.
+    /// Objects that the program has read before.
     read: BTreeSet<(&'static str, String)>,
     namespaces: Vec<String>,
     mounted: Option<Mounted>,
-    /// How often folders were mounted.
     mountings: u32,
 }
 
 impl World {
-    /// Starts it with the definitions of the project.
+    /// Starts the server with the project's CustomResourceDefinitions.
     pub(super) async fn start(found: &Found) -> Result<Self> {
         let folder = Folder::make()?;
         let authority = mock_pki::Authority::generate("longhaul")?;
@@ -93,7 +91,8 @@ impl World {
         })
     }
 
-    /// Creates the surroundings of the deployed program: its namespace, its account, and the objects that it reads.
+    /// Creates the objects around the deployed program: its namespace, its service account, and the objects that it
+    /// reads.
     pub(super) async fn furnish(&mut self, found: &Found, objects: &[Value], program: &[String]) -> Result<()> {
         let (namespace, account) = found.place_of(program);
         let namespace = namespace.unwrap_or_else(|| "default".to_owned());
@@ -111,7 +110,7 @@ impl World {
         Ok(())
     }
 
-    /// Creates an empty object of the core group that the program looked for.
+    /// Creates an empty object of the core group for which the program looked.
     pub(super) async fn give(&mut self, kind: &str, name: &str) -> Result<Value> {
         self.take().await;
         let resource = format!("{}s", kind.to_ascii_lowercase());
@@ -127,7 +126,7 @@ impl World {
         Ok(object)
     }
 
-    /// Gives the program, from its next start on, folders where a kubelet mounts them.
+    /// Prepares folders that the program finds, from its next start on, where a kubelet would mount them.
     pub(super) async fn mount(&mut self, wanted: &BTreeMap<PathBuf, Mount>) -> Result<()> {
         let kubeconfig = self.server.kubeconfig(SUBJECT).context("the server does not know the program's user")?;
         self.mountings += 1;
@@ -136,17 +135,17 @@ impl World {
         Ok(())
     }
 
-    /// Those folders, and the variables that go with them.
+    /// The mounted folders, with their environment variables.
     pub(super) fn mounted(&self) -> Option<&Mounted> {
         self.mounted.as_ref()
     }
 
-    /// The environment of the program.
+    /// The environment variables of the program.
     pub(super) fn given(&self) -> &Given {
         &self.given
     }
 
-    /// The folder of its output.
+    /// The folder of the program's output.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -155,7 +154,8 @@ impl World {
         u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Reads new requests and commits, and creates a missing namespace. Returns the number of new requests for work.
+    /// Reads new requests and commits, and creates a missing namespace. Returns the number of new requests that are
+    /// work.
     pub(super) async fn take(&mut self) -> usize {
         let (facts, _) = self.server.take_requests(SUBJECT);
         let mut fresh = 0;
@@ -201,12 +201,12 @@ impl World {
         }
     }
 
-    /// Namespaces that a run has to create as well.
+    /// Namespaces that a run must also create.
     pub(super) fn made_namespaces(&self) -> Vec<String> {
         self.namespaces.clone()
     }
 
-    /// Forgets the requests of an earlier start.
+    /// Drops the requests before a restart of the program.
     pub(super) fn forget(&mut self) {
         let _ = self.server.take_requests(SUBJECT);
         self.asks.clear();
@@ -218,7 +218,7 @@ impl World {
     }
 }
 
-/// Whether a request only renews a lease, writes an event, or discovers the API.
+/// Whether a request is no work: it renews a lease, writes an event, or discovers the API.
 fn is_aside(ask: &Ask) -> bool {
     ask.verb.is_empty() || ask.resource == "leases.coordination.k8s.io" || ask.resource.starts_with("events")
 }
@@ -249,12 +249,12 @@ fn wrote(entry: mock_kube::Entry) -> Wrote {
     }
 }
 
-/// An object of the core group with a name and no content.
+/// An object of the core group with a name and no other fields.
 pub(super) fn named(kind: &str, name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}})
 }
 
-/// The variables of a run: kubeconfig, certificates, ports.
+/// The environment variables of a run: kubeconfig, certificates, ports.
 fn given(server: &mock_kube::Server, authority: &mock_pki::Authority, folder: &Path) -> Result<Given> {
     let mut given = Given::default();
     let kubeconfig = server.kubeconfig(SUBJECT).context("the server does not know the program's user")?;
@@ -282,7 +282,7 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The variable with this port as its value.
+/// The environment variable whose value is this port.
 pub(super) fn variable_of(given: &Given, port: u16) -> Option<&'static str> {
     let value = port.to_string();
     let names = [scenario::METRICS_PORT_NAME, scenario::WEBHOOK_PORT].into_iter().chain(scenario::FREE_PORTS);
@@ -290,7 +290,6 @@ pub(super) fn variable_of(given: &Given, port: u16) -> Option<&'static str> {
     names.into_iter().find(has)
 }
 
-/// The loopback address with this port.
 pub(super) fn local(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }

@@ -1,4 +1,4 @@
-//! The load on the machine (pressure stall information, steal time, load), suspends, and changes of its clock.
+//! The load on the machine (pressure stall information, steal time, load average), suspends, and changes of its clock.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -6,14 +6,13 @@ use procfs::{Current, CurrentSI};
 use reports::record::MachineRow;
 use rustix::time::{ClockId, clock_gettime};
 
-/// The clocks of a machine at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clocks {
-    /// A clock that stops while the machine is suspended.
+    /// The clock that stops while the machine is suspended.
     awake: Duration,
-    /// A clock that never stops.
+    /// The clock that never stops and is never set.
     boot: Duration,
-    /// A clock that never stops and may be set.
+    /// The wall clock, which may be set.
     wall: Duration,
 }
 
@@ -24,7 +23,7 @@ impl Clocks {
         Self { awake: at(ClockId::Monotonic), boot: at(ClockId::Boottime), wall }
     }
 
-    /// Time that the machine was suspended until `now`, and the change of its wall clock, in milliseconds.
+    /// How long the machine was suspended until `now`, and how far its wall clock was changed, in milliseconds.
     fn until(&self, now: &Self) -> (u64, i64) {
         let passed = |at: fn(&Self) -> Duration| signed_ms(at(now)) - signed_ms(at(self));
         let (awake, boot, wall) = (passed(|clocks| clocks.awake), passed(|clocks| clocks.boot), passed(|c| c.wall));
@@ -36,7 +35,7 @@ fn signed_ms(at: Duration) -> i64 {
     i64::try_from(at.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// The figures that this kernel provides; `start` has the clocks at the begin of sampling.
+/// The figures that this kernel reports; `start` holds the clocks when sampling began.
 pub(super) fn row(start: &Clocks) -> MachineRow {
     let (suspended_ms, clock_set_ms) = start.until(&Clocks::read());
     let total = procfs::KernelStats::current().ok().map(|stats| stats.total);
@@ -53,18 +52,18 @@ pub(super) fn row(start: &Clocks) -> MachineRow {
     }
 }
 
-/// Time in which processes ran. Guests are part of the user time.
+/// Time in which processes ran. User time includes the time of virtual machines on this host.
 fn busy_ms(total: &procfs::CpuTime) -> u64 {
     let interrupts = total.irq_ms().unwrap_or(0) + total.softirq_ms().unwrap_or(0);
     total.user_ms() + total.nice_ms() + total.system_ms() + interrupts
 }
 
-/// The kernel writes two decimals; a single-precision number would be printed with fifteen.
+/// Rounds to the two decimals that the kernel writes, because a single-precision number would be printed with fifteen.
 fn hundredths(value: f32) -> f64 {
     (f64::from(value) * 100.0).round() / 100.0
 }
 
-/// Waiting times up to one moment. The difference of two readings gives the pressure.
+/// Total waiting times at one moment. The difference of two readings gives the pressure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Strain {
     at: Instant,
@@ -74,7 +73,7 @@ pub(crate) struct Strain {
 }
 
 impl Strain {
-    /// Reads the figures that this kernel provides.
+    /// Reads the figures that this kernel reports.
     pub(crate) fn read() -> Self {
         Self {
             at: Instant::now(),
@@ -84,8 +83,8 @@ impl Strain {
         }
     }
 
-    /// Shares of the time since an earlier reading: waiting for a processor, waiting for the disk, and stolen by other
-    /// guests.
+    /// Percentages of the time since an earlier reading: waiting for a processor, waiting for the disk, and stolen by
+    /// other virtual machines.
     pub(crate) fn since(&self, before: &Self) -> [Option<f64>; 3] {
         let passed_us = self.at.duration_since(before.at).as_micros().max(1) as f64;
         let share = |now: Option<u64>, then: Option<u64>, all_us: f64| {
@@ -104,7 +103,7 @@ impl Strain {
 mod tests {
     use super::*;
 
-    /// The shares refer to the time between the readings.
+    /// The percentages refer to the time between the two readings.
     #[test]
     fn strain_is_a_share_of_the_time_between() {
         let now = Instant::now();

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use procfs::process::{FDTarget, Process as Proc};
 use reports::record::{Fds, Process};
 
-/// The most processes that are sampled; of a larger subject only a part is.
+/// The most processes that are sampled; of a larger subject, only this many.
 const PROCESSES_MAX: usize = 512;
 
-/// Total usage of these processes, and the time to read their proportional sets. `None` if all of them are gone.
+/// Total usage of these processes, and the time for reading `smaps_rollup`. `None` if all processes are gone.
 pub(super) fn tree(pids: &[i32], with_rollup: bool, starts: u32) -> Option<(Process, Duration)> {
     let mut total = Process { starts, ..Process::default() };
     let mut pss = with_rollup.then_some(0u64);
@@ -27,7 +27,7 @@ pub(super) fn tree(pids: &[i32], with_rollup: bool, starts: u32) -> Option<(Proc
     (seen > 0).then_some((total, took))
 }
 
-/// The harness itself, without its children, which are the subject.
+/// Usage of the harness itself, without its child processes, which are the subject.
 pub(super) fn own() -> Option<Process> {
     let me = i32::try_from(std::process::id()).ok()?;
     one(me, false).map(|(process, _)| process)

@@ -6,7 +6,7 @@ use procfs::net::TcpState;
 use procfs::process::{FDTarget, Process as Proc};
 use reports::record::Sockets;
 
-/// Counts the sockets of these processes in the network namespace of the first one; `None` if that is gone.
+/// Counts the sockets of these processes in the network namespace of the first process; `None` if this process is gone.
 pub(super) fn of(pids: &[i32]) -> Option<Sockets> {
     let mut inodes = HashSet::new();
     for process in pids.iter().filter_map(|pid| Proc::new(*pid).ok()) {
@@ -37,7 +37,7 @@ mod tests {
 
     use super::*;
 
-    /// Both ends are in this process: one is closed, the other is not.
+    /// A connection whose peer has closed it is counted as waiting to be closed.
     #[test]
     fn a_connection_that_only_the_peer_has_closed_waits() {
         let me = [std::process::id().cast_signed()];

@@ -1,4 +1,4 @@
-//! Usage of a process tree up to one moment, as exactly as the kernel reports it, for comparing two builds.
+//! Total usage of a process tree at one moment, as exactly as the kernel reports it, to compare two builds.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,23 @@ use procfs::process::Process;
 
 use super::process::descendants;
 
-/// The most that two readings may differ without any work: user and system time are rounded separately.
+/// The most by which two readings differ without any work, because user and system time are rounded separately.
 const TICKS_ROUNDED_NS: u64 = 40_000_000;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Usage {
     /// Processor time of each living thread, in nanoseconds.
     threads: BTreeMap<(i32, i32), u64>,
-    /// Processor time of the whole tree in the kernel's ticks, including ended threads.
+    /// Processor time of the whole tree in the kernel's clock ticks, with ended threads.
     ticks_ns: u64,
     pub(crate) anon_bytes: u64,
-    /// Calls of read and write on files and pipes. Sockets count only if the program uses `read` and `write` on them.
+    /// Number of reads and writes on files and pipes. Sockets count only if the program uses `read` and `write` on
+    /// them.
     file_calls: u64,
 }
 
 impl Usage {
-    /// Reads the tree below `root`; `None` if it is gone.
+    /// Reads the process tree of `root`; `None` if the process is gone.
     pub(crate) fn read(root: u32) -> Option<Self> {
         let mut usage = Self::default();
         let mut seen = 0;
@@ -50,8 +51,8 @@ impl Usage {
         Some(())
     }
 
-    /// Nanoseconds on a processor since an earlier reading. Threads that ended in between are missed. If the ticks show
-    /// that these used much time, the rounded ticks count instead.
+    /// Processor time in nanoseconds since an earlier reading. Threads that ended in between are missing. If the clock
+    /// ticks show that such threads used much time, the time in ticks is returned instead.
     pub(crate) fn cpu_ns_since(&self, before: &Self) -> u64 {
         let since =
             |(thread, now): (&(i32, i32), &u64)| now - (*now).min(before.threads.get(thread).copied().unwrap_or(0));
@@ -60,7 +61,7 @@ impl Usage {
         if ticks > exact + exact / 20 + TICKS_ROUNDED_NS { ticks } else { exact }
     }
 
-    /// Calls of read and write since an earlier reading.
+    /// Number of reads and writes since an earlier reading.
     pub(crate) fn file_calls_since(&self, before: &Self) -> u64 {
         self.file_calls.saturating_sub(before.file_calls)
     }
@@ -73,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// Two tenths of a second of work and a hundred calls are counted, and not much else.
+    /// Two tenths of a second of work and a hundred calls are counted, with little tolerance.
     #[test]
     fn work_and_calls_of_a_child_are_counted() {
         let script = "read go; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo done; read go";

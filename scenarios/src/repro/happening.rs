@@ -1,4 +1,4 @@
-//! The single events of a run from its record, in order of time. Pure.
+//! The single events of a run, read from its record, in order of time. Does no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,45 +7,44 @@ use reports::ledger::Outcome;
 use reports::record::{AnomalyRow, CommitEvent, EndedBy, Events, FaultEvent, FaultRow, Record, RequestRow, Verb};
 use reports::words::millis;
 
-/// An observation that follows its commit within this time is no separate event.
+/// An observation within this time after its commit is not listed as a separate event.
 const PROMPT_MS: u64 = 1000;
-/// On a real control plane, the most that the clock of commits may be ahead of that of observations.
+/// On a real control plane, the most by which the clock of commits may be ahead of the clock of observations.
 const SKEW_MS: u64 = 250;
-/// Writes with at least this distance are two steps of a scenario.
+/// Writes at least this far apart are separate steps of a scenario.
 const APART_MS: u64 = 700;
 const COMMITTED: &str = "committed";
 
-/// One event in a run.
 #[derive(Debug)]
 pub(super) struct Happening {
     pub(super) t_ms: u64,
-    /// Consecutive events of the same sort are merged into one line.
+    /// Consecutive events of the same sort become one line.
     pub(super) sort: String,
     /// The object of the event, in a few words.
     pub(super) what: String,
 }
 
 impl Happening {
-    /// Whether it is merged into the line of the event before it. Writes with a distance stay apart; repetitions of a
-    /// client share one line.
+    /// Whether the event belongs to the same line as the previous event. Writes that are far apart get separate lines;
+    /// repeated requests share a line.
     pub(super) fn continues(&self, before: &Self) -> bool {
         let apart = self.sort.starts_with(COMMITTED) && self.t_ms.saturating_sub(before.t_ms) > APART_MS;
         self.sort == before.sort && !apart
     }
 }
 
-/// The fate of one committed version.
+/// The outcome of one committed version.
 enum Settled {
     Seen {
         late_ms: Option<u64>,
     },
     Superseded,
-    /// The witness cannot observe it.
+    /// The witness cannot observe the version.
     Untold,
     Never,
 }
 
-/// All events of a story, in order.
+/// All events of a run, in order.
 pub(super) fn happenings(record: &Record, events: &Events) -> Vec<Happening> {
     let mut all: Vec<(u64, u8, Happening)> = Vec::new();
     let mut add = |rank: u8, happening: Happening| all.push((happening.t_ms, rank, happening));
@@ -78,15 +77,15 @@ pub(super) fn happenings(record: &Record, events: &Events) -> Vec<Happening> {
     all.into_iter().map(|(_, _, happening)| happening).collect()
 }
 
-/// The end of the drain phase, or of the run if that was earlier. Afterwards the subject is stopped.
+/// The end of the drain, or of the run if it ended earlier. Afterwards the subject is stopped.
 pub(super) fn end_ms(record: &Record) -> u64 {
     let phases = &record.manifest.phases;
     let planned_ms = phases.warm_up_ms + phases.steady_ms + phases.drain_ms;
     record.end.as_ref().map_or(planned_ms, |end| end.ended_ms.min(planned_ms))
 }
 
-/// Whether a request belongs in the story: lists and watches of judged resources, and refused requests. Other requests
-/// of a controller do not.
+/// Whether a request is listed: lists and watches of judged resources, and refused requests. Other requests of a
+/// controller are left out.
 fn is_told(record: &Record, row: &RequestRow) -> bool {
     let judged = record.manifest.judged.contains(&row.resource);
     row.verb != Verb::Other && ((judged && row.follows()) || !row.succeeded())
@@ -98,7 +97,7 @@ fn untold(record: &Record) -> BTreeSet<(&str, &str)> {
     rows.map(|row| (row.uid.as_str(), row.revision.as_str())).collect()
 }
 
-/// Every commit with its fate.
+/// Each commit with its outcome.
 fn outcomes<'a>(events: &'a Events, untold: &BTreeSet<(&str, &str)>) -> Vec<(&'a CommitEvent, Settled)> {
     let mut seen: BTreeMap<(&str, &str), Vec<u64>> = BTreeMap::new();
     let mut gone: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
@@ -213,7 +212,7 @@ fn ended(row: &RequestRow, ended_ms: u64) -> Happening {
     Happening { t_ms: ended_ms, sort: format!("the watch is ended by {by}"), what }
 }
 
-/// A report of the client that a healthy client would never make, or rarely.
+/// An observation that a healthy client would rarely or never report.
 fn believed(row: &AnomalyRow) -> Option<Happening> {
     let wrong = [Outcome::Regressed, Outcome::Phantom, Outcome::Resurrected, Outcome::Duplicate, Outcome::IdentitySwap];
     if !wrong.contains(&row.outcome) {
@@ -264,7 +263,7 @@ mod tests {
         outcomes(&events, &untold).iter().map(|(commit, settled)| committed(commit, settled).sort).collect()
     }
 
-    /// If a deletion is reported twice, the first report counts. A report before the deletion does not count.
+    /// If a deletion is observed twice, the first observation counts, but no observation before the deletion.
     #[test]
     fn a_deletion_that_is_told_twice_was_seen_the_first_time() {
         assert_eq!(deleted_at_4_s(&[4010, 9000], &[]), ["committed and seen"]);
@@ -272,7 +271,7 @@ mod tests {
         assert_eq!(deleted_at_4_s(&[1000], &[]), ["committed and NEVER SEEN"]);
     }
 
-    /// A witness such as `status` carries no deletions, so none counts as missed.
+    /// If a witness such as `status` cannot show deletions, no deletion counts as missed.
     #[test]
     fn what_the_witness_cannot_tell_was_not_missed() {
         let untold = "committed; the witness does not show whether it was seen";

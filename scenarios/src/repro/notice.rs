@@ -1,21 +1,21 @@
-//! How soon a client noticed. Pure, over the record.
+//! How soon a client reacted to a fault. Pure: reads the record.
 
 use std::collections::BTreeSet;
 
 use facts::Change;
 use reports::record::{Events, FaultEvent, Record};
 
-/// Times from the first hit of any fault, in milliseconds.
+/// Times since the first hit of any fault, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Notice {
-    /// Time to the client's next list or watch of a judged resource.
+    /// Time until the client's next list or watch of a judged resource.
     pub(super) asked_ms: Option<u64>,
-    /// Time to the first observation of a version committed after the hit.
+    /// Time until the first observation of a version that was committed after the hit.
     pub(super) observed_ms: Option<u64>,
 }
 
 impl Notice {
-    /// `None` if no fault had hits.
+    /// The times in this record; `None` if no fault had hits.
     pub(super) fn of(record: &Record, events: &Events) -> Option<Self> {
         let hits = record.faults.iter().filter(|row| row.event == FaultEvent::Hit);
         let hit_ms = hits.map(|row| row.t_ms).min()?;

@@ -1,5 +1,5 @@
-//! The story of a run: commits, effects of the fault, the client's next requests, and the versions that it saw or
-//! missed. Pure: a function of the record, one line per step.
+//! The history of a run, one line per step: commits, effects of the fault, the client's next requests, and the versions
+//! that it saw or missed. Pure: reads the record.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,12 @@ use reports::words::{counted, millis};
 
 use super::happening::{Happening, end_ms, happenings};
 
-/// The most examples that a line names.
 const EXAMPLES_MAX: usize = 3;
-/// Most lines of a story: two screens. A longer one has only its beginning and its end.
+/// The most lines, which is two screens. A longer history is cut in the middle.
 const FIRST_LINES: usize = 40;
 const LAST_LINES: usize = 15;
 
-/// The story, without numbers in front of its lines.
+/// The lines, not yet numbered.
 pub(crate) fn story(record: &Record, events: &Events) -> Vec<String> {
     let mut lines = Vec::new();
     let mut group: Vec<Happening> = Vec::new();
@@ -57,7 +56,7 @@ fn line(group: &[Happening]) -> String {
     format!("{:>8}  {}{colon}{what}{times}", at(first.t_ms), first.sort)
 }
 
-/// The state of the client at the end of the run.
+/// A line about the state of the client at the end of the run.
 fn ending(record: &Record) -> Option<String> {
     let end_ms = end_ms(record);
     if !record.requests.told {
@@ -86,13 +85,13 @@ fn ending(record: &Record) -> Option<String> {
     Some(format!("{:>8}  {text}", at(end_ms)))
 }
 
-/// The resources that the client should have followed.
+/// The resources that the client should have watched.
 fn wanted(record: &Record) -> String {
     let judged: Vec<&str> = record.manifest.judged.iter().map(String::as_str).collect();
     if judged.is_empty() { "anything".to_owned() } else { judged.join(" or ") }
 }
 
-/// The resources that it followed instead; watches come before lists.
+/// The resources that the client requested instead; watches come before lists.
 fn instead(record: &Record) -> String {
     let mut asked: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for row in record.requests.rows.iter().filter(|row| row.follows() && !row.resource.is_empty()) {

@@ -1,4 +1,4 @@
-//! Tests of the settings that a client gets from the scenario that is pointed at it.
+//! Tests of the settings that a client gets when it replaces the subject of a scenario.
 
 use super::*;
 

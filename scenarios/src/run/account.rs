@@ -1,6 +1,6 @@
-//! The subject's identity at the control plane, and its rights.
+//! The subject's identity at the control plane, and its RBAC rights.
 //!
-//! Owns the account, and applies its roles and waits for them. The control plane issues the token.
+//! Owns the account, applies its roles and waits until they are in force. The control plane issues the token.
 
 use std::time::{Duration, Instant};
 
@@ -11,19 +11,19 @@ use serde_json::{Value, json};
 use super::install::Api;
 use crate::scenario::{Rbac, Scenario};
 
-/// The group of superusers, as in a real cluster.
+/// The group of superusers in Kubernetes.
 pub(super) const MASTERS: &str = "system:masters";
 /// The user name of a subject with all rights.
 const ADMIN: &str = "subject";
-/// The service account of a command with its own rights.
+/// The service account of a subject with roles in the scenario.
 const OWN_ACCOUNT: &str = "longhaul-subject";
-/// Time limit: kube-apiserver reads roles from a cache, which hardly ever lags by a second.
+/// Limit of the wait for roles: kube-apiserver reads them from a cache, which hardly ever lags by a second.
 const DEADLINE: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Clone)]
 pub(super) struct Account {
-    /// The user name at the control plane.
+    /// The subject's user name at the control plane.
     pub(super) user: String,
     pub(super) groups: Vec<String>,
     /// The objects that create the account and its rights; empty for an administrator.
@@ -110,7 +110,7 @@ impl Account {
         Ok(())
     }
 
-    /// One right of each cluster role that is bound to the account.
+    /// One right of each cluster role that is bound to the account, to test whether the role is in force.
     fn first_rights(&self) -> Vec<Value> {
         let bindings = self.objects.iter().filter(|object| object["kind"] == "ClusterRoleBinding");
         let roles = bindings.filter_map(|binding| {
@@ -151,7 +151,7 @@ impl Account {
     }
 }
 
-/// The path for creating objects of this kind.
+/// The API path under which an object of this kind is created.
 fn collection(object: &Value) -> Result<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));

@@ -1,6 +1,7 @@
-//! A receiver of alerts that the subject uses and that answers at once, and optionally a second one that misbehaves.
+//! Receivers of the service's alerts: one that answers at once, and optionally a second one that misbehaves.
 //!
-//! Owns their sockets and the section of the service's configuration. [`account`] decides what an alert proves.
+//! Owns the receivers' sockets and the section `alerting` of the service's configuration. [`account`] judges the
+//! alerts.
 
 mod account;
 
@@ -28,17 +29,17 @@ use self::account::Account;
 use crate::accept::accept;
 use crate::scenario::{Alerts, Beside};
 
-/// The template of an alert: only the ID of its review.
+/// The template of an alert's body, with only the ID of the review.
 pub(super) const TEMPLATE: &str = r#"{"request": "{{ request_id }}"}"#;
-/// Largest body: that template, filled in.
+/// The largest body of an alert; a filled-in [`TEMPLATE`] is far smaller.
 const BODY_BYTES_MAX: usize = 64 << 10;
-/// The most connections; further ones wait.
+/// The most connections at once; further connections wait.
 const CONNECTIONS_MAX: usize = 64;
-/// A connection without a request for this long is closed.
+/// A connection without a request for this time is closed.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// Timeout for the misbehaving receiver: each attempt may take that long.
+/// Timeout of each attempt to send an alert to the misbehaving receiver.
 const BESIDE_TIMEOUT: &str = "2s";
-/// The paths for alerts about admitted and refused reviews.
+/// The URL paths for alerts about admitted and refused reviews.
 const ADMITTED: &str = "/admitted";
 const REFUSED: &str = "/refused";
 
@@ -105,12 +106,12 @@ impl Receiver {
         json!({"cluster": "longhaul", "admit": stream(ADMITTED), "reject": stream(REFUSED)})
     }
 
-    /// The observer of the load's answers.
+    /// The observer of the webhook's answers to the load.
     pub(super) fn answers(&self) -> Arc<dyn Answers> {
         Arc::clone(&self.received) as _
     }
 
-    /// The results for alerts since the last row. The last call decides the open ones.
+    /// Counts of alerts since the last row. With `last`, alerts that are still expected count as missing.
     pub(super) fn take(&self, last: bool) -> AlertsRow {
         let mut account = self.received.0.lock();
         account.settle(if last { None } else { Some(Instant::now()) });
@@ -124,7 +125,7 @@ impl Answers for Received {
     }
 }
 
-/// Serves connections; `answer` handles each request.
+/// Accepts connections, and answers each request with `answer`.
 async fn receive<F>(listener: TcpListener, answer: impl Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static)
 where
     F: Future<Output = StatusCode> + Send + 'static,
@@ -148,7 +149,7 @@ where
     accept(listener, CONNECTIONS_MAX, serve).await;
 }
 
-/// Records an alert. A request that is no alert is refused, so the alert will be missing.
+/// Records an alert. A request without a valid alert is refused, so that the alert counts as missing.
 async fn take(request: Request<Incoming>, received: Arc<Received>) -> StatusCode {
     let admitted = match request.uri().path() {
         ADMITTED => true,

@@ -1,17 +1,17 @@
-//! The effect of faults on versions on their way to the subject: delayed, or lost.
+//! How faults affect the delivery of versions to the subject: some versions are delayed, others are lost.
 //!
-//! Owns the active times of faults that had hits, and the two rules for them. Pure: the traffic is an argument, and the
-//! ledger decides the consequences ([`reports::ledger`] has the rules).
+//! Owns the times at which faults with hits were active, and decides whether a fault explains a late or missing
+//! version. Pure: the traffic is an argument. The ledger decides the consequences ([`reports::ledger`] has the rules).
 
 use mock_faults::{Family, Fault, Name};
 use mock_kube::Sending;
 use reports::record::is_unsure;
 
-/// The most active times that are remembered; the oldest ended one is forgotten first. Random faults of a hundred hours
-/// are six thousand.
+/// The most active times of faults that are kept; the oldest ended one is dropped first. Random faults of a hundred
+/// hours have six thousand.
 const SPANS_MAX: usize = 1024;
 
-/// The faults of a scenario, and their active times.
+/// The faults of a scenario, and the times at which each was active.
 pub(super) struct Arrivals<'a> {
     faults: &'a [Fault],
     spans: Vec<Span>,
@@ -30,7 +30,6 @@ impl<'a> Arrivals<'a> {
         Self { faults, spans: Vec::new(), gives_back: faults.iter().any(gives_back) }
     }
 
-    /// Records that a fault begins.
     pub(super) fn began(&mut self, index: usize, now_ms: u64) {
         if !self.faults.get(index).is_some_and(disturbs_events) {
             return;
@@ -47,7 +46,6 @@ impl<'a> Arrivals<'a> {
         self.spans.iter_mut().rev().find(|span| span.index == index).into_iter().for_each(|span| span.hit = true);
     }
 
-    /// Records that a fault ended.
     pub(super) fn ended(&mut self, index: usize, now_ms: u64) {
         let open = self.spans.iter_mut().rev().find(|span| span.index == index && span.to_ms.is_none());
         if let Some(span) = open {
@@ -55,14 +53,14 @@ impl<'a> Arrivals<'a> {
         }
     }
 
-    /// Whether an observation, or with `ends` the end of an object, needs a look at the traffic.
+    /// Whether the traffic must be read for an observation, or with `ends` for the end of an object.
     pub(super) fn matter(&self, ends: bool) -> bool {
         !self.spans.is_empty() && (ends || self.gives_back)
     }
 
-    /// Whether an overdue version may never have reached the subject. Under any fault, that is a version that was not
-    /// sent; under a fault that loses data, also one that was sent. Once a fault has been over for a deadline, the
-    /// subject should have asked.
+    /// Whether a fault explains that an overdue version never reached the subject. Any fault explains a version that
+    /// was not sent. A fault that loses data also explains a version that was sent. A fault that ended more than one
+    /// deadline ago explains nothing, because the subject should have relisted.
     pub(super) fn kept(&self, resource: &str, is_sent: bool, now_ms: u64, deadline_ms: u64) -> bool {
         self.spans.iter().filter(|span| span.hit && span.from_ms <= now_ms).any(|span| {
             let lately = span.to_ms.is_none_or(|to_ms| to_ms.saturating_add(deadline_ms) >= now_ms);
@@ -72,8 +70,8 @@ impl<'a> Arrivals<'a> {
     }
 }
 
-/// The time when a delayed version was sent on the same watch, which needs no action of the subject. `None` if it came
-/// on another watch, or never, or was not delayed.
+/// The time at which a delayed version was sent on the same watch, without an action of the subject. `None` if the
+/// version came on another watch, was never sent, or was not delayed.
 pub(super) fn given_back(sendings: &[Sending]) -> Option<u64> {
     let first = sendings.iter().position(|sending| sending.withheld_by.is_none())?;
     let kept = sendings[..first].iter().any(|sending| sending.watch == sendings[first].watch);
@@ -85,14 +83,14 @@ pub(super) fn is_sent(sendings: &[Sending]) -> bool {
     sendings.iter().any(|sending| sending.withheld_by.is_none())
 }
 
-/// Whether a fault sends delayed versions by itself.
+/// Whether a fault sends delayed versions without a new watch of the subject.
 fn gives_back(fault: &Fault) -> bool {
     fault.name == Name::EventDelayed
         || (fault.name == Name::SilentWatch && fault.keys::<mock_faults::SilentWatchKeys>().heals == Some(true))
 }
 
 /// Whether a fault affects a resource. A fault with a resource, such as `packages` or `packages.longhaul.dev`, affects
-/// no other.
+/// only this resource.
 fn concerns(fault: &Fault, resource: &str) -> bool {
     let Some(named) = fault.resource.as_deref() else { return true };
     resource == named || resource.strip_prefix(named).is_some_and(|rest| rest.starts_with('.'))
@@ -122,8 +120,8 @@ mod tests {
         Sending { revision: 7, watch, at_us, withheld_by: withheld.then_some(FaultId(0)) }
     }
 
-    /// Only a version that was sent on the watch that delayed it counts as delayed by the fault. A subject that had to
-    /// open another watch might have done so sooner.
+    /// A version counts as delayed by a fault only if the watch that delayed the version also sent it. A subject that
+    /// had to open another watch could have opened it sooner.
     #[test]
     fn what_is_given_back_on_the_same_watch_came_then() {
         let (kept, sent) = (|watch| sending(watch, 1, true), |watch, at_us| sending(watch, at_us, false));

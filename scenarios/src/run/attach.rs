@@ -1,6 +1,7 @@
-//! A subject that runs already: the settings that it gets for the run, and their removal at the end.
+//! A subject that already runs before Longhaul starts: the settings that the run gives it, and their removal at the
+//! end.
 //!
-//! Owns the kubeconfig that is written for it. Its process is only observed.
+//! Owns the kubeconfig file that is written for such a subject. The process of such a subject is only observed.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -14,18 +15,19 @@ use crate::keeper;
 use crate::out::err;
 use crate::subject::{Attached, Launch, Log, Processes};
 
-/// The kind of subject, just before its start.
+/// How the subject runs, just before it starts.
 pub(super) enum Who {
-    /// Processes to start.
+    /// Processes that the run starts.
     Started(Vec<Launch>),
-    /// A running process, the file written for it, its further settings, and its Pods if they are named.
+    /// A running process, the kubeconfig file written for it, its further settings, and its Pods if the scenario names
+    /// them.
     Attached(Attached, Option<Handed>, Vec<(String, String)>, Option<Box<Watched>>),
-    /// Deployments to apply.
+    /// Deployments that the run applies.
     Deployed(Box<Deployed>),
 }
 
 impl Who {
-    /// Starts it, or prints how to start it.
+    /// Starts the subject, or prints how the user starts it.
     pub(super) async fn enter(self, log: &Log) -> Result<(Processes, Option<Handed>)> {
         match self {
             Self::Deployed(deployed) => {
@@ -43,14 +45,14 @@ impl Who {
     }
 }
 
-/// A file with a token, at the path that the user chose. Dropping it removes the file.
+/// A kubeconfig with a token, at a path that the user chose. Dropping this value removes the kubeconfig.
 #[derive(Debug)]
 pub(super) struct Handed {
     path: PathBuf,
 }
 
 impl Handed {
-    /// Whether it could be written there. An existing file is never overwritten.
+    /// Checks that the file can be created. An existing file is never overwritten.
     pub(super) fn check(path: &Path) -> Result<()> {
         let shown = path.display();
         anyhow::ensure!(
@@ -93,8 +95,8 @@ impl Drop for Handed {
     }
 }
 
-/// Prints the settings for a user who starts the subject by hand, one per line. They are printed even in quiet mode,
-/// because the run is useless without them.
+/// Prints settings, one per line, for a user who starts the subject by hand. The settings are printed even with
+/// `--quiet`, because the run needs them.
 fn tell(environment: &[(String, String)]) {
     err!("longhaul: the subject is not started: it runs already, or you start it now. It is given");
     for (name, value) in environment.iter().filter(|(_, value)| !value.is_empty()) {

@@ -1,6 +1,6 @@
-//! Attacks of a run: when each begins and ends, and the rows that prove what was done.
+//! Attacks on the webhook during a run: when each begins and ends, and the rows that prove its effect.
 //!
-//! Owns their places in the record. The connections are [`loadgen::admission::attack`]'s.
+//! Owns the times and rows of attacks. [`loadgen::admission::attack`] makes the connections.
 
 use std::time::Instant;
 
@@ -12,18 +12,17 @@ use reports::record::{FaultEvent, FaultRow};
 use crate::clock::millis;
 use crate::scenario::Scenario;
 
-/// Attacks that are planned.
 pub(super) struct AttackPlan {
     attacks: Vec<Attack>,
     target: Target,
-    /// An image that the webhook lets in.
+    /// An image that the webhook admits.
     image: String,
 }
 
-/// Attacks under way.
+/// Running attacks.
 pub(super) struct Attacks {
     attackers: Attackers,
-    /// Where each attack is, in the order of the scenario.
+    /// The state of each attack, in the order of the scenario.
     steps: Vec<Step>,
 }
 
@@ -34,7 +33,6 @@ enum Step {
     Over,
 }
 
-/// The attacks of a scenario.
 pub(super) fn of(scenario: &Scenario) -> &[Attack] {
     scenario.admission.as_ref().map_or(&[], |config| &config.attacks)
 }
@@ -65,7 +63,7 @@ impl AttackPlan {
         Ok(Some(Self { attacks: attacks.to_vec(), target: target.clone(), image }))
     }
 
-    /// Lets each attack begin at its time after `begin`.
+    /// Starts the timers: each attack begins at its time after `begin`.
     pub(super) fn begin(self, begin: Instant) -> Result<Attacks> {
         let Self { attacks, target, image } = self;
         let attackers = Attackers::begin(&attacks, &target, &image, begin).context("failed to start the attacks")?;
@@ -74,7 +72,7 @@ impl AttackPlan {
 }
 
 impl Attacks {
-    /// The rows that say what is planned.
+    /// The rows with the planned attacks.
     pub(super) fn planned(scenario: &Scenario) -> Vec<FaultRow> {
         of(scenario).iter().map(|attack| row(0, attack, FaultEvent::Planned, 0, attack.describe())).collect()
     }
@@ -95,7 +93,7 @@ impl Attacks {
         rows
     }
 
-    /// Ends all attacks; the rows of those that had begun.
+    /// Ends all attacks. Returns the rows of attacks that had begun.
     pub(super) fn finish(&mut self, now_ms: u64) -> Vec<FaultRow> {
         self.attackers.stop();
         let all = self.attackers.counts().into_iter().zip(&mut self.steps);

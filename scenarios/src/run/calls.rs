@@ -1,7 +1,7 @@
-//! The service's API over Deployments in a run: its address, its certificates, and its callers.
+//! Calls of the service's API that scales Deployments: its address, its certificates, and its callers.
 //!
-//! The service itself makes the certificates, as for development: good ones, and every kind that has to be refused.
-//! This module owns the section of its configuration.
+//! The service itself makes the certificates, with `certs dev`: valid certificates, and each kind that must be refused.
+//! Owns the section `replicas` of the service's configuration.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::Options;
 use super::ports::free_port;
 use super::world::World;
 
-/// Callers that have to be refused, by the names of their certificates in `certs dev`.
+/// Callers that the API must refuse, by the names of their certificates in `certs dev`.
 const INTRUDERS: [&str; 5] = ["revoked", "expired", "early", "other", "wrong-purpose"];
 /// A rate far above that of any scenario, because rate limits are not judged.
 const RATE: u64 = 1_000_000;
@@ -29,7 +29,7 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// Makes the certificates, if the scenario has calls.
+    /// Makes the certificates, if the scenario calls this API.
     pub(super) fn make(options: &Options, world: &World) -> Result<Option<Self>> {
         if options.source.scenario.api.is_none() {
             return Ok(None);
@@ -56,7 +56,7 @@ impl Door {
         })
     }
 
-    /// The authorized callers and the intruders.
+    /// The authorized callers, and the callers that must be refused.
     pub(super) fn target(&self) -> Result<Target> {
         let intruders = INTRUDERS
             .into_iter()
@@ -71,7 +71,7 @@ impl Door {
     }
 }
 
-/// The calls of a scenario, and their target.
+/// The calls of a scenario, and the API that receives them.
 pub(super) fn plan(options: &Options, door: Option<&Door>) -> Result<Option<(Plan, Target)>> {
     let scenario = &options.source.scenario;
     let (Some(config), Some(door)) = (&scenario.api, door) else { return Ok(None) };
@@ -79,7 +79,8 @@ pub(super) fn plan(options: &Options, door: Option<&Door>) -> Result<Option<(Pla
     Ok(Some((plan, door.target()?)))
 }
 
-/// Creates the called Deployments. This comes before the start of the subject, whose first list has to find them.
+/// Creates the Deployments that the calls scale. The Deployments must exist before the subject starts, so that its
+/// first list contains them.
 pub(super) async fn filled(planned: Option<(Plan, Target)>, world: &World) -> Result<Option<(Filled, Target)>> {
     let Some((plan, target)) = planned else { return Ok(None) };
     let filled = Load::fill(plan, &world.api()).await.context("failed to make what is called for")?;

@@ -1,8 +1,8 @@
-//! Canaries: one write before and one after each fault show that the path is healthy; for faults of the registry it is
-//! a pull.
+//! Canaries: one write before and one after each fault, which show whether the control plane is healthy. For faults of
+//! the registry, a canary is a pull.
 //!
-//! A canary is healthy if the control plane accepted the write and shows it to the harness itself. The ledger decides
-//! whether the subject saw it. The row only has the delay, so that a reader sees when the subject was back.
+//! A canary is healthy if the control plane accepted the write and the harness itself sees it. The ledger decides
+//! whether the subject saw the write. The row only shows the delay until the subject saw it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,16 +15,17 @@ use tokio::time::Instant;
 
 use super::ready::http_ready;
 
-/// A slower write shows that the control plane is not healthy.
+/// Timeout of a write; a slower control plane is not healthy.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time that a canary waits for the subject, longer than every clock of a careful client (see `missed-events.md` 2.2).
+/// How long a canary waits until the subject sees it: longer than all timeouts of a careful client (see
+/// `missed-events.md` 2.2).
 const SEEN_TIMEOUT_MS: u64 = 60_000;
-/// A slower pull shows that the registry is not healthy.
+/// Timeout of a pull; a slower registry is not healthy.
 const PULL_TIMEOUT: Duration = Duration::from_secs(5);
-/// The most canaries under way at once: two for each fault of a scenario with a few at the same time.
+/// The most canaries at once: two for each fault of a scenario with a few simultaneous faults.
 const UNDER_WAY_MAX: usize = 64;
 
-/// The fault of a canary, and its side.
+/// The fault of a canary, and whether the canary comes before or after the fault.
 #[derive(Debug, Clone)]
 pub(super) struct Which {
     pub(super) id: String,
@@ -33,7 +34,7 @@ pub(super) struct Which {
     pub(super) hits: u64,
 }
 
-/// A canary whose write is done and that waits for the subject.
+/// A written canary that the subject has not seen yet.
 struct Waiting {
     which: Which,
     uid: Uid,
@@ -52,7 +53,8 @@ pub(super) struct Canaries {
 }
 
 impl Canaries {
-    /// Writes a canary. Without churn there is no object to write, which is no failure of the path.
+    /// Writes a canary to a churned object. Without churn no object can be written, which is no failure of the control
+    /// plane.
     pub(super) fn write(&mut self, which: Which, canaries: Option<churn::Canaries>) {
         let Some(canaries) = canaries else { return };
         if self.writes.len() + self.waiting.len() >= UNDER_WAY_MAX {
@@ -68,7 +70,7 @@ impl Canaries {
         });
     }
 
-    /// Pulls the manifest at `path` from the registry's address without faults and limits.
+    /// Pulls the manifest at `path` from the registry, at an address without faults and rate limits.
     pub(super) fn pull(&mut self, which: Which, door: SocketAddr, path: String) {
         if self.pulls.len() >= UNDER_WAY_MAX {
             return;
@@ -84,7 +86,8 @@ impl Canaries {
         });
     }
 
-    /// The rows of decided canaries. `seen` returns when the subject proved a version (in ms), if it did.
+    /// The rows of canaries that the subject saw, or did not see in time. `seen` returns the lag in ms if the subject
+    /// has seen a version.
     pub(super) fn decided(
         &mut self,
         now_ms: u64,
@@ -117,12 +120,12 @@ impl Canaries {
         rows
     }
 
-    /// Whether a canary that was written after its fault still waits for the subject.
+    /// Whether the subject has not yet seen a canary that was written after its fault.
     pub(super) fn waits_after(&self) -> bool {
         !self.writes.is_empty() || self.waiting.iter().any(|canary| canary.which.event == FaultEvent::CanaryAfter)
     }
 
-    /// The rows of canaries that are undecided at the end of the run: written, but not seen.
+    /// The rows of canaries that the subject has not seen at the end of the run.
     pub(super) fn close(&mut self, now_ms: u64) -> Vec<FaultRow> {
         let unseen = |canary: Waiting| {
             row(canary.which, now_ms, true, "the subject had not seen it by the end of the run".to_owned())

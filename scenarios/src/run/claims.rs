@@ -1,5 +1,5 @@
-//! A witness's reading of commits, and claims that wait until their object is known. Pure; it does not touch the ledger
-//! or the record.
+//! Observations that a witness derives from commits, and claims about objects that are not known yet. Pure: reads and
+//! writes neither ledger nor record.
 
 use std::collections::VecDeque;
 
@@ -8,12 +8,12 @@ use facts::Observation;
 use super::feed::Entry;
 use crate::witness::{Claim, Commits, Counts, Reading, Resolved};
 
-/// Time that a claim may come before its object is known. Two watches of a real control plane differ by less.
+/// How long a claim may come before the commit of its object. Two watches of a real control plane differ by less.
 const WAITS_MS: u64 = 2000;
-/// The most claims that wait. Most of them are about foreign objects that never become known.
+/// The most waiting claims. Most claims that wait concern objects of other programs, which never become known.
 const WAITING_MAX: usize = 16_384;
 
-/// A witness that reads commits, if the subject has one, and its unresolved claims.
+/// A witness that reads commits, if the subject has one, and its waiting claims.
 pub(super) struct Claims {
     witness: Option<Box<dyn Commits>>,
     waiting: VecDeque<Claim>,
@@ -24,7 +24,8 @@ impl Claims {
         Self { witness, waiting: VecDeque::new() }
     }
 
-    /// The meaning of a commit for the ledger, and the observation that it proves. Commits must come in their order.
+    /// How the ledger counts a commit, and the observation that the commit proves. Must be called in the order of
+    /// commits.
     pub(super) fn read(&mut self, entry: &Entry, t_ms: u64) -> (Counts, Option<Observation>) {
         let all = || Reading { counts: Counts::Version, proves: None };
         let reading = self.witness.as_mut().map(|witness| witness.read(&entry.commit, entry.progress));
@@ -38,8 +39,8 @@ impl Claims {
         (counts, proves.map(observation))
     }
 
-    /// Resolves a claim, now or later. If commits are `at_hand` they are known; otherwise they may come after the
-    /// claim.
+    /// Resolves a claim at once or keeps it for later. With `at_hand` all commits are known; without, the commit may
+    /// come after the claim.
     pub(super) fn claimed(&mut self, claim: Claim, at_hand: bool) -> Option<Observation> {
         match self.witness.as_mut()?.resolve(&claim, at_hand) {
             Resolved::Proves(observation) => Some(observation),
@@ -53,7 +54,7 @@ impl Claims {
         }
     }
 
-    /// Resolves waiting claims, in their order; with `end` for the last time.
+    /// Resolves waiting claims in their order. `end` says that this is the last call.
     pub(super) fn look_again(&mut self, end: bool, now_ms: u64, at_hand: bool) -> Vec<Observation> {
         let waiting = std::mem::take(&mut self.waiting);
         let look = |claim: Claim| {

@@ -1,6 +1,7 @@
-//! Faults of the clocks of a subject's processes.
+//! Faults that change the clocks of the subject's processes.
 //!
-//! Owns the clock line of each process, and the hits. `mocks/clock` changes the clocks.
+//! Owns the clock line of each process (the connection over which its clock is changed), and counts the hits.
+//! `mocks/clock` changes the clocks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,11 +24,11 @@ pub(super) struct Clocks {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Clock lines by process name; the key is `None` for a single process.
+    /// Clock lines by process name; the key of a single process is `None`.
     lines: BTreeMap<Option<String>, Arc<ClockLine>>,
     hits: BTreeMap<FaultId, u64>,
     fresh: Vec<Hit>,
-    /// Active drifts: the process of each fault.
+    /// Active drifts: each fault with the process that it affects.
     drifting: BTreeMap<FaultId, Option<String>>,
 }
 
@@ -36,22 +37,22 @@ impl Clocks {
         Self { epoch, state: Mutex::default(), struck: Notify::new() }
     }
 
-    /// Whether one of these faults changes a clock.
+    /// Whether at least one of these faults changes a clock.
     pub(super) fn are_needed(faults: &[Fault]) -> bool {
         faults.iter().any(|fault| fault.name.row().family == Family::Clock)
     }
 
-    /// The clock line of a process. It stays the same when the process is restarted.
+    /// The clock line of a process. A restart of the process keeps its clock line.
     pub(super) fn line(&self, process: Option<&str>) -> Arc<ClockLine> {
         Arc::clone(self.state.lock().lines.entry(process.map(str::to_owned)).or_default())
     }
 
-    /// Returns once a clock was changed since the last return.
+    /// Returns when a clock has been changed since the last return.
     pub(super) async fn struck(&self) {
         self.struck.notified().await;
     }
 
-    /// Changes the clocks of the processes and counts those that were running.
+    /// Changes the clocks of the processes. Counts a hit for each running process.
     fn tell(&self, id: FaultId, process: Option<&str>, shift: Shift, what: Option<&str>) {
         let mut state = self.state.lock();
         let lines = state.lines.iter().map(|(name, line)| (name.clone(), Arc::clone(line)));

@@ -1,9 +1,9 @@
-//! The task of the run: it owns the record and the ledger, and performs all due actions.
+//! The main task of a run: owns the record and the ledger, and performs all actions at their times.
 //!
-//! All events come in through one `select!`: commits, observations, samples, signals, a tick. So the record has one
-//! writer, the ledger sees one order, and there is no lock. Long work (filling the population, stopping load, stopping
-//! the subject) is awaited beside the same loop, because commits and observations go on meanwhile. `faults` handles
-//! faults, `ending` the end of a run.
+//! All events arrive in one `select!`: commits, observations, samples, signals, a tick. So the record has one writer,
+//! the ledger sees one order, and no lock is needed. Long work (filling the population, stopping load, stopping the
+//! subject) runs beside this loop, because commits and observations continue. The module `faults` handles faults,
+//! `ending` the end of a run.
 
 mod crashes;
 mod ending;
@@ -59,14 +59,12 @@ use crate::signals::Signals;
 use crate::subject::{Exit, Log, Processes};
 use crate::witness::{Open, Reported, Reporter};
 
-/// Precision of phases and faults. Lags do not depend on it: they are measured from the times of the facts. A phase or
-/// fault that waits for a hit is woken by the hit itself, because a client without pauses reconnects within a few
-/// milliseconds.
+/// Precision of phases and faults. Lags are more precise, because lags are measured from the times of commit and
+/// observation. If a phase or fault waits for a hit, the hit itself wakes the conductor: a client without pauses
+/// reconnects within a few milliseconds.
 const TICK: Duration = Duration::from_millis(20);
-/// The most observations that are entered at a time.
 const OBSERVATIONS_MAX: usize = 1024;
 
-/// The state of a run.
 pub(super) struct Conductor<'a> {
     scenario: &'a Scenario,
     world: &'a World,
@@ -76,22 +74,22 @@ pub(super) struct Conductor<'a> {
     signals: Option<Signals>,
     clock: Clock,
     stage: Option<Stage<'a>>,
-    /// The drain, once it has come to its end.
+    /// The end of the drain; `None` before.
     drained: Option<Drained>,
     told: Told,
-    /// Present until the subject has made a request for a churned resource.
+    /// Checks whether the subject requests a churned resource; `None` after its first such request.
     unasked: Option<Unasked>,
     requests: Requests,
-    /// The truth for the oracle of the load.
+    /// The right answers for the oracle of the load.
     truth: Option<Arc<Truth>>,
     growth: Growth,
     /// Whether the disk was full when the last row was written.
     full: bool,
-    /// The times in which the harness did not see a real control plane.
+    /// The times in which the harness could not observe a real control plane.
     holes: Vec<Hole>,
 }
 
-/// State that exists while subject and load run.
+/// State that exists only while subject and load run.
 struct Stage<'a> {
     events: Events<'a>,
     reported: Reported,
@@ -100,57 +98,57 @@ struct Stage<'a> {
     scraper: Option<Scraper>,
     subject: Processes,
     crashes: Crashes,
-    /// The kubeconfig for a subject that runs already, if it was requested.
+    /// The kubeconfig file of a subject that already runs, if the scenario asks for one.
     _handed: Option<Handed>,
-    /// The log for later processes.
+    /// The log file for processes that start later.
     log: Log,
     upkeep: Upkeep<'a>,
     drifts: Drifts,
-    /// Counts children, if the scenario names some.
+    /// Counts the children of each parent, if the scenario names kinds of children.
     siblings: Option<Siblings>,
-    /// Observes the subject's writes in the drain, or has the reason why it does not.
+    /// Observes the subject's writes in the drain, or holds the reason why it cannot.
     quiet: Option<Result<Quiet, String>>,
     load: Load,
     /// The receiver of alerts.
     receiver: Option<Arc<Receiver>>,
-    /// The cache in which the subject keeps verdicts.
+    /// The shared cache in which the subject keeps verdicts.
     redis: Option<Redis>,
-    /// The validators, with changes to them.
+    /// The subject's validators, and the planned disturbances of them.
     validators: Validators,
     moves: Moves,
-    /// Finds the rate of the churn, if the scenario does not set it.
+    /// Searches the rate of the churn, if the scenario does not set it.
     pacing: Option<Pacing>,
     timeline: Timeline,
     canaries: Canaries,
     active: Vec<usize>,
-    /// Commits that were known when the first fault began.
+    /// Number of commits before the first fault began.
     commits_before_fault: Option<u64>,
-    /// Whether commits count as faulted: from then until the canary after the fault was seen.
+    /// Whether new commits count as faulted: from the begin of a fault until the subject has seen the canary after it.
     faulted: bool,
     intervals: Intervals,
     interval_due_ms: u64,
     phase: Phase,
     warm_up_lag: WarmUpLag,
     rss_bytes: Option<u64>,
-    /// Keeps the HTTP witness listening, and the channel open for a witness without another owner.
+    /// Keeps the HTTP witness listening, and keeps the channel open for other witnesses.
     _witness: (Reporter, Open),
 }
 
-/// The lag of the warm-up, from which the deadline follows.
+/// The lags of the warm-up, which give the deadline.
 #[derive(Default)]
 struct WarmUpLag {
     worst_p99_us: Option<u64>,
 }
 
-/// The reason why the loop returned.
+/// The reason why the loop ended before the work was done.
 enum Halt {
     Signal(&'static str),
     SubjectExited(Exit),
-    /// The subject makes no request for a churned resource, in words.
+    /// The subject makes no request for a churned resource; the text names the reason.
     NeverAsked(String),
-    /// A Pod that sends load was taken away.
+    /// A Pod that sends load was removed.
     LoadLost(String),
-    /// The harness cannot go on.
+    /// The harness itself failed.
     Broken(anyhow::Error),
 }
 
@@ -378,7 +376,7 @@ impl<'a> Conductor<'a> {
         self.beside(tokio::time::sleep_until(end.into())).await
     }
 
-    /// Runs until `work` is done and returns its result.
+    /// Runs the loop until `work` is done, and returns the result of `work`.
     async fn beside<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Halt> {
         let mut work = std::pin::pin!(work);
         let mut tick = tokio::time::interval(TICK);
@@ -416,7 +414,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Performs actions that are due every few milliseconds.
+    /// Performs actions that must be checked every few milliseconds.
     async fn tick(&mut self) -> Result<(), Halt> {
         let now_ms = self.clock.now_ms();
         self.processes(now_ms).await?;
@@ -456,7 +454,7 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Performs due restarts and changes of certificates.
+    /// Performs restarts and changes of certificates at their times.
     async fn keep_up(&mut self, now_ms: u64) -> Result<(), Halt> {
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         let before = stage.subject.pids();
@@ -479,7 +477,7 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Waits for the harness's changes to children while load runs.
+    /// Waits until the harness's changes to children under load are finished.
     async fn end_drifts(&mut self) -> Result<(), Halt> {
         let (mut drifts, now_ms) = (std::mem::take(&mut self.stage()?.drifts), self.clock.now_ms());
         let rows = self.beside(tokio::time::timeout(drift::FINISH_MAX, drifts.settle(now_ms))).await?;
@@ -490,7 +488,7 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Closes the row of the old phase, so that no row belongs to two.
+    /// Begins a phase. Closes the interval row of the old phase, so that no row belongs to two phases.
     fn enter_phase(&mut self, phase: Phase) -> Result<(), Halt> {
         self.interval(false)?;
         let stage = self.stage()?;
@@ -511,7 +509,7 @@ impl<'a> Conductor<'a> {
         self.interval_until(self.clock.now_ms(), last)
     }
 
-    /// Closes a row that ended at `end_ms`: later work of the harness is no part of it.
+    /// Closes an interval row that ended at `end_ms`. Later work of the harness does not count in this row.
     fn interval_until(&mut self, end_ms: u64, last: bool) -> Result<(), Halt> {
         let scenario = self.scenario;
         let told = self.told.take(&self.world.plane);
@@ -534,7 +532,7 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Prints when the disk is full, and when it has room again.
+    /// Prints a message when the disk is full, and another when it has room again.
     fn tell_room(&mut self) {
         let full = self.writer.rows_waiting() > 0;
         if full != std::mem::replace(&mut self.full, full) {
@@ -581,7 +579,7 @@ impl<'a> Conductor<'a> {
     }
 }
 
-/// The next reading of the subject's own metrics. It never completes if there is nothing to read.
+/// Reads the subject's own metrics once more. Never completes if the subject has no metrics.
 async fn metrics(scraper: &mut Option<Scraper>) -> Option<MetricsRow> {
     match scraper {
         Some(scraper) => scraper.rows.recv().await,
@@ -589,7 +587,7 @@ async fn metrics(scraper: &mut Option<Scraper>) -> Option<MetricsRow> {
     }
 }
 
-/// Whether a phase or fault begins after the hit of a fault.
+/// Whether a phase or a fault begins only after a hit of a fault.
 fn waits_for_hits(scenario: &Scenario) -> bool {
     let steps = scenario.script.iter().flat_map(|script| &script.steps);
     scenario.faults.iter().any(|fault| fault.when.is_some()) || steps.into_iter().any(|step| step.when.is_some())

@@ -1,7 +1,7 @@
-//! Crashes of the subject's processes, and the times of their restarts.
+//! Crashes of the subject's processes, and the times at which they are restarted.
 //!
-//! Owns the back-off of each process and the rows. The numbers are in `scenario/restart_policy.rs`; the conductor owns
-//! the processes.
+//! Owns the back-off of each process and the rows of crashes. The delays are in `scenario/restart_policy.rs`. The
+//! conductor owns the processes.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,11 +17,10 @@ pub(super) struct Crashes {
     delays: Delays,
     back_offs: BTreeMap<usize, BackOff>,
     total: u64,
-    /// The last crash, if it has no row of its own.
+    /// The last crash, if no row of the record shows it yet.
     untold: Option<CrashRow>,
 }
 
-/// The reaction to a crash.
 #[derive(Debug)]
 pub(super) struct Restarting {
     /// The time of the restart.
@@ -30,8 +29,8 @@ pub(super) struct Restarting {
     in_a_row: u64,
 }
 
-/// The back-off of one process, as in a kubelet. The first restart comes at once, the next ones after ever longer times
-/// since the crash. After a long enough run the back-off begins again.
+/// The back-off of one process, as in a kubelet. The first restart comes at once, later restarts after growing delays.
+/// A long enough run resets the back-off.
 #[derive(Debug, Default)]
 struct BackOff {
     next: Duration,
@@ -39,7 +38,7 @@ struct BackOff {
 }
 
 impl BackOff {
-    /// Records a crash after a run of this length. Returns the time to wait.
+    /// Records a crash after a run of this length. Returns the delay of the restart.
     fn crashed(&mut self, ran: Duration, delays: Delays) -> Duration {
         if self.in_a_row == 0 || ran > delays.reset_after {
             *self = Self { next: delays.initial, in_a_row: 1 };
@@ -63,7 +62,7 @@ impl Crashes {
         }
     }
 
-    /// Records the end of a process; `None` if nothing restarts it.
+    /// Records the end of a process. `None` if no rule restarts the process.
     pub(super) fn after(&mut self, exit: &Exit, now: Instant) -> Option<Restarting> {
         let status = exit.status?;
         self.policy.filter(|policy| policy.follows(status.success()))?;
@@ -72,7 +71,7 @@ impl Crashes {
         Some(Restarting { due: now + wait, wait, in_a_row: back_off.in_a_row })
     }
 
-    /// The row of a crash, and whether to write it now.
+    /// The row of a crash, and whether to write the row now.
     pub(super) fn row(
         &mut self,
         t_ms: u64,
@@ -96,7 +95,7 @@ impl Crashes {
         (row, is_told)
     }
 
-    /// The row of a container that the kubelet restarted, and whether to write it now.
+    /// The row of a container that the kubelet restarted, and whether to write the row now.
     pub(super) fn of_container(&mut self, t_ms: u64, crash: Crash) -> (CrashRow, bool) {
         self.total += 1;
         let row = CrashRow {
@@ -120,7 +119,7 @@ impl Crashes {
     }
 }
 
-/// A crash in words, for the terminal.
+/// The text that the terminal shows for a crash.
 pub(super) fn told(row: &CrashRow) -> String {
     let who = row.process.as_ref().map_or_else(|| "the subject".to_owned(), |name| format!("`{name}`"));
     let (status, ran) = (&row.status, reports::words::millis(row.ran_ms));
@@ -143,7 +142,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A kubelet's waiting times, in seconds.
+    /// The delays, in seconds, equal those of a kubelet.
     #[test]
     fn the_back_off_is_that_of_a_kubelet() {
         let delays = crate::scenario::BackOff::default().delays(1);
@@ -175,7 +174,7 @@ mod tests {
         assert!(crashes("always").after(&theirs, now).is_none(), "nobody knows how to start it");
     }
 
-    /// A crash of one process does not delay another one.
+    /// A crash of one process does not delay the restart of another.
     #[test]
     fn each_process_has_its_own_back_off() {
         let (mut crashes, now) = (crashes("always"), Instant::now());
@@ -184,7 +183,7 @@ mod tests {
         assert_eq!(waits, [0, 10, 0, 20]);
     }
 
-    /// Of very many crashes only some have rows, and the last always has one.
+    /// If there are very many crashes, only some have rows, but the last crash always has a row.
     #[test]
     fn rows_are_bounded_and_the_last_is_told() {
         let (mut crashes, now) = (crashes("always"), Instant::now());

@@ -1,8 +1,8 @@
 //! Workers that send the admission load of a run: Pods of one Job if the control plane has nodes, otherwise processes
-//! of this machine.
+//! on this machine.
 //!
-//! Owns their start and their jobs. They start before the subject, so that a missing requirement is reported before
-//! anything starts.
+//! Owns how the workers start and get their jobs. Workers start before the subject, so that a missing requirement is
+//! reported first.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,19 +18,19 @@ use crate::load::workers::{Assigned, Workers};
 use crate::load::{self, Webhook};
 use crate::scenario::{ControlPlaneKind, Scenario};
 
-/// Time of a run beside its load: the start of the subject, its drain, and the end of everything.
+/// Time of a run besides its load: start of the subject, drain, and the end of all processes.
 const BESIDES: Duration = Duration::from_mins(20);
 
-/// Workers that wait for their shares.
+/// Started workers that have no share of the plan yet.
 pub(super) struct Crew {
     workers: Workers,
     seed: u64,
     length: Duration,
-    /// Images of the registry, if the right answer for each is known.
+    /// Images of the registry, if the right answer for each image is known.
     images: Option<Vec<Image>>,
 }
 
-/// Requirements that workers in Pods lack, reported before a cluster is started for them.
+/// Checks the requirements of workers in Pods before a cluster is started for them.
 pub(super) fn check(scenario: &Scenario) -> Result<()> {
     let wanted = scenario.admission.as_ref().and_then(|config| config.workers.as_ref());
     let kind = scenario.control_plane.kind;
@@ -45,12 +45,12 @@ pub(super) fn check(scenario: &Scenario) -> Result<()> {
     Ok(())
 }
 
-/// The program that starts the Job.
+/// The path of kubectl, which starts the Job.
 fn kubectl() -> Result<PathBuf> {
     crate::init::kubectl().ok_or(kind::guest::Error::NoKubectl).context("`workers` in Pods are started by kubectl")
 }
 
-/// The workers in words.
+/// A text about the planned workers.
 pub(super) fn planned(scenario: &Scenario) -> Option<String> {
     let wanted = scenario.admission.as_ref()?.workers.as_ref()?;
     let place = if scenario.control_plane.kind.has_nodes() { "Pods of one Job" } else { "processes of this machine" };
@@ -84,7 +84,7 @@ impl Crew {
     }
 }
 
-/// Starts them as Pods of the subject's cluster.
+/// Starts the workers as Pods in the subject's cluster.
 async fn pods(scenario: &Scenario, world: &World, nodes: Nodes<'_>, wanted: &admission::Workers) -> Result<Workers> {
     let kubectl = kubectl()?;
     let kubeconfig = world.plane.kubeconfig_of(HARNESS).context("the control plane does not know the harness")?;

@@ -1,7 +1,7 @@
-//! A subject in Pods: loads images, applies manifests, applies its Deployments last, and then follows its Pods.
+//! A subject in Pods: loads its images, applies its manifests, applies its Deployments last, and then follows its Pods.
 //!
-//! Owns the order. The scenario defines the applied objects ([`Planned`]); their node ends with the run, and all of the
-//! subject with it.
+//! Owns the order of these steps. The scenario defines the objects ([`Planned`]). The node ends with the run and takes
+//! the whole subject with it.
 
 mod follow;
 mod logs;
@@ -26,27 +26,27 @@ use crate::subject::{Log, Pods};
 
 pub(super) use rollout::{Pod, Rollout};
 
-/// The variables with the witness URL for Pods, and with each Pod's own name.
+/// Environment variables of Pods: the URL of the witness, and the Pod's name.
 const WITNESS: &str = "LONGHAUL_WITNESS_URL";
 const POD: &str = "LONGHAUL_POD";
-/// Suffix of the Service that exposes the same Pods to the outside.
+/// Suffix of the name of the Service through which this machine reaches the Pods.
 const DOOR: &str = "-longhaul";
 
-/// A subject to deploy: everything is there but its Deployments.
+/// A subject of which everything exists except its Deployments.
 pub(super) struct Deployed {
     cluster: Cluster,
     deployments: Vec<Manifest>,
     pub(super) pods: Pods,
     pub(super) rollout: Arc<Rollout>,
-    /// The address of its webhook from this machine.
+    /// The address of the subject's webhook, reachable from this machine.
     pub(super) webhook: Option<SocketAddr>,
-    /// The address of its metrics and health pages.
+    /// The address of the subject's metrics and health pages.
     pub(super) pages: Option<SocketAddr>,
-    /// The Secret of its serving certificate, if the run makes it: namespace and name.
+    /// Namespace and name of the Secret with the serving certificate, if the run makes the certificate.
     pub(super) secret: Option<(String, String)>,
 }
 
-/// The subject's cluster, for all observers.
+/// The cluster of the subject, shared by all observers.
 #[derive(Debug, Clone)]
 pub(super) struct Cluster {
     api: churn::Api,
@@ -66,7 +66,7 @@ impl Cluster {
         Ok((status, serde_json::from_slice(&answer).unwrap_or_default()))
     }
 
-    /// The object with the label of the run, if there is one.
+    /// The object, with the label of the run if the run uses one.
     pub(super) fn marked(&self, object: &Value) -> Value {
         Api::from(&self.api).marked(object)
     }
@@ -79,7 +79,8 @@ impl Cluster {
 }
 
 impl Deployed {
-    /// Loads the images and applies everything but the Deployments. Their Pods get these variables.
+    /// Loads the images and applies all objects except the Deployments. Pods of the Deployments get these environment
+    /// variables.
     pub(super) async fn prepare(
         planned: Planned,
         nodes: Nodes<'_>,
@@ -108,7 +109,7 @@ impl Deployed {
         Ok(Self { cluster, deployments, pods, rollout, webhook, pages, secret })
     }
 
-    /// Applies the Deployments. From now on their Pods are followed.
+    /// Applies the Deployments, and begins to follow their Pods.
     pub(super) async fn enter(self, log: &Log) -> Result<(Pods, AbortOnDropHandle<()>)> {
         let api = &self.cluster.api;
         let asks = Api::from(api);
@@ -119,16 +120,16 @@ impl Deployed {
     }
 }
 
-/// Pods that existed before the run. They are only observed.
+/// Pods that existed before the run. Such Pods are only observed.
 pub(super) struct Watched {
     cluster: Cluster,
     rollout: Arc<Rollout>,
-    /// Earlier restarts of their containers, which do not belong to this run.
+    /// Container restarts before this run, which do not count.
     before: follow::Restarts,
 }
 
 impl Watched {
-    /// Finds the Pods. It fails without any, because the run would observe nothing.
+    /// Finds the Pods. Fails if no Pod exists, because the run would observe nothing.
     pub(super) async fn find(of: &PodsOf, nodes: Nodes<'_>, api: churn::Api) -> Result<Self> {
         let cluster = Cluster { api, pods: nodes.pods() };
         let rollout = Arc::new(Rollout::of_pods(cluster.clone(), of));
@@ -142,7 +143,7 @@ impl Watched {
         Ok(Self { cluster, rollout, before })
     }
 
-    /// Begins to follow them.
+    /// Begins to follow the Pods.
     pub(super) fn enter(self, log: &Log) -> (Pods, AbortOnDropHandle<()>) {
         let pods = Pods::default();
         let follows = follow::follow(self.cluster, self.rollout, self.before, pods.clone(), log.clone());
@@ -171,8 +172,8 @@ fn archive(image: DeploymentImage) -> Result<(String, Vec<u8>)> {
     }
 }
 
-/// Adds variables to all containers unless the manifest sets them, and allows its Pods on the node that is reserved for
-/// them.
+/// Adds environment variables to all containers unless the manifest sets them. Allows the Pods on the node that is
+/// reserved for the subject.
 fn give(deployment: &mut Value, variables: &[(String, String)]) {
     let containers = deployment.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
     for container in containers.into_iter().flatten() {
@@ -194,8 +195,8 @@ fn give(deployment: &mut Value, variables: &[(String, String)]) {
     pod["tolerations"] = Value::Array(tolerated);
 }
 
-/// The address of a Service from this machine: its own address if this machine is joined to the cluster, otherwise a
-/// port that every node opens for it.
+/// The address of a Service from this machine: the cluster IP if this machine is in the cluster network, otherwise the
+/// node port.
 async fn address(cluster: &Cluster, port: Option<&ServicePort>, reach: Reach) -> Result<Option<SocketAddr>> {
     let Some(ServicePort { namespace, name, port }) = port else { return Ok(None) };
     let service = cluster.get(&format!("/api/v1/namespaces/{namespace}/services/{name}")).await?;

@@ -1,12 +1,11 @@
-//! Drift: the harness deletes or edits children of the subject, during the load or after it, as a user with kubectl
-//! would.
+//! Drift: the harness deletes or edits children of the subject, under load or after it, as a user with kubectl would.
 //!
-//! Owns the time of each change, the choice of children, the rows that prove it, and the observation of the children
-//! until their parents are written. The end state shows whether everything is right in the end.
+//! Owns the time of each change, the choice of children, the rows that prove the change, and the observation of
+//! children until their parents are written. The end state shows whether all children are right at the end.
 //!
-//! A child proves something only as long as its parent is not written: a subject that only follows parents restores the
-//! child at the next write as well. So a change takes children whose parents the churn leaves alone for a while, and
-//! checks whether they are restored in that time.
+//! A restored child proves something only as long as its parent is not written: a subject that watches only parents
+//! also restores the child at the next write of the parent. So a change takes children whose parents are not written
+//! for a while, and checks whether the children are restored in that time.
 
 mod aftermath;
 
@@ -30,38 +29,37 @@ use super::install;
 use crate::clock::{Clock, millis};
 use crate::scenario::{Children, Drift, Scenario};
 
-/// The most children of one change; each is a separate request.
+/// The most children of one change, because each child is a separate request.
 const CHILDREN_MAX: usize = 1000;
-/// Time limit of the last change after load has ended.
+/// Limit of the wait for the last change after load has ended.
 pub(super) const FINISH_MAX: Duration = Duration::from_secs(30);
-/// A parent that the churn writes within this time after a change is written too soon: the least deadline of events.
+/// A change avoids parents that the churn writes within this time: the least deadline of events.
 const ALONE_FOR: Duration = Duration::from_secs(5);
-/// How far ahead the plan of the churn is searched. A restoration is not awaited longer than this.
+/// How far ahead the churn's plan is searched for writes. No restoration is awaited longer.
 const AHEAD: Duration = Duration::from_mins(5);
 
-/// The changes of a run.
+/// The planned and finished changes of a run.
 #[derive(Default)]
 pub(super) struct Drifts {
     plan: Option<Plan>,
-    /// Number of changes that were begun.
     begun: usize,
     under_way: JoinSet<Result<Done>>,
-    /// Children under observation.
+    /// Tasks that observe changed children.
     watched: JoinSet<Drifted>,
     /// Number of children that were deleted or edited.
     hits: u64,
     drifted: Drifted,
-    /// Time when the load ended; `None` while it runs.
+    /// Time at which the load ended; `None` while it runs.
     loaded_ms: Option<u64>,
 }
 
-/// The inputs of every change.
+/// Inputs that all changes share.
 #[derive(Clone)]
 struct Plan {
-    /// All changes, by kind of children, in the order of their times.
+    /// All changes in the order of their times, each with the index of its kind of children.
     drifts: Vec<(usize, Drift)>,
     kinds: Vec<Children>,
-    /// Name and path of the parents' collection.
+    /// Name and API path of the parents' collection.
     resource: String,
     path: String,
     seed: u64,
@@ -70,7 +68,7 @@ struct Plan {
     writers: Writers,
 }
 
-/// The planned writes of parents.
+/// Sources of planned writes of parents.
 #[derive(Clone, Default)]
 struct Writers {
     churn: Vec<loadgen::churn::Plan>,
@@ -98,20 +96,20 @@ impl Drifts {
         Self { plan: plan(), ..Self::default() }
     }
 
-    /// The row with the plan.
+    /// The row with the planned changes.
     pub(super) fn planned(&self) -> Option<FaultRow> {
         let plan = self.plan.as_ref()?;
         let all: Vec<String> = plan.drifts.iter().map(|(_, drift)| drift.describe()).collect();
         Some(row(0, FaultEvent::Planned, 0, Some(all.join(", "))))
     }
 
-    /// Time of the last change after the load; `None` if no change waits for the end of the load.
+    /// Time of the last change after the load; `None` if all changes happen under load.
     pub(super) fn last_after_load(&self) -> Option<Duration> {
         let drifts = self.plan.iter().flat_map(|plan| &plan.drifts);
         drifts.filter_map(|(_, drift)| drift.after_load).map(|after| after.0).max()
     }
 
-    /// Begins the changes that are due at `now_ms`, and returns the rows of finished ones.
+    /// Begins the changes that are planned until `now_ms`. Returns the rows of finished changes.
     pub(super) fn tick(&mut self, now_ms: u64) -> Result<Vec<FaultRow>> {
         let Some(plan) = &self.plan else { return Ok(Vec::new()) };
         let mut rows = Vec::new();
@@ -136,12 +134,12 @@ impl Drifts {
         }
     }
 
-    /// The load has ended: changes that wait for this are due from now on.
+    /// Marks the load as ended, so that changes planned after the load can begin.
     pub(super) fn load_ended(&mut self, now_ms: u64) {
         self.loaded_ms = Some(now_ms);
     }
 
-    /// Waits for the changes that are under way. The times of the rows are `now_ms`.
+    /// Waits for running changes, whose rows get the time `now_ms`.
     pub(super) async fn settle(&mut self, now_ms: u64) -> Result<Vec<FaultRow>> {
         let mut rows = self.tick(now_ms)?;
         while let Some(done) = self.under_way.join_next().await {
@@ -150,7 +148,8 @@ impl Drifts {
         Ok(rows)
     }
 
-    /// The run is over: waits for everything, and returns the fate of the children. `None` if nothing was planned.
+    /// Ends all observations at the end of the run. Returns the results for the children; `None` if no change was
+    /// planned.
     pub(super) async fn finish(&mut self, now_ms: u64) -> Result<(Vec<FaultRow>, Option<Drifted>)> {
         let mut rows = self.settle(now_ms).await?;
         while let Some(watched) = self.watched.join_next().await {
@@ -205,7 +204,7 @@ impl Writers {
 }
 
 impl Plan {
-    /// Makes change number `index` to children of a kind. After the load, parents are not written any more.
+    /// Performs change number `index` on children of one kind. After the load, no parent is written any more.
     async fn act(self, index: usize, kind: usize, drift: Drift, after_load: bool) -> Result<Done> {
         let keys = self.kinds.get(kind).context("no such kind of children")?.clone();
         let collection = loadgen::churn::collection_path(&keys.resource).context("no resource")?;
@@ -257,7 +256,7 @@ impl Plan {
         Ok(done)
     }
 
-    /// Whether the child still existed and was changed.
+    /// Changes one child. Returns whether the child still existed.
     async fn change(&self, path: &str, drift: &Drift) -> Result<bool> {
         let asked = install::Api::from(&self.api);
         let (status, answer) = match &drift.edit {
@@ -276,9 +275,9 @@ impl Plan {
     }
 }
 
-/// A share of the children, the same for the same seed and the same children. Children of parents without further
-/// writes come first, then those of parents that are left alone for a while. Each comes with the uid of its parent and
-/// the time of the parent's next write.
+/// Chooses a share of the children; the same seed and children give the same choice. Children of parents without
+/// further writes come first, then children of parents that are not written for a while. Each child comes with its
+/// parent's uid and the time of the parent's next write.
 fn chosen(
     children: Vec<(String, Item)>,
     written: impl Fn(&str) -> Option<Duration>,
@@ -304,7 +303,7 @@ fn chosen(
     left
 }
 
-/// The path of one object of a collection.
+/// The API path of one object of a collection.
 fn one(collection: &str, item: &Item) -> String {
     match (collection.rsplit_once('/'), item.namespace.as_str()) {
         (Some((root, plural)), namespace) if !namespace.is_empty() => {

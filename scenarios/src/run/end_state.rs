@@ -1,8 +1,8 @@
-//! The end state: after the drain, the subject's own state is compared with a fresh list of the control plane.
+//! The end state: after the drain, compares the subject's own state with a new list from the control plane.
 //!
-//! Owns the readings: their sources, their order, and their number. The subject's state comes from its page, else from
-//! the children that it keeps, else from its last observations. If a source cannot be read, no lesser one replaces it,
-//! and the state is unknown. The judge decides whether the facts are good.
+//! Owns the readings: their sources, order and number. The subject's state comes from its state page, or from the
+//! children that it keeps, or from its last observations. If the first available source cannot be read, the state is
+//! unknown, and no other source replaces it. The judge decides whether the state is right.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -25,24 +25,24 @@ use compare::Believed;
 use list::{Item, list};
 use page::{Page, Read};
 
-/// Time in which both are read again while they differ, because the last writes may still be under way. The drain was
+/// Limit of repeated readings while both states differ, because the last writes may still be in progress. The drain was
 /// the time to catch up.
 pub(super) const SETTLE_MAX: Duration = Duration::from_secs(5);
-/// Pause between two readings.
+/// Pause between two readings of both states.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
 /// The label of all objects of the churn.
 const CHURN_LABEL: &str = "longhaul.dev/churn";
 
-/// The comparisons at the end of this run.
+/// Reads and compares the end state of this run.
 pub(super) struct Reader {
-    /// The churned resources: name and path of each. Children belong to the first one.
+    /// The churned resources: name and API path of each. Children belong to the first resource.
     resources: Vec<(String, String)>,
     source: IdeaSource,
     page: Option<Page>,
     children: Vec<Children>,
-    /// The pointer to the generation that the subject repeats in an object.
+    /// JSON pointer to the generation that the subject repeats in an object.
     pointer: Option<String>,
-    /// The reason why the witness's observations do not give a whole state.
+    /// The reason why the witness's observations do not cover the whole state.
     partial: Option<String>,
     emptied: bool,
     /// Whether a garbage collector removes children of deleted owners.
@@ -54,20 +54,20 @@ pub(super) struct Reader {
 /// One reading of the control plane and of the subject, with its time.
 pub(super) struct Reading {
     items: Vec<Item>,
-    /// How many of the objects are of the first resource.
+    /// Number of objects of the first resource.
     first: usize,
-    /// Whether nothing was written between the two lists.
+    /// Whether no object was written between the two lists.
     still: bool,
     listed_ms: u64,
     read_ms: u64,
-    /// The subject's state; `None` if the subject was not asked.
+    /// The state that the subject reports; `None` if it was not asked.
     idea: Option<Result<Read, String>>,
-    /// Children by kind, with the time of the reading.
+    /// Children of each kind, with the time of the reading.
     children: Vec<Result<(Vec<Item>, u64), String>>,
 }
 
 impl Reader {
-    /// `None` if no budget needs the end state. `health` is the address of the service's pages.
+    /// `None` if no budget needs the end state. `health` is the address of the service's health pages.
     pub(super) fn of(scenario: &Scenario, health: Option<SocketAddr>, api: Api, clock: Clock) -> Option<Self> {
         let budget = scenario.budgets.events.as_ref()?;
         if budget.converged != Some(true) && budget.restored != Some(true) {
@@ -111,7 +111,7 @@ impl Reader {
         })
     }
 
-    /// Reads everything once. An error comes from the control plane: then the end state is unknown.
+    /// Reads both states once. An error means that the control plane could not be read; the end state is then unknown.
     pub(super) async fn read(&self) -> anyhow::Result<Reading> {
         // Children are compared with the specs of their parents, and generations stand in the objects.
         let whole = !self.children.is_empty() || self.pointer.is_some();
@@ -135,7 +135,7 @@ impl Reader {
         Ok(Reading { items, first, still, listed_ms: self.clock.now_ms(), read_ms, idea, children })
     }
 
-    /// All objects of all resources, and the number of those of the first.
+    /// All objects of all resources, and the number of objects of the first resource.
     async fn list(&self, whole: bool) -> anyhow::Result<(Vec<Item>, usize)> {
         let (mut items, mut first) = (Vec::new(), 0);
         for (at, (_, path)) in self.resources.iter().enumerate() {
@@ -151,7 +151,8 @@ impl Reader {
         self.resources.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" and ")
     }
 
-    /// Reads the checksum first, which is cheap and mostly enough. A checksum covers one resource.
+    /// Reads the subject's state page: first the checksum, which is cheap and usually enough. A checksum covers one
+    /// resource.
     async fn ask(&self, page: &Page, listed: &[Item]) -> Result<Read, String> {
         let [(resource, _)] = &self.resources[..] else { return self.ask_for_all(page).await };
         let sum = page.checksum(resource).await?;
@@ -180,7 +181,7 @@ impl Reader {
         Ok(Read::Objects(all.into_values().collect()))
     }
 
-    /// Compares a reading with the witness's observations of every object (`told`).
+    /// Compares a reading with `told`, the last observation of each object by the witness.
     pub(super) fn compare(&self, reading: &Reading, told: Vec<Known>, readings: u32) -> EndState {
         let Reading { items, listed_ms, read_ms, .. } = reading;
         let mut children = self.children(reading).into_iter();
@@ -234,7 +235,7 @@ impl Reader {
         self.resources.iter().any(|(name, _)| name == resource)
     }
 
-    /// Compares each kind of children with the expected ones.
+    /// Compares the children of each kind with the expected children.
     fn children(&self, reading: &Reading) -> Vec<ChildrenState> {
         let compared = |(keys, read): (&Children, &Result<(Vec<Item>, u64), String>)| match read {
             Ok((items, listed_ms)) => {
@@ -250,18 +251,18 @@ impl Reader {
     }
 }
 
-/// The first resource of the churn, or else of the script: its name and its path.
+/// Name and API path of the first resource of the churn, or of the script if there is no churn.
 pub(super) fn churned(scenario: &Scenario) -> Option<(String, String)> {
     all_churned(scenario).into_iter().next()
 }
 
-/// All these resources in the spelling of scenarios.
+/// All churned resources, written as in scenarios.
 pub(super) fn all_spelled(scenario: &Scenario) -> Vec<String> {
     let script = scenario.script.iter().map(|script| &script.resource).filter(|_| scenario.churn.is_empty());
     scenario.churn.iter().map(|churn| &churn.resource).chain(script).cloned().collect()
 }
 
-/// All resources of the churn, or else of the script.
+/// All resources of the churn, or of the script if there is no churn.
 pub(super) fn all_churned(scenario: &Scenario) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for spelled in all_spelled(scenario) {
@@ -275,7 +276,7 @@ pub(super) fn all_churned(scenario: &Scenario) -> Vec<(String, String)> {
     all
 }
 
-/// Whether there is nothing left to wait for.
+/// Whether a further reading cannot change the result.
 pub(super) fn is_settled(state: &EndState) -> bool {
     let left = state.left.as_ref().is_some_and(|left| left.objects > 0);
     let children = state.all_children().all(|children| children.unread.is_none() && children.problems() == 0);
@@ -306,7 +307,7 @@ fn believed(told: Known) -> Believed {
     }
 }
 
-/// The objects of the churn that still exist.
+/// Counts the objects of the churn that still exist.
 fn left(items: &[Item]) -> Left {
     let churned = |item: &&Item| item.object["metadata"]["labels"].get(CHURN_LABEL).is_some_and(Value::is_string);
     let all: Vec<&Item> = items.iter().filter(churned).collect();

@@ -1,7 +1,7 @@
-//! The route of the subject to the control plane, and of every client to a single mock. It leads through a proxy if a
-//! network fault is planned, otherwise directly.
+//! The address at which the subject, and every client of a single mock, reaches the control plane. If a network fault
+//! is planned, this is the address of a proxy, otherwise that of the control plane.
 //!
-//! Owns the proxy and its network namespace. It must not depend on the kind of control plane.
+//! Owns the proxy and its network namespace. Must not depend on the kind of control plane.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -11,19 +11,19 @@ use mock_faults::{Family, Fault, Name};
 use mock_proxy::{Proxy, netns::Namespace};
 use serde_json::Value;
 
-/// A name in every certificate of a control plane, so that a proxy at any address can pass it on.
+/// A name in every certificate of a control plane, so that a proxy at any address can use the certificate.
 const SERVER_NAME: &str = "localhost";
 
-/// The proxy, if there is one.
+/// The proxy, if a network fault is planned.
 pub(crate) struct Endpoint {
     proxy: Option<Proxy>,
-    /// The name that the certificate must have if it differs from the address.
+    /// The server name to verify in the certificate, if it differs from the address.
     server_name: Option<&'static str>,
 }
 
 impl Endpoint {
-    /// The network namespace in which packets can be lost, if a fault needs that; it needs root. It is made before the
-    /// control plane, so that the certificate can name its address: not every client accepts another server name in its
+    /// The network namespace in which packets can be lost, if a fault needs one; needs root. Created before the control
+    /// plane, so that the certificate can contain its address: not every client accepts another server name in its
     /// kubeconfig.
     pub(crate) fn namespace(faults: &[Fault]) -> Result<Option<Namespace>> {
         let loses = faults.iter().any(|fault| fault.name == Name::NetLoss);
@@ -35,8 +35,7 @@ impl Endpoint {
         faults.iter().any(|fault| fault.name.row().family == Family::Network)
     }
 
-    /// Opens the route to `upstream`, at this address with a port, or with port 0 at a free one; through a proxy if one
-    /// is wanted.
+    /// Opens an address in front of `upstream`, through a proxy if one is wanted. Port 0 takes a free port.
     pub(crate) async fn open(
         wanted: bool,
         namespace: Option<Namespace>,
@@ -54,12 +53,12 @@ impl Endpoint {
         Ok(Self { proxy: Some(proxy), server_name })
     }
 
-    /// The address for clients instead of the control plane's.
+    /// The address that clients use instead of the control plane's address.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.proxy.as_ref().map(Proxy::address)
     }
 
-    /// A kubeconfig that uses this route.
+    /// The kubeconfig, changed to use this address.
     pub(crate) fn direct(&self, kubeconfig: &str) -> Result<String> {
         let mut config: Value = serde_saphyr::from_str(kubeconfig).context("the kubeconfig is not YAML")?;
         if let (Some(cluster), Some(address)) = (config.pointer_mut("/clusters/0/cluster"), self.address()) {
@@ -71,7 +70,7 @@ impl Endpoint {
         serde_saphyr::to_string(&config).context("failed to write the kubeconfig")
     }
 
-    /// Bytes through the proxy so far, both directions; `None` without a proxy.
+    /// Bytes through the proxy so far, in both directions; `None` without a proxy.
     pub(crate) fn bytes(&self) -> Option<u64> {
         let counts = self.proxy.as_ref().map(Proxy::counts)?;
         Some(counts.bytes_to_subject + counts.bytes_to_server)
@@ -81,7 +80,7 @@ impl Endpoint {
         self.proxy.as_ref().map(Proxy::faults)
     }
 
-    /// Ends every connection through it.
+    /// Closes every connection through the proxy.
     pub(crate) async fn close(self) {
         if let Some(proxy) = self.proxy {
             proxy.shutdown().await;

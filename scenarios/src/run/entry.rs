@@ -1,14 +1,14 @@
-//! One version that was written.
+//! One written version of an object.
 
 use std::time::Instant;
 
 use facts::{Commit, Progress};
 
-/// One version that was written, from any source of commits.
+/// One written version of an object, from any source of commits.
 pub(super) struct Entry {
     pub(super) at: Instant,
     pub(super) commit: Commit,
     pub(super) progress: Progress,
-    /// Whether it was not written but came back, because the control plane was restored from an older state.
+    /// Whether the version came back because the control plane was restored from an older state, without a new write.
     pub(super) restored: bool,
 }

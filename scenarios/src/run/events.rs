@@ -1,4 +1,4 @@
-//! Passes commits and observations into the ledger, and the ledger's findings into the record.
+//! Passes commits and observations to the ledger, and the ledger's results to the record.
 
 use anyhow::{Result, bail};
 use facts::{Change, Commit, Observation, Order, Revision, Uid};
@@ -16,19 +16,19 @@ use super::plane::Plane;
 use crate::clock::Clock;
 use crate::witness::{Commits, Counts, Statement};
 
-/// The most commits that are taken from the control plane at a time.
+/// The most commits that are read from the control plane at a time.
 const BATCH_MAX: usize = 1024;
-/// Deadline D until the warm-up has shown the usual lag (`events.md`: at least 5 s).
+/// The deadline for observations until the warm-up has shown the usual lag (`events.md`: at least 5 s).
 pub(super) const DEADLINE_MIN_MS: u64 = 5000;
-/// D as a multiple of the unfaulted p99 of the warm-up.
+/// The deadline as a multiple of the p99 lag of the warm-up, without faults.
 const DEADLINE_FACTOR: u64 = 3;
 
-/// A complete drain: a version written before it and not proven by now will not be proven.
+/// A complete drain: a version that was written before it and is not observed by its end is missed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Drained {
-    /// From this time on only the subject wrote.
+    /// Begin of the time in which only the subject wrote.
     pub(super) from_ms: u64,
-    /// Up to this time its witness was read.
+    /// Time until which the subject's witness was read.
     pub(super) to_ms: u64,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Events<'a> {
     faults: &'a [Fault],
     deadline_fixed: bool,
     deadline_ms: u64,
-    /// Whether the order of commits is that of their revisions.
+    /// Whether commits arrive in the order of their revisions.
     ordered: bool,
     dossiers: Dossiers,
     arrivals: Arrivals<'a>,
@@ -81,13 +81,13 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Waits until there are commits, and enters them.
+    /// Waits for commits, and passes them to the ledger.
     pub(super) async fn committed(&mut self, writer: &mut Writer) -> Result<()> {
         let batch = self.feed.next(BATCH_MAX).await?;
         self.enter(&batch, writer)
     }
 
-    /// Enters existing commits, so that no observation is processed before its commit.
+    /// Passes all existing commits to the ledger, so that no observation comes before its commit.
     fn catch_up(&mut self, writer: &mut Writer) -> Result<()> {
         while let Some(batch) = self.feed.ready(BATCH_MAX)? {
             self.enter(&batch, writer)?;
@@ -137,12 +137,12 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
-    /// Writes that the churn reports, for the audit of a real control plane.
+    /// Passes on the writes that the churn reports, for the audit of a real control plane.
     pub(super) fn wrote(&mut self, writes: Option<Writes>) {
         self.feed.wrote(writes);
     }
 
-    /// Waits for the audit's last report before the run is closed, and returns the gaps in it.
+    /// Waits for the last report of the audit before the run is closed. Returns the gaps in the audit.
     pub(super) async fn confirm(&mut self, writer: &mut Writer) -> Result<Vec<Hole>> {
         let mut unseen = self.feed.confirm().await?;
         self.catch_up(writer)?;
@@ -157,7 +157,7 @@ impl<'a> Events<'a> {
         Ok(unseen.into_iter().map(hole).collect())
     }
 
-    /// Enters observations, after all earlier commits.
+    /// Passes observations to the ledger, after all earlier commits.
     pub(super) fn observed(&mut self, statements: &mut Vec<Statement>, writer: &mut Writer) -> Result<()> {
         self.catch_up(writer)?;
         for statement in statements.drain(..) {
@@ -186,8 +186,9 @@ impl<'a> Events<'a> {
         self.ledger.observe(observation);
     }
 
-    /// Before overdue versions of an object are decided: reports to the ledger how faults affected their delivery. With
-    /// `ends` the object is gone, so versions that were held back until then cannot have been seen.
+    /// Reports to the ledger how faults affected the delivery of an object's overdue versions, before the ledger
+    /// decides. With `ends` the object is deleted, so the subject cannot have seen versions that a fault delayed beyond
+    /// the deletion.
     fn look_for(&mut self, uid: &Uid, now_ms: u64, ends: bool) {
         if !self.arrivals.matter(ends) {
             return;
@@ -210,25 +211,25 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// The faults of the scenario, by number, that disturb the subject's events, and their times.
+    /// The faults, by number, that disturb the delivery of events, and their times.
     pub(super) fn arrivals(&mut self) -> &mut Arrivals<'a> {
         &mut self.arrivals
     }
 
-    /// The subject's state after all commits until now, as far as its witness reported it.
+    /// The subject's state after all commits so far, as its witness reported it.
     pub(super) fn believed(&mut self, writer: &mut Writer) -> Result<Vec<ledger::Known>> {
         self.catch_up(writer)?;
         Ok(self.ledger.believed())
     }
 
-    /// Versions that wait for the subject at `to_ms` and waited already at `from_ms`.
+    /// By resource, the objects that still wait at `to_ms` for an observation, since before `from_ms`.
     pub(super) fn backlogs(&mut self, from_ms: u64, to_ms: u64, writer: &mut Writer) -> Result<Vec<Backlog>> {
         self.catch_up(writer)?;
         Ok(self.ledger.backlogs(from_ms, to_ms))
     }
 
-    /// Lets time pass and writes the ledger's decisions. `end` means that nothing more can come. `asked` has the
-    /// subject's requests.
+    /// Advances the ledger's time and writes its decisions. `end` means that no commit or observation can follow.
+    /// `asked` holds the subject's requests.
     pub(super) fn settle(&mut self, end: Option<Drained>, asked: &Requested, writer: &mut Writer) -> Result<()> {
         self.catch_up(writer)?;
         for observation in self.claims.look_again(end.is_some(), self.clock.now_ms(), self.feed.is_at_hand()) {
@@ -263,7 +264,7 @@ impl<'a> Events<'a> {
         Ok(())
     }
 
-    /// Ends the warm-up: its lag gives the deadline, unless the scenario sets one.
+    /// Ends the warm-up, and sets the deadline from its lag unless the scenario sets one.
     pub(super) fn end_warm_up(&mut self, p99_us: Option<u64>) {
         if self.deadline_fixed {
             return;
@@ -273,7 +274,7 @@ impl<'a> Events<'a> {
         self.ledger.set_deadline(self.deadline_ms);
     }
 
-    /// From now on commits count as made under a fault, or not.
+    /// Whether later commits count as written under a fault.
     pub(super) fn faulted(&mut self, on: bool) {
         self.ledger.faulted(on);
     }
@@ -282,12 +283,12 @@ impl<'a> Events<'a> {
         &mut self.ledger
     }
 
-    /// The lag of a canary's version in milliseconds, once it was seen.
+    /// The lag of a canary's version in milliseconds; `None` before the subject has seen it.
     pub(super) fn resolved(&self, uid: &Uid, revision: &Revision) -> Option<u64> {
         self.ledger.resolved(uid, revision)
     }
 
-    /// Number of versions that wait for their observation.
+    /// Number of versions that are not observed yet.
     pub(super) fn pending(&self) -> u64 {
         self.ledger.pending()
     }

@@ -1,8 +1,8 @@
-//! The facts about an anomaly's object, gathered while they are available.
+//! Facts about the object of an anomaly, gathered while they are still available.
 //!
-//! Owns the bounded memory of writes and reports ([`Histories`]), of lists and watches ([`Follows`]) and of the
-//! subject's writes ([`Efforts`]). It also keeps the facts about overdue versions until these are decided: at the end
-//! of the run the control plane has forgotten their stream. It draws no conclusions; `reports::causes` does.
+//! Owns the bounded history of writes and reports ([`Histories`]), of lists and watches ([`Follows`]) and of the
+//! subject's writes ([`Efforts`]). Also stores facts about overdue versions until the ledger decides them, because the
+//! control plane soon forgets its streams. `reports::causes` draws the conclusions.
 
 mod efforts;
 mod follows;
@@ -23,20 +23,21 @@ use histories::Histories;
 use super::plane::{Mock, Plane};
 use crate::clock::Clock;
 
-/// Stream lines shown before and after an anomaly's own.
+/// Number of events of the stream that are shown before and after the event of the anomaly.
 const WIRE_LINES: usize = 3;
-/// The most overdue versions with stored facts, of about 5 KiB each; later ones are looked into when they are decided.
+/// The most overdue versions with stored facts, about 5 KiB each. Facts about further versions are read when the ledger
+/// decides them.
 const KEPT_MAX: usize = 512;
-/// Share of the run's time that lookups may take. Looking into one version reads all stored traffic, which takes up to
+/// The largest share of the run's time for reading facts. For one version all stored traffic is read, which takes up to
 /// a tenth of a second.
 const SHARE_MAX: f64 = 0.02;
-/// Time for lookups that is available from the beginning on.
+/// Time for reading facts that is available from the start.
 const FIRST_MAX: Duration = Duration::from_millis(500);
-/// Further time for lookups at the end of the run. Without time for a lookup only the row itself is known, with the
-/// times of the version's write and observation.
+/// Further time for reading facts at the end of the run. If no time is left, only the row itself is known, with the
+/// times of write and observation.
 const END_MAX: Duration = Duration::from_secs(5);
 
-/// The subject's latest requests.
+/// The latest requests of the subject.
 #[derive(Debug, Default)]
 pub(super) struct Requested {
     follows: Follows,
@@ -44,7 +45,7 @@ pub(super) struct Requested {
 }
 
 impl Requested {
-    /// Records a request that was answered or ended.
+    /// Records a request that was answered or has ended.
     pub(super) fn note(&mut self, row: &RequestRow) {
         self.follows.note(row);
         self.efforts.note(row);
@@ -57,13 +58,13 @@ pub(super) struct Sources<'a> {
     pub(super) plane: &'a Plane,
     pub(super) clock: &'a Clock,
     pub(super) faults: &'a [Fault],
-    /// Whether the order of commits is that of their revisions. If not, the traffic says nothing about a single
+    /// Whether the order of commits is that of their revisions. If not, the traffic shows nothing about a single
     /// version.
     pub(super) ordered: bool,
 }
 
 impl Sources<'_> {
-    /// The traffic of versions of one resource, oldest first; empty if the control plane does not record it.
+    /// How versions of one resource were sent, oldest first; empty if the control plane records no traffic.
     pub(super) fn sendings(&self, resource: &str, versions: &[CommitEvent]) -> Vec<Sending> {
         let (Some(mock), true) = (self.plane.mock(), self.ordered) else { return Vec::new() };
         let mut revisions: Vec<u64> = versions.iter().filter_map(|event| event.commit.revision.number()).collect();
@@ -73,18 +74,18 @@ impl Sources<'_> {
         mock.server.sendings(self.plane.subject(), resource, &revisions, since_us)
     }
 
-    /// A time of the mock in the run's time.
+    /// Converts a time of the mock into a time of the run.
     pub(super) fn at_ms(&self, at_us: u64) -> u64 {
         self.plane.mock().map_or(0, |mock| self.clock.at_ms(mock.epoch + Duration::from_micros(at_us)))
     }
 }
 
-/// Facts about overdue versions, and new parts of all objects' histories.
+/// Stored facts about overdue versions, and the histories of all objects.
 #[derive(Default)]
 pub(super) struct Dossiers {
     histories: Histories,
     kept: HashMap<(Uid, Revision), Dossier>,
-    /// Time that looking into versions took so far.
+    /// Time spent on reading facts so far.
     spent: Duration,
 }
 
@@ -96,14 +97,14 @@ struct Dossier {
     evidence: Evidence,
 }
 
-/// The version in question.
+/// The version to which the facts belong.
 struct About<'a> {
     resource: &'a str,
     namespace: &'a str,
     name: &'a str,
     uid: &'a str,
     revision: &'a str,
-    /// The time when its story begins.
+    /// Time from which facts about the version matter.
     from_ms: u64,
     until_ms: u64,
 }
@@ -137,7 +138,7 @@ impl Dossiers {
         }
     }
 
-    /// Adds the known facts to an anomaly. If the time for lookups is used up, only stored facts are added.
+    /// Adds the known facts to an anomaly. If the time for reading is used up, adds only stored facts.
     pub(super) fn fill(
         &mut self,
         row: &mut AnomalyRow,
@@ -172,7 +173,7 @@ impl Dossiers {
         (row.delivery, row.wire, row.evidence) = (dossier.delivery, dossier.wire, Some(dossier.evidence));
     }
 
-    /// Whether there is time left for lookups, so that many anomalies cannot stop the harness.
+    /// Whether time is left for reading facts, so that many anomalies cannot stop the harness.
     fn may_look(&self, now_ms: u64, end: bool) -> bool {
         let share = Duration::from_millis(now_ms).mul_f64(SHARE_MAX);
         self.spent < FIRST_MAX + share + if end { END_MAX } else { Duration::ZERO }
@@ -216,7 +217,7 @@ impl Dossiers {
 }
 
 impl Dossier {
-    /// Adds earlier facts. Their lines surround the moment, and they contain facts that were forgotten since.
+    /// Adds facts that were stored earlier, some of which the sources have forgotten.
     fn add(&mut self, before: Self) {
         if !before.wire.is_empty() {
             self.wire = before.wire;
@@ -234,7 +235,7 @@ impl Dossier {
     }
 }
 
-/// Whether a later step replaces an earlier one: it is the same, or the same watch with more facts.
+/// Whether `later` replaces `step`: both are equal, or describe the same watch and `later` has more facts.
 fn tells_of(later: &Step, step: &Step) -> bool {
     match (later, step) {
         (Step::Watched { watch: Some(one), .. }, Step::Watched { watch: Some(other), .. }) => one == other,
@@ -249,7 +250,7 @@ fn tells_of(later: &Step, step: &Step) -> bool {
 
 const NOT_SENT: &str = "not sent on any watch";
 
-/// The last event of a version's delivery, in words; "sent" takes precedence over "withheld".
+/// A text about the last event in a version's delivery; "sent" takes precedence over "withheld".
 fn delivery(steps: &[Step], revision: &str) -> String {
     let sent = steps.iter().rev().find_map(|step| match step {
         Step::Sent { t_ms, revision: of, watch } if of == revision => {
@@ -288,7 +289,7 @@ fn step(sending: Sending, t_ms: u64, faults: &[Fault]) -> Step {
     }
 }
 
-/// The revisions in the steps and the one in question, ascending.
+/// The revisions in the steps and the revision `own`, ascending.
 fn revisions(steps: &[Step], own: &str) -> Vec<u64> {
     let of = |step: &Step| match step {
         Step::Committed { revision, .. } | Step::Reported { revision, .. } => revision.parse().ok(),
@@ -300,13 +301,13 @@ fn revisions(steps: &[Step], own: &str) -> Vec<u64> {
     revisions
 }
 
-/// Nothing of the versions was sent before the first step. A step at zero may be much older.
+/// The earliest time at which a version in the steps can have been sent. A step at zero may be much older.
 fn since_us(mock: &Mock, clock: &Clock, steps: &[Step]) -> u64 {
     let first_ms = steps.iter().filter(|step| matches!(step, Step::Committed { .. })).map(Step::t_ms).min();
     first_ms.filter(|t_ms| *t_ms > 0).map_or(0, |t_ms| epoch_us(mock, clock, t_ms))
 }
 
-/// A time of the run in the mock's time.
+/// Converts a time of the run into a time of the mock.
 fn epoch_us(mock: &Mock, clock: &Clock, t_ms: u64) -> u64 {
     let since = |instant: Instant| instant.saturating_duration_since(mock.epoch).as_micros();
     clock.instant(t_ms).map_or(0, |instant| u64::try_from(since(instant)).unwrap_or(u64::MAX))

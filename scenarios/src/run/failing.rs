@@ -1,13 +1,13 @@
-//! The subject's repeatedly failing writes, by object, if the control plane records requests.
+//! The subject's repeatedly refused writes, by object, if the control plane records requests.
 //!
-//! A client that was refused many times in a row waits long before the next try, and must not count as one that gave
-//! up. Bounded: beyond the limit, further objects are not recorded.
+//! A client that was refused many times in a row waits long before its next attempt, and must not count as a client
+//! that gave up. Beyond a limit, further objects are not recorded.
 
 use std::collections::BTreeMap;
 
 use reports::record::{Refusals, RequestRow, Verb};
 
-/// The most objects that are remembered, of about 150 bytes each. An object is forgotten when a write of it succeeds.
+/// The most objects that are kept, about 150 bytes each. A successful write removes its object.
 const OBJECTS_MAX: usize = 10_000;
 
 /// Refusals since the last success, by namespace, name and resource.
@@ -17,7 +17,7 @@ pub(super) struct Failing {
 }
 
 impl Failing {
-    /// Records a request of the subject. A request with a generated name, or for a collection, names no object.
+    /// Records a request of the subject. Skips requests for collections or with generated names, which name no object.
     pub(super) fn note(&mut self, row: &RequestRow) {
         if !matches!(row.verb, Verb::Update | Verb::Patch) || row.name.is_empty() {
             return;
@@ -33,8 +33,8 @@ impl Failing {
         }
     }
 
-    /// The refusals of an object whose last write was refused. Objects of other kinds with its name count as well: a
-    /// controller that failed at a child waits as long as after a failure at the parent.
+    /// The refusals of an object whose last write was refused. Includes objects of other kinds with the same name,
+    /// because a controller that fails at a child waits as long as after a failure at the parent.
     pub(super) fn of(&self, resource: &str, namespace: &str, name: &str) -> Option<Refusals> {
         let key = |resource: &str| (namespace.to_owned(), name.to_owned(), resource.to_owned());
         let own = self.rows.get(&key(resource))?;

@@ -1,7 +1,7 @@
-//! Commits in order, from the mock's own log or from the harness's audit of a real control plane.
+//! Commits in order, from the mock's own log or from the harness's watches of a real control plane.
 //!
-//! The audit is a second account of the churn's writes. If it has gaps, or the two disagree, the harness must not blame
-//! the subject: verdicts that depend on the commits are undecided.
+//! On a real control plane, the churn's reports of its writes are compared with the watches. If watches have gaps or
+//! the two differ, the harness must not blame the subject: verdicts that depend on commits are then undecided.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -16,16 +16,16 @@ pub(super) use super::entry::Entry;
 use super::plane::Plane;
 use super::restored::Past;
 
-/// Unknown commits: from when, until when, and the reason.
+/// A time in which commits are unknown: begin, end, and the reason.
 #[derive(Debug, Clone)]
 pub(super) struct Unseen {
     pub(super) between: Option<(Instant, Instant)>,
     pub(super) why: String,
 }
 
-/// A cursor over the commits of the judged resources.
+/// A source of commits of the judged resources.
 pub(super) enum Feed {
-    /// Nothing is written, so nothing is promised.
+    /// No source, because the run writes no objects.
     None,
     Tail(Box<Tailed>),
     Audit(Box<Audited>),
@@ -35,7 +35,7 @@ pub(super) struct Tailed {
     tail: mock_kube::Tail,
     epoch: Instant,
     resources: BTreeSet<String>,
-    /// Present only if the store may go back in time.
+    /// Handles restores of the store from an older state, if the scenario has any.
     past: Option<Past>,
 }
 
@@ -45,8 +45,8 @@ pub(super) struct Audited {
 }
 
 impl Feed {
-    /// Begins to follow the judged resources (names and spellings), before anything of them is written. On a real
-    /// control plane only the first resource is followed.
+    /// Begins to read commits of the judged resources (names and spellings), before the first write. On a real control
+    /// plane, only the first resource is read.
     pub(super) async fn follow(
         plane: &Plane,
         api: churn::Api,
@@ -81,7 +81,7 @@ impl Feed {
         }
     }
 
-    /// Commits that are there already. `None` when nothing is left to read.
+    /// Commits that can be read without waiting. `None` if no more commits can come.
     pub(super) fn ready(&mut self, max: usize) -> Result<Option<Vec<Entry>>> {
         match self {
             Self::None => Ok(None),
@@ -95,7 +95,7 @@ impl Feed {
         }
     }
 
-    /// Writes that the churn reports.
+    /// Receives the writes that the churn reports.
     pub(super) fn wrote(&mut self, writes: Option<Writes>) {
         if let (Self::Audit(audited), Some(writes)) = (self, writes) {
             audited.agreement.writes(writes);
@@ -103,7 +103,7 @@ impl Feed {
         }
     }
 
-    /// The last report of the audit: a final list, and its gaps.
+    /// The last report of the audit: the differences from a final list, and the gaps.
     pub(super) async fn confirm(&mut self) -> Result<Vec<Unseen>> {
         let Self::Audit(audited) = self else { return Ok(Vec::new()) };
         let report = audited.audit.finish().await.context("the audit of the control plane failed")?;
@@ -121,7 +121,7 @@ impl Feed {
         Ok(unseen)
     }
 
-    /// After everything was read: the gap, if a write of the churn was not seen.
+    /// The gap if a write of the churn was never seen. To be called after all commits were read.
     pub(super) fn agreed(&mut self) -> Option<Unseen> {
         let Self::Audit(audited) = self else { return None };
         let outcome = std::mem::take(&mut audited.agreement).finish();
@@ -134,12 +134,12 @@ impl Feed {
         })
     }
 
-    /// Whether every commit is known at once.
+    /// Whether commits are known immediately after the write.
     pub(super) fn is_at_hand(&self) -> bool {
         !matches!(self, Self::Audit(_))
     }
 
-    /// Whether the harness itself knows that revisions are numbers in the order of commits.
+    /// Whether revisions are known to be numbers in the order of commits.
     pub(super) fn is_numeric(&self) -> bool {
         matches!(self, Self::Tail(tailed) if tailed.past.is_none())
     }

@@ -1,8 +1,8 @@
-//! The field manager that owns a field, by `metadata.managedFields`. Pure.
+//! The field manager that owns a field, read from `metadata.managedFields`. Does no I/O.
 
 use serde_json::Value;
 
-/// The field managers of Kubernetes' own programs.
+/// The field managers of Kubernetes' own components.
 const OF_KUBERNETES: [&str; 6] = [
     "kube-controller-manager",
     "kube-scheduler",
@@ -19,19 +19,18 @@ pub(in crate::run) struct FieldManager {
 }
 
 impl FieldManager {
-    /// Whether it is a program of Kubernetes itself.
     pub(in crate::run) fn is_of_kubernetes(&self) -> bool {
         OF_KUBERNETES.contains(&self.name.as_str())
     }
 
-    /// The name with the subresource, such as `manager (status)`.
+    /// The name, with the subresource if there is one, such as `manager (status)`.
     pub(in crate::run) fn shown(&self) -> String {
         if self.subresource.is_empty() { self.name.clone() } else { format!("{} ({})", self.name, self.subresource) }
     }
 }
 
-/// The owner of the value at a JSON pointer: the manager whose fields reach deepest on the way to it; of several, the
-/// last writer. A value inside a list counts as owned with the list, because its keys are not resolved.
+/// The owner of the value at a JSON pointer: the manager whose fields match the longest part of the pointer; of
+/// several, the last writer. The owner of a list owns all values in it, because keys of lists are not resolved.
 pub(in crate::run) fn owner(object: &Value, pointer: &str) -> Option<FieldManager> {
     let entries = object["metadata"]["managedFields"].as_array()?;
     let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
@@ -54,7 +53,7 @@ pub(in crate::run) fn owner_of_value(object: &Value, pointer: &str, value: &str)
     Some(FieldManager { name: text("manager"), subresource: text("subresource") })
 }
 
-/// Number of segments of the pointer that are among the fields.
+/// Number of leading segments of the pointer that are among the fields.
 fn depth(fields: &Value, pointer: &str) -> usize {
     let mut at = Some(fields);
     let words = pointer.split('/').skip(1).map(|word| word.replace("~1", "/").replace("~0", "~"));

@@ -1,10 +1,10 @@
-//! Changes of the subject to objects that it did not create: it recreated one that others had deleted, or deleted one
-//! whose deletion nothing else had requested.
+//! Wrong changes of the subject to objects of other clients: it recreated an object that another client had deleted, or
+//! deleted an object whose deletion nobody had requested.
 //!
-//! Owns the question which client created an object, if the control plane records requests: a creation is the subject's
-//! if an answer to the subject says so, and foreign otherwise. It reads the commits by a separate cursor, before the
-//! requests of the same moment. Bounded: beyond the limit, further objects are not tracked, and of deleted objects only
-//! the newest are known. A judge decides whether there are too many such changes.
+//! Owns the record of which client created an object, if the control plane records requests. The subject created an
+//! object if an answer to the subject says so. Commits come from a separate cursor, before the requests of the same
+//! moment. The memory is bounded: beyond the limit, further objects are not tracked, and only the newest deleted
+//! objects are kept. A judge decides whether there are too many such changes.
 
 mod memory;
 
@@ -18,7 +18,8 @@ use reports::record::{self, DEEDS_MAX, Deed, Read, RequestRow, Verb};
 use self::memory::{Gone, Key, Memory};
 use crate::scenario::Scenario;
 
-/// Kinds that the mock's workload controllers create for owners. Their creator says nothing about their ownership.
+/// Kinds that the mock's workload controllers create for their owners, so that the creator of an object is not its
+/// owner.
 const MADE_BY_CONTROLLERS: [&str; 5] = [
     "pods",
     "replicasets.apps",
@@ -27,22 +28,22 @@ const MADE_BY_CONTROLLERS: [&str; 5] = [
     "endpointslices.discovery.k8s.io",
 ];
 
-/// The subject's changes to foreign objects, for all judged or churned resources.
+/// The subject's changes to objects of other clients, for all judged or churned resources.
 pub(super) struct Foreign {
     resources: BTreeSet<String>,
     memory: Memory,
     found: record::Foreign,
 }
 
-/// A request of the subject: its row, and facts that the row lacks.
+/// A request of the subject: its row in the record, and facts that the row lacks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) row: &'a RequestRow,
     pub(super) path: &'a str,
-    /// Times of arrival and end, in microseconds of the control plane.
+    /// Times of arrival and end, in microseconds on the control plane's clock.
     pub(super) at_us: u64,
     pub(super) ended_us: u64,
-    /// Whether it is a dry run, which stores nothing.
+    /// Whether the request is a dry run, which stores nothing.
     pub(super) is_rehearsal: bool,
 }
 
@@ -54,16 +55,16 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Deliveries of an object's versions to the subject on watches.
+/// When versions of an object were delivered to the subject on watches.
 pub(super) trait Wire {
-    /// The time and the revision of the last delivery of any of these versions before a time.
+    /// Time and revision of the last delivery of any of these versions before a given time.
     fn sent(&self, resource: &str, revisions: &[u64], before_us: u64) -> Option<(u64, u64)>;
-    /// A time of the control plane in the run's time.
+    /// Converts a time of the control plane into a time of the run.
     fn at_ms(&self, at_us: u64) -> u64;
 }
 
 impl Foreign {
-    /// An empty state. `None` if the subject watches nothing, or nothing is written.
+    /// An empty state. `None` if the subject watches nothing, or the run writes nothing.
     pub(super) fn of(scenario: &Scenario) -> Option<Self> {
         let resources = scenario.judged().into_iter().map(|(name, _)| name);
         let mut resources: BTreeSet<String> =
@@ -79,7 +80,7 @@ impl Foreign {
         Self { resources, memory: Memory::default(), found }
     }
 
-    /// From now on some events are unknown, and with them the creators of objects.
+    /// Marks the result as incomplete, because some commits or requests are unknown from now on.
     pub(super) fn lost(&mut self, why: String) {
         self.found.unread.get_or_insert(why);
     }
@@ -101,7 +102,7 @@ impl Foreign {
         }
     }
 
-    /// Records a finished request of the subject, after the commits of its time.
+    /// Records a finished request of the subject, after the commits of the same time.
     pub(super) fn request(&mut self, request: Request<'_>, wire: &impl Wire) {
         let row = request.row;
         if !self.resources.contains(&row.resource) {
@@ -122,12 +123,12 @@ impl Foreign {
         }
     }
 
-    /// The result; returned once.
+    /// Returns the result and leaves an empty one.
     pub(super) fn take(&mut self) -> record::Foreign {
         std::mem::take(&mut self.found)
     }
 
-    /// A write of the subject: an object that it created is its own from now on.
+    /// Records a write of the subject. An object that the subject created is its own from then on.
     fn wrote(&mut self, request: Request<'_>, wire: &impl Wire) {
         let Some((key, made_us)) = request.row.last_revision.and_then(|revision| self.memory.made(revision)) else {
             return;
@@ -150,8 +151,8 @@ impl Foreign {
         }
     }
 
-    /// A deletion by the subject counts if nothing else had requested it before, and the object is not the subject's
-    /// own.
+    /// Records a deletion by the subject. The deletion is wrong if nobody had requested it before and another client
+    /// created the object.
     fn deleted(&mut self, request: Request<'_>, wire: &impl Wire) {
         let key = key(request.row);
         if self.found.unread.is_some() || !self.memory.takes(&key, request.at_us) {

@@ -1,15 +1,16 @@
-//! The part of the live line about growth: the expected verdict of each budget, and the time of its decision.
+//! The estimate of growth in the progress line: the expected verdict of each budget, and the time at which it is
+//! decided.
 
 use reports::judge::{Interim, SoFar, Verdict};
 use reports::record::{Interval, Manifest, MetricsRow, Phase, Sample};
 use reports::words::millis;
 
-/// Interval of the estimates. One takes milliseconds, and it hardly changes within a second.
+/// Interval of the estimates. An estimate takes milliseconds and hardly changes within a second.
 const EVERY_MS: u64 = 30_000;
 
 pub(super) struct Growth {
     so_far: Option<SoFar>,
-    /// Length of the steady phase, in seconds.
+    /// Planned length of the steady phase, in seconds.
     steady_s: f64,
     /// Time when the steady phase began.
     began_ms: Option<u64>,
@@ -48,7 +49,7 @@ impl Growth {
         self.text = texts.join(", ");
     }
 
-    /// Text for the live line; empty before the first estimate.
+    /// Text for the progress line; empty before the first estimate.
     pub(super) fn text(&self) -> &str {
         &self.text
     }

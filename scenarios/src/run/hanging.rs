@@ -1,8 +1,8 @@
-//! Objects with a hanging deletion after the drain. It lists the churned objects and the subject's children, and
-//! reports the blockers of each object that should be gone.
+//! Objects whose deletion hangs after the drain. Lists the churned objects and the subject's children, and reports the
+//! finalizers of each object that should be gone.
 //!
-//! Owns the readings and the owners of finalizers. The harness's own finalizers (`churn.finalizers`) do not concern the
-//! subject. The judge decides whether one of the subject's hangs too long.
+//! Owns the lists and the attribution of finalizers. The harness's own finalizers (`churn.finalizers`) are not blamed
+//! on the subject. The judge decides whether a finalizer of the subject blocks too long.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,16 +23,16 @@ const OF_KUBERNETES: [&str; 3] = ["foregroundDeletion", "orphan", "kubernetes"];
 /// Prefixes of further finalizers of Kubernetes, such as `kubernetes.io/pvc-protection`.
 const OF_ITS_PARTS: [&str; 2] = ["kubernetes.io/", "batch.kubernetes.io/"];
 
-/// The finalizers whose owners are known before the run.
+/// Finalizers whose owners are known before the run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Owners {
-    /// Finalizers of the harness, which removes them.
+    /// Finalizers that the harness sets and removes.
     harness: BTreeSet<String>,
     /// Finalizers in the scenario's templates.
     templates: BTreeSet<String>,
 }
 
-/// Reads the objects. `None` if nothing is churned, or the subject only answers reviews.
+/// Lists the objects. `None` if the run has no churn, or the subject only answers reviews.
 pub(super) async fn read(scenario: &Scenario, api: &Api, clock: &Clock, failing: &Failing) -> Option<Hanging> {
     let mut resources = all_churned(scenario);
     if resources.is_empty() || scenario.subject.watches_nothing() {
@@ -79,7 +79,7 @@ impl Owners {
         }
     }
 
-    /// Adds the blockers of objects that should be gone.
+    /// Adds the finalizers of objects whose deletion was requested.
     fn sort(&self, resource: &str, items: &[Item], now: SystemTime, failing: &Failing, hanging: &mut Hanging) {
         hanging.objects += items.len() as u64;
         for item in items {
@@ -113,7 +113,7 @@ impl Owners {
     }
 }
 
-/// Time since then. `None` for a time in the future, such as that of a Pod within its grace period.
+/// Time since the deletion was requested. `None` if this time is in the future, as for a Pod within its grace period.
 fn since(asked: &str, now: SystemTime) -> Option<Duration> {
     let asked: jiff::Timestamp = asked.parse().ok()?;
     let at = UNIX_EPOCH.checked_add(Duration::from_millis(u64::try_from(asked.as_millisecond()).ok()?))?;

@@ -1,5 +1,5 @@
-//! Requests of the harness that prepare a control plane, and the installation of a CRD into a real one until it is
-//! served.
+//! Requests of the harness that prepare a control plane. Also creates a CustomResourceDefinition on a real control
+//! plane and waits until it is served.
 
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,13 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio_rustls::TlsConnector;
 
-/// Time limit; kube-apiserver needs a second or two to serve a new resource.
+/// Limit of the wait; kube-apiserver needs a second or two to serve a new resource.
 const DEADLINE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(100);
-/// Quiet time of a definition. The API server's controllers react within a second; on a busy machine within two.
+/// How long a CustomResourceDefinition must stay unchanged. The API server's controllers write within a second, on a
+/// busy machine within two.
 pub(super) const QUIET: Duration = Duration::from_secs(3);
-/// Largest answer: a page of a list with whole objects of 64 KiB.
+/// The largest answer: a page of a list whose objects have up to 64 KiB.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 
 pub(super) const JSON: &str = "application/json";
@@ -31,7 +32,7 @@ pub(super) async fn crd(api: &Api<'_>, crd: &Value) -> Result<()> {
     served(api, &[crd], QUIET).await
 }
 
-/// Waits until the resources of definitions can be listed, and the definitions have not changed for a while.
+/// Waits until the resources can be listed and their CustomResourceDefinitions have not changed for `quiet`.
 pub(super) async fn served(api: &Api<'_>, crds: &[&Value], quiet: Duration) -> Result<()> {
     let mut waiting: Vec<(&Value, Quiet)> = crds.iter().map(|crd| (*crd, Quiet::default())).collect();
     let deadline = Instant::now() + DEADLINE + quiet;
@@ -63,8 +64,8 @@ pub(super) async fn served(api: &Api<'_>, crds: &[&Value], quiet: Duration) -> R
     Ok(())
 }
 
-/// Whether a new definition has come to rest. kube-apiserver goes on writing conditions into it after it serves the
-/// first list. Each time it ends the watches of the resource and forgets its history.
+/// Whether a new CustomResourceDefinition no longer changes. kube-apiserver continues to write its conditions after it
+/// serves the first list. Each such write ends the watches of the resource and forgets its history.
 #[derive(Default)]
 struct Quiet {
     version: String,
@@ -86,12 +87,13 @@ impl Quiet {
     }
 }
 
-/// A control plane with a client identity.
+/// A control plane and the identity with which it is called.
 pub(crate) struct Api<'a> {
     pub(crate) url: &'a str,
     pub(crate) ca_pem: &'a str,
     pub(crate) token: &'a str,
-    /// A label, key and value, of all created objects, for control planes on which objects are found again by one.
+    /// Key and value of a label for all created objects, on control planes where the run finds its objects by this
+    /// label.
     pub(crate) mark: Option<(&'a str, &'a str)>,
 }
 
@@ -107,7 +109,7 @@ impl Api<'_> {
         self.ask(Method::POST, collection, self.marked(object).to_string()).await
     }
 
-    /// The object with the label.
+    /// The object, with the label.
     pub(super) fn marked(&self, object: &Value) -> Value {
         let mut object = object.clone();
         if let Some((key, value)) = self.mark {
@@ -116,17 +118,17 @@ impl Api<'_> {
         object
     }
 
-    /// Whether an existing object is not ours, so that it must not be changed.
+    /// Whether an existing object was not created by this run, so that it must not be changed.
     pub(super) fn is_foreign(&self, there: &Value) -> bool {
         self.mark.is_some_and(|(key, value)| there["metadata"]["labels"][key] != value)
     }
 
-    /// One request on a separate connection: there are a handful in a run.
+    /// Sends one request on a separate connection; a run sends only a handful of these requests.
     pub(super) async fn ask(&self, method: Method, path: &str, body: String) -> Result<(StatusCode, Bytes)> {
         self.ask_as(method, path, body, JSON, JSON).await
     }
 
-    /// The same with other media types for answer and body.
+    /// Sends one request, with the given media types for answer and body.
     pub(crate) async fn ask_as(
         &self,
         method: Method,

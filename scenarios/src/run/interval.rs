@@ -1,4 +1,4 @@
-//! One row every five seconds: the events since the last one.
+//! Interval rows: one row every five seconds, with the counts since the previous row.
 
 use std::time::Duration;
 
@@ -11,10 +11,9 @@ use super::told;
 use super::world::World;
 use crate::witness::Tally;
 
-/// Length of an interval.
 pub(super) const EVERY: Duration = Duration::from_secs(5);
 
-/// The counts of the previous row.
+/// The counts at the previous row.
 #[derive(Default)]
 pub(super) struct Intervals {
     start_ms: u64,
@@ -24,28 +23,28 @@ pub(super) struct Intervals {
     traffic: mock_kube::Traffic,
     registry: mock_registry::Requests,
     requests_all: u64,
-    /// The latest rows' figures for the live line.
+    /// Figures of the latest row, for the progress line.
     pub(super) latest_p99_us: Option<u64>,
     pub(super) requests: u64,
     pub(super) wrong: u64,
 }
 
-/// The inputs of a row.
+/// The inputs of an interval row.
 pub(super) struct Now {
     pub(super) end_ms: u64,
     pub(super) phase: Phase,
     pub(super) last: bool,
     pub(super) faults: Vec<String>,
-    /// Results for alerts since the last row.
+    /// Results of alerts since the last row.
     pub(super) alerts: Option<AlertsRow>,
-    /// The control plane's facts about the subject.
+    /// Counts of the subject's requests at the control plane.
     pub(super) told: told::Row,
-    /// Lists and watches of judged resources since the last row; `None` if some of them were not recorded.
+    /// Lists and watches of judged resources since the last row; `None` if some were not recorded.
     pub(super) follows: Option<u64>,
 }
 
 impl Intervals {
-    /// Writes the row and the histograms of the time since the previous one, and returns the row.
+    /// Writes the row and the histograms of the time since the previous row. Returns the row.
     pub(super) fn write(
         &mut self,
         mut now: Now,

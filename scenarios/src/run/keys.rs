@@ -1,8 +1,8 @@
-//! The keys of the seeded images, the service's policy for them, and the right verdict on each image.
+//! The signing keys of the seeded images, the service's policy for them, and the right verdict on each image.
 //!
-//! Owns the policy for signed images: `release` and `second` are trusted, and one of them is enough. In the folder
-//! `two` both must have signed. In the folder `keyless` neither counts; a signer certified by an authority does. When
-//! keys change, `successor` takes the place of `second` in its file, and the next time the other way round.
+//! Owns the policy for signed images: the keys `release` and `second` are trusted, and one signature is enough. In the
+//! folder `two`, both must have signed. In the folder `keyless`, neither key counts; a signer certified by an authority
+//! does. A change of keys replaces `second` by `successor` in the key file, and the next change reverts this.
 
 use std::path::{Path, PathBuf};
 
@@ -13,27 +13,27 @@ use serde_json::{Value, json};
 
 const RELEASE: &str = "release.pub";
 const SECOND: &str = "second.pub";
-/// The authorities for keyless signers, and the trusted logs.
+/// The file name of the certificate authorities for keyless signers, and of the trusted logs.
 const TRUSTED_ROOT: &str = "trusted_root.json";
-/// The temporary name of the new file until it replaces the old one.
+/// The temporary name of a new file before it replaces the old file.
 const FRESH: &str = "fresh";
 
 /// The keys of a run, and the files that the service reads.
 pub(crate) struct Trusted {
     keys: Keys,
     folder: PathBuf,
-    /// Whether `successor` stands in the place of `second` now.
+    /// Whether the key file now holds `successor` instead of `second`.
     turned: std::sync::atomic::AtomicBool,
 }
 
-/// An image of the registry in the load's form.
+/// An image of the registry, converted for the load generator.
 pub(super) fn image(image: &mock_registry::Image) -> Image {
     let verified = image.signing.map(|signing| verdict(signing, false));
     let hostile = image.signing == Some(Signing::Heavy);
     Image { verified, hostile, ..Image::new(image.reference.clone(), image.digest.clone()) }
 }
 
-/// Whether an image may run by its signatures, before and after keys have changed.
+/// Whether the signatures of an image allow it to run; `turned` says that the keys have changed.
 fn verdict(signing: Signing, turned: bool) -> Result<(), Refusal> {
     match signing {
         Signing::Release(_) | Signing::Keyless(_) => Ok(()),
@@ -55,7 +55,7 @@ fn verdict(signing: Signing, turned: bool) -> Result<(), Refusal> {
 }
 
 impl Trusted {
-    /// Fresh keys, in files of the new folder `folder`.
+    /// Generates keys, and writes their files into the new folder `folder`.
     pub(crate) fn generate(folder: PathBuf) -> Result<Self> {
         let keys = Keys::generate().context("failed to make the keys that sign images")?;
         std::fs::create_dir(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
@@ -73,7 +73,7 @@ impl Trusted {
         &self.keys
     }
 
-    /// The validators and the rules of the service, for images of the registry with this name.
+    /// The validators and the rules of the service for images of the registry with this name.
     pub(crate) fn sections(&self, registry: &str) -> (Value, Value) {
         let root = |name: &str, file: &str| json!({"name": name, "keyFile": self.folder.join(file)});
         let roots = [root("release", RELEASE), root("second", SECOND)];
@@ -92,8 +92,8 @@ impl Trusted {
         (validators, rules)
     }
 
-    /// A configuration of the service with these sections alone, for images of the registry with this name, which
-    /// speaks plain HTTP.
+    /// A configuration of the service with only these sections, for images of the registry with this name, which uses
+    /// plain HTTP.
     pub(crate) fn configuration(&self, registry: &str, login: Option<(&str, &Path)>) -> Value {
         let (validators, rules) = self.sections(registry);
         let mut host = json!({"host": registry, "plainHttp": true});
@@ -104,7 +104,7 @@ impl Trusted {
         json!({"validators": validators, "policy": {"rules": rules}, "resolve": {"registries": [host]}})
     }
 
-    /// Changes keys, and updates the right verdicts of the load.
+    /// Changes the trusted keys, and updates the right verdicts for the load.
     pub(super) fn change(&self, images: &[mock_registry::Image], truth: Option<&Truth>) -> Result<()> {
         let was = self.turned.fetch_xor(true, std::sync::atomic::Ordering::Relaxed);
         let key = if was { &self.keys.second } else { &self.keys.successor };
@@ -119,7 +119,7 @@ impl Trusted {
         self.write(SECOND, key.public_pem())
     }
 
-    /// Replaces a file atomically, so that no reader sees half of it.
+    /// Replaces a file atomically, so that no reader sees an incomplete file.
     fn write(&self, name: &str, text: &str) -> Result<()> {
         let (fresh, path) = (self.folder.join(FRESH), self.folder.join(name));
         std::fs::write(&fresh, text)
@@ -132,7 +132,7 @@ impl Trusted {
 mod tests {
     use super::*;
 
-    /// The policy names every folder of signed images, and its files exist.
+    /// The policy names every folder of signed images, and the files that it names exist.
     #[test]
     fn what_the_service_is_told_fits_the_images() {
         let folder = tempfile::tempdir().unwrap();
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(patterns, ["*", "h:1/two/*", "h:1/keyless/*"]);
     }
 
-    /// A change of keys turns only the verdicts on images with those keys.
+    /// A change of keys changes only the verdicts on images signed with these keys.
     #[test]
     fn only_images_of_the_changed_keys_turn() {
         let images = mock_registry::Population { count: 48, seed: 5, signed: true }.images("h:1").unwrap();

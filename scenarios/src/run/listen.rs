@@ -1,4 +1,5 @@
-//! A watch of the harness itself. It sends its changes into a channel, for counters that run beside the run.
+//! A watch by the harness itself. The watch sends changes into a channel, for modules that count objects during the
+//! run.
 
 use std::time::Duration;
 
@@ -9,19 +10,19 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::clock::Clock;
 
-/// Interval of time steps while nothing changes.
+/// Interval of the messages that only advance the time, while no object changes.
 const TICK: Duration = Duration::from_millis(250);
-/// Time within which a watch's change is in the channel.
+/// Time within which a change arrives in the channel.
 const LINGER: Duration = Duration::from_millis(300);
 
-/// Changes, at most as many as requested, or the reason why some are unknown.
+/// Changes, at most as many as requested, or the reason why some changes are unknown.
 pub(super) type Batch = Result<Vec<Entry>, Unseen>;
 
-/// Unknown changes: those of a gap, or all from now on.
+/// Changes are unknown: those of one gap, or all from now on.
 #[derive(Debug)]
 pub(super) struct Unseen {
     pub(super) why: String,
-    /// Time when the gap was noticed.
+    /// Time at which the gap was noticed.
     pub(super) at: std::time::Instant,
 }
 
@@ -42,12 +43,12 @@ impl Unseen {
     }
 }
 
-/// The reason with the time of the run.
+/// The reason for the gap, with the time of the run.
 pub(super) fn told(Unseen { why, at }: Unseen, clock: &Clock) -> String {
     format!("{why} at {}", reports::words::millis(clock.at_ms(at)))
 }
 
-/// Begins the watch. `message` turns a batch into the channel's message.
+/// Begins the watch. `message` converts a batch into a message for the channel.
 pub(super) async fn listen<T: Send + 'static>(
     config: Config,
     batch_max: usize,
@@ -69,8 +70,8 @@ pub(super) async fn listen<T: Send + 'static>(
     Ok(AbortOnDropHandle::new(tokio::spawn(listens)))
 }
 
-/// Passes on received messages until it is stopped or every watch was lost, and then those still on their way. An empty
-/// message means that only time has passed.
+/// Passes on messages until it is stopped or all watches are lost. At the end, passes on the messages that are still in
+/// the channel. An empty message only advances the time.
 pub(super) async fn gather<T>(
     mut changes: mpsc::Receiver<T>,
     mut stopped: oneshot::Receiver<()>,

@@ -1,10 +1,10 @@
-//! The live line of a run.
+//! The progress line of a run.
 
 use std::time::Duration;
 
 use crate::live::Live;
 
-/// The values of the line.
+/// The values in the progress line.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Facts {
     pub(super) now_ms: u64,
@@ -19,16 +19,16 @@ pub(super) struct Facts {
     pub(super) wrong: u64,
     pub(super) rss_bytes: Option<u64>,
     pub(super) faults: Vec<String>,
-    /// How far each verdict on growth is from being decided.
+    /// The text on growth: how long until each verdict is decided.
     pub(super) growth: String,
 }
 
-/// The line, not shown yet.
+/// A progress line that is not shown yet.
 pub(super) fn live(quiet: bool) -> Live {
     Live::new(quiet, "{bar:20} {percent:>3} % ends in {eta} {msg}", Duration::ZERO)
 }
 
-/// Shows the latest values.
+/// Shows the latest values in the progress line.
 pub(super) fn show(live: &mut Live, facts: &Facts) {
     let length = Duration::from_millis(facts.total_ms);
     live.show(Duration::from_millis(facts.now_ms), length, || line(facts));

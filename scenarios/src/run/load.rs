@@ -1,4 +1,4 @@
-//! Load, churn and script of one run: started, read and stopped together.
+//! Admission load, churn and script of one run: started, read and stopped together.
 
 use std::time::{Duration, Instant};
 
@@ -17,25 +17,23 @@ use super::registration::Registration;
 use crate::load::hlog;
 use crate::load::workers::{Beside, Gone};
 
-/// Time for requests that are under way when load stops: kube-apiserver's own longest timeout.
+/// Limit of the wait for open requests when load stops: the longest webhook timeout of kube-apiserver.
 const IN_FLIGHT_DRAIN: Duration = Duration::from_secs(30);
-/// The most error texts in a live line or report.
+/// The most error texts in a progress line or a report.
 const EXAMPLES_MAX: usize = 5;
 
-/// The plans of all load of a run.
 pub(super) struct LoadPlan {
     pub(super) admission: Option<(Planned, admission::Target)>,
-    /// The workers that send it, if not this process.
+    /// The workers that send the load; `None` if this process sends it.
     pub(super) crew: Option<Crew>,
-    /// Attacks beside it.
+    /// Attacks during the load.
     pub(super) attacks: Option<AttackPlan>,
-    /// The registration, made when the subject is ready and before any load.
+    /// The registration of webhooks, made when the subject is ready and before any load.
     pub(super) registration: Option<Registration>,
-    /// One plan per section.
     pub(super) churn: Vec<churn::Plan>,
-    /// A script, whose objects exist already.
+    /// A script whose objects already exist.
     pub(super) script: Option<Script>,
-    /// Calls of the subject's API over existing Deployments, and their target.
+    /// Calls of the subject's API for existing Deployments, and the address of this API.
     pub(super) calls: Option<(calls::Filled, calls::Target)>,
 }
 
@@ -44,39 +42,39 @@ pub(super) struct LoadPlan {
 pub(super) struct Load {
     admission: Option<Sent>,
     attacks: Option<Attacks>,
-    /// Load through the API server, instead of direct load.
+    /// Load through the API server, instead of load sent directly to the webhook.
     through: Option<Through>,
-    /// The registration of the webhook, to be removed.
+    /// The registration of webhooks, which must be removed at the end.
     registration: Option<Registration>,
-    /// Number of calls to each webhook.
+    /// Number of the API server's calls to each webhook.
     asked: Vec<WebhookRow>,
-    /// The last figures of the stopped load.
+    /// The last counts of the stopped load.
     rest: Option<admission::Interval>,
-    /// The reason if these figures are incomplete.
+    /// The reason why the last counts are incomplete, if they are.
     gone: Option<Gone>,
-    /// One churn per section, and whether all its objects are deleted in the end.
+    /// One churn for each section, and whether all its objects are deleted at the end.
     churn: Vec<(Churn, bool)>,
     script: Option<Script>,
-    /// Calls of the subject's API over Deployments, and their last figures after the stop.
+    /// Calls of the subject's API for Deployments, and their last counts after the stop.
     calls: Option<calls::Load>,
-    /// Counts of the script that are in rows already.
+    /// Counts of the script that rows already contain.
     script_told: script::Counts,
 }
 
-/// The sender of reviews to the webhook itself.
+/// The generator that sends reviews directly to the webhook.
 enum Sent {
     Here(admission::Load),
     Beside(Beside),
 }
 
-/// Load through the API server, and the watch of its stored objects.
+/// Load through the API server, and the watch of the objects that it stores.
 struct Through {
     load: through::Load,
     stored: through::Stored,
     stopped: bool,
 }
 
-/// The work of load and churn since the last reading.
+/// Counts of load and churn since the last reading.
 #[derive(Default)]
 pub(super) struct Reading {
     pub(super) admission: Option<AdmissionRow>,
@@ -85,7 +83,7 @@ pub(super) struct Reading {
 }
 
 impl Load {
-    /// Fills the population, then starts churn and admission load. Returns the time of that start.
+    /// Fills the population, then starts churn and admission load. Returns the time at which the load started.
     pub(super) async fn start(plan: LoadPlan, api: Api) -> Result<(Self, Instant)> {
         // The subject's own webhooks see every write; webhooks for images only see objects with a label.
         let (own, usual) = match plan.registration.as_ref() {
@@ -127,7 +125,7 @@ impl Load {
         Ok((load, begin))
     }
 
-    /// Registers the webhook, and begins to watch the objects that the load will store. Returns the start of the load.
+    /// Registers the webhooks, and begins to watch the objects that the load will store. Returns the start of the load.
     async fn register(
         &self,
         registration: Option<&Registration>,
@@ -149,13 +147,12 @@ impl Load {
         Ok((stored, begin(self).max(Instant::now())))
     }
 
-    /// Records the registration that is about to be made.
+    /// Stores a registration before it is made, so that the end of the run removes it.
     pub(super) fn will_unregister(&mut self, registration: Option<Registration>) {
         self.registration = registration;
     }
 
-    /// Removes the registration of the webhooks, if there is one, after reading the API server's number of calls to
-    /// them.
+    /// Reads the API server's number of calls to each webhook, and removes their registration, if there is one.
     pub(super) async fn unregister(&mut self, api: &Api) -> Result<()> {
         let Some(registration) = self.registration.take() else { return Ok(()) };
         let api = install::Api::from(api);
@@ -165,12 +162,12 @@ impl Load {
         Ok(())
     }
 
-    /// Number of calls to each webhook, if known; returned once, after the end.
+    /// Number of calls to each webhook, if known. Returned only once, after the end.
     pub(super) fn take_asked(&mut self) -> Vec<WebhookRow> {
         std::mem::take(&mut self.asked)
     }
 
-    /// Completes the watch of stored objects. An error means that the harness has a gap.
+    /// Reads the watch of stored objects to its end. An error means that the harness missed changes.
     pub(super) async fn confirm(&mut self) -> Result<()> {
         if let Some(calls) = &self.calls {
             calls.settle().await;
@@ -180,18 +177,18 @@ impl Load {
         Ok(through.stored.finish().await?)
     }
 
-    /// Whether every answered write was also watched. To be called when everything was read.
+    /// Whether the watch also showed every answered write. To be called when all changes were read.
     pub(super) fn agreed(&mut self) -> Result<()> {
         let Some(through) = self.through.take() else { return Ok(()) };
         Ok(through.stored.agrees()?)
     }
 
-    /// Load that is a script alone, whose objects exist already.
+    /// Load that consists of a script alone, whose objects already exist.
     pub(super) fn scripted(script: Option<Script>) -> Self {
         Self { script, ..Self::default() }
     }
 
-    /// Continues the script that ran before load began; its times count from `begin`.
+    /// Continues the script that ran before the load. The times of the script then count from `begin`.
     pub(super) fn go_on(&mut self, before: Self, begin: Instant) {
         self.script = before.script;
         self.script_told = before.script_told;
@@ -201,24 +198,24 @@ impl Load {
         }
     }
 
-    /// The attacks under way.
+    /// The running attacks; `None` without attacks.
     pub(super) fn attacks(&mut self) -> Option<&mut Attacks> {
         self.attacks.as_mut()
     }
 
-    /// Reports a hit of a fault, which the script may wait for.
+    /// Reports the hit of a fault, for which the script may wait.
     pub(super) fn hit(&mut self, id: &str, at: Instant) {
         if let Some(script) = &mut self.script {
             script.hit(id, at);
         }
     }
 
-    /// The reason why the script could not go on, if it could not.
+    /// The reason why the script stopped, if it had to.
     pub(super) fn refused(&self) -> Option<script::Error> {
         self.script.as_ref().and_then(Script::refused)
     }
 
-    /// The reason why the sent load is no longer the planned one, if it is not.
+    /// The reason why less than the planned load is sent, if that is so.
     pub(super) fn gone(&mut self) -> Option<Gone> {
         match &self.admission {
             Some(Sent::Beside(load)) => load.take_gone(),
@@ -226,15 +223,16 @@ impl Load {
         }
     }
 
-    /// The writer of canaries, if there is churn: for the resource of the fault if that is churned.
+    /// Writes canaries for the resource of a fault if it is churned, otherwise for another churned resource; `None`
+    /// without churn.
     pub(super) fn canaries(&self, resource: Option<&str>) -> Option<Canaries> {
         let of = |name: &str| resource.is_some_and(|wanted| name == wanted || name.split('.').next() == Some(wanted));
         let its = self.churn.iter().find(|(churn, _)| of(churn.resource()));
         its.or(self.churn.first()).map(|(churn, _)| churn.canaries())
     }
 
-    /// Successful writes of the churn since the last call, for a real control plane, which needs a second account of
-    /// them.
+    /// Successful writes of the churn since the last call. On a real control plane, these writes are compared with the
+    /// watched commits.
     pub(super) fn writes(&self) -> Option<Writes> {
         let churn = self.churn.iter().filter_map(|(churn, _)| churn.take_writes());
         let script = self.script.as_ref().and_then(Script::take_writes);
@@ -245,7 +243,7 @@ impl Load {
         })
     }
 
-    /// Stops sending and waits for calls that are under way.
+    /// Stops sending and waits for open calls.
     pub(super) async fn stop(&mut self) {
         match self.admission.take() {
             Some(Sent::Here(load)) => self.rest = Some(load.stop(IN_FLIGHT_DRAIN).await),
@@ -271,8 +269,8 @@ impl Load {
         }
     }
 
-    /// Deletes all objects of the churn, if the scenario asks for it. To be called when everything has stopped. Objects
-    /// that a finalizer holds are reported in the end state.
+    /// Deletes all objects of the churn, if the scenario asks for it. To be called when all load has stopped. The end
+    /// state reports objects that a finalizer holds.
     pub(super) async fn end(&mut self) -> Result<()> {
         for (churn, _) in self.churn.iter_mut().filter(|(_, ends_empty)| *ends_empty) {
             match churn.empty().await {
@@ -283,7 +281,7 @@ impl Load {
         Ok(())
     }
 
-    /// Takes the figures since the last time, writes their histograms and returns their rows.
+    /// Takes the counts since the last call, writes their histograms and returns their rows.
     pub(super) fn read(&mut self, writer: &mut Writer, start_ms: u64, end_ms: u64) -> Result<Reading> {
         let interval = match (&mut self.admission, self.rest.take()) {
             (_, Some(rest)) => Some(rest),
@@ -337,7 +335,7 @@ impl Load {
         Ok(reading)
     }
 
-    /// Scripted writes count with those of the churn: both are requested changes of objects.
+    /// Adds the writes of the script to those of the churn, because both are planned changes of objects.
     fn read_script(&mut self, reading: &mut Reading) {
         let Some(script) = &self.script else { return };
         let now = script.counts();
@@ -352,7 +350,7 @@ impl Load {
     }
 }
 
-/// Fills the population of each section, and lets all of them begin together.
+/// Fills the population of each section, then starts all sections together.
 async fn churn(plans: Vec<churn::Plan>, api: &Api) -> Result<Vec<(Churn, bool)>> {
     let mut all = Vec::with_capacity(plans.len());
     for plan in plans {
@@ -367,7 +365,8 @@ async fn churn(plans: Vec<churn::Plan>, api: &Api) -> Result<Vec<(Churn, bool)>>
     Ok(all)
 }
 
-/// Adds the answers of webhooks to churn. Those times are of whole writes, as the client sees them.
+/// Adds the answers that webhooks gave to writes of the churn. The times of these answers are those of whole writes, as
+/// the client sees them.
 fn with_answers(load: Option<admission::Interval>, churn: Option<&churn::Interval>) -> Option<admission::Interval> {
     let Some(answers) = churn.map(|churn| &churn.answers).filter(|answers| !answers.is_empty()) else { return load };
     let asked = answers.allowed + answers.denied + answers.failed;

@@ -15,7 +15,7 @@ use crate::machine;
 use crate::scenario::{ControlPlaneKind, Scenario};
 use crate::secrets;
 
-/// Names of the harness's own faults in the rows of `faults.jsonl`.
+/// Names of disturbances by the harness itself in the rows of `faults.jsonl`.
 pub(super) const RESTARTS: &str = "subject-restart";
 pub(super) const CERTIFICATES: &str = "certificate-rotation";
 pub(super) const TRUSTED_KEYS: &str = "trusted-keys";
@@ -23,12 +23,12 @@ pub(super) const CACHE_AWAY: &str = "shared-cache-away";
 pub(super) const TAGS_MOVED: &str = "tags-moved";
 pub(super) const CACHE_FORGES: &str = "shared-cache-forges";
 
-/// The identity of fault number `index` in a run: the same fault may be planned twice.
+/// The identity of fault number `index` in a run, because a scenario may contain the same fault twice.
 pub(super) fn fault_id(index: usize, fault: &mock_faults::Fault) -> String {
     format!("{}-{}", index + 1, fault.name.as_str())
 }
 
-/// Describes the run; `digest` is that of the subject's program.
+/// Describes the run. `digest` is the digest of the subject's program.
 pub(super) fn manifest(
     options: &Options,
     command: &[String],
@@ -90,7 +90,7 @@ pub(super) fn manifest(
     }
 }
 
-/// Changes per second of all sections; `None` without churn, or if the rate is found in the warm-up.
+/// Changes per second of all sections; `None` without churn, or if the warm-up searches the rate.
 fn churn_rate(scenario: &Scenario) -> Option<f64> {
     let rates = scenario.churn.iter().map(|churn| churn.rate.at().map(Rate::as_per_second));
     rates.sum::<Option<f64>>().filter(|_| !scenario.churn.is_empty())
@@ -112,7 +112,7 @@ fn notes(options: &Options, plane: &Plane) -> Vec<String> {
     notes
 }
 
-/// Clocks that ran faster than in a cluster.
+/// Notes on clocks and lifetimes that run faster than in a real cluster.
 pub(super) fn hurry(scenario: &Scenario) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(rate) = scenario.subject.upkeep().clock_rate.filter(|rate| *rate > 1) {
@@ -148,7 +148,7 @@ fn planned(index: usize, fault: &mock_faults::Fault, drawn: bool) -> PlannedFaul
     }
 }
 
-/// Abilities of the subject that a fault needs, as far as its row and settings show.
+/// Features that the subject must have to be affected by a fault, as far as the fault's settings show them.
 fn needs(fault: &mock_faults::Fault) -> Vec<Need> {
     let row = fault.name.row();
     let on = match row.family {
@@ -173,7 +173,7 @@ fn needs(fault: &mock_faults::Fault) -> Vec<Need> {
     on.into_iter().chain(bookmarks).chain(initial).collect()
 }
 
-/// Restarts, rotation, other keys and drift; they need proof like faults.
+/// Restarts, rotation, changes of keys, and drift; each must be proved by hits, like faults.
 fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
     let (subject, loaded) = (&scenario.subject, scenario.phases.loaded());
     let entry = |name: &str, at_ms, for_ms, detail| PlannedFault {
@@ -240,7 +240,7 @@ fn upkeep(scenario: &Scenario) -> impl Iterator<Item = PlannedFault> {
         .chain(attacked)
 }
 
-/// The begin of a fault, in words.
+/// A text about when a fault begins.
 pub(crate) fn begins(fault: &mock_faults::Fault) -> String {
     match (fault.at, &fault.when) {
         (Some(at), _) => format!("at {at}"),
@@ -252,10 +252,10 @@ pub(crate) fn begins(fault: &mock_faults::Fault) -> String {
     }
 }
 
-/// Settings that [`describe`] handles separately.
+/// Settings that [`describe`] does not list as `key: value`.
 const IN_WORDS: [&str; 8] = ["name", "id", "at", "when", "resource", "for", "count", "probability"];
 
-/// A fault in words, with every setting of the file.
+/// A text about a fault with every setting of the scenario file.
 pub(crate) fn describe(fault: &mock_faults::Fault) -> String {
     let mut text = fault.name.as_str().to_owned();
     if let Some(resource) = &fault.resource {
@@ -295,7 +295,7 @@ mod tests {
     use mock_faults::Fault;
     use reports::record::Need;
 
-    /// The plan describes all effects of a fault.
+    /// The text about a fault contains every setting.
     #[test]
     fn every_setting_of_a_fault_is_told() {
         let told = |text: &str| super::describe(&serde_saphyr::from_str::<Fault>(text).unwrap());
@@ -310,8 +310,7 @@ mod tests {
         assert!(all.contains("error-event") && all.contains("code 410, then end"), "{all}");
     }
 
-    /// The needed abilities come from the fault's row and settings: a client that never sends such a request is not
-    /// affected.
+    /// The needed features follow from the fault's settings: a client that never sends such a request is not affected.
     #[test]
     fn a_fault_says_which_requests_it_needs() {
         let needs = |text: &str| super::needs(&serde_saphyr::from_str::<Fault>(text).unwrap());

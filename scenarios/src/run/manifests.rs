@@ -1,7 +1,8 @@
-//! Applies the manifests in `controlPlane.manifests`, server-side, and waits until every definition is served.
+//! Applies the manifests in `controlPlane.manifests` with server-side apply, and waits until every
+//! CustomResourceDefinition is served.
 //!
-//! Owns the order: definitions, then namespaces, then the rest as written. If an object is refused, the run ends with
-//! the API server's message.
+//! Owns the order: CustomResourceDefinitions, then namespaces, then all other objects as written. If the API server
+//! refuses an object, the run ends with its message.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,11 +14,11 @@ use serde_json::Value;
 use super::install::{self, Api, JSON};
 use crate::scenario::Manifest;
 
-/// The field manager of these objects. Later applies by the subject's own tools conflict with it as with any other.
+/// The field manager of these objects. Later applies by the subject's own tools get the usual conflicts with it.
 const MANAGER: &str = "longhaul";
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// Applies all manifests. `quiet` is how long a definition must stay unchanged before it counts as at rest.
+/// Applies all manifests. `quiet` is how long a CustomResourceDefinition must stay unchanged.
 pub(super) async fn apply(api: &Api<'_>, manifests: &[Manifest], quiet: Duration) -> Result<()> {
     let mut kinds = Kinds::default();
     let (definitions, rest): (Vec<_>, Vec<_>) = manifests.iter().partition(|manifest| manifest.is_definition());
@@ -34,7 +35,7 @@ pub(super) async fn apply(api: &Api<'_>, manifests: &[Manifest], quiet: Duration
     Ok(())
 }
 
-/// The kinds that a group's version serves: the plural, and whether it is namespaced.
+/// The kinds that each group and version serves: the plural, and whether the kind is namespaced.
 #[derive(Default)]
 struct Kinds(HashMap<String, HashMap<String, (String, bool)>>);
 
@@ -99,7 +100,7 @@ fn served(document: &[u8]) -> HashMap<String, (String, bool)> {
     kinds.collect()
 }
 
-/// The message of a status, or the answer as it is.
+/// The message of a `Status`, or the whole answer if it is no `Status`.
 fn words(answer: &[u8]) -> String {
     let status: Value = serde_json::from_slice(answer).unwrap_or_default();
     status["message"].as_str().map_or_else(|| String::from_utf8_lossy(answer).into_owned(), str::to_owned)

@@ -1,6 +1,6 @@
-//! The folders that a program finds in the place of a kubelet's mounts: a service account, `Secret`s and `ConfigMap`s.
+//! Folders that a program finds where a kubelet would mount a service account, a `Secret` or a `ConfigMap`.
 //!
-//! Owns their content and that it follows the objects. How a program comes to find them is in `subject::Mounts`.
+//! Owns the content of these folders, which follows the objects. `subject::Mounts` makes a program find these folders.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,13 +17,13 @@ use super::Api;
 use crate::scenario::Mount;
 use crate::subject::Mounts;
 
-/// A kubelet needs up to a minute; nobody waits for that here.
+/// Interval between two reads of an object. A kubelet needs up to a minute.
 const POLL: Duration = Duration::from_millis(500);
-/// The link to the files of now, by a kubelet's own name for it.
+/// The symbolic link to the current files, with the name that a kubelet uses.
 const LINK: &str = "..data";
 const JSON: &str = "application/json";
 
-/// Folders that follow their objects until this is dropped.
+/// Folders that follow their objects until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Mounted {
     mounts: Mounts,
@@ -40,12 +40,13 @@ impl Drop for Mounted {
 }
 
 impl Mounted {
-    /// Makes the folders below `folder`, and follows the objects by `api`. `kubeconfig` is that of the program.
+    /// Creates the folders below `folder`, and reads the objects through `api`. `kubeconfig` is the program's
+    /// kubeconfig.
     ///
     /// # Errors
     ///
-    /// A folder cannot be made, a service account is wanted of a kubeconfig without a token, or an object cannot be read. An object that does
-    /// not exist is no error: the program may make it.
+    /// Fails if a folder cannot be created, an object cannot be read, or a service account is wanted and the kubeconfig has no token. An
+    /// object that does not exist is no error, because the program may create it.
     pub(crate) async fn open(
         wanted: &BTreeMap<PathBuf, Mount>,
         folder: &Path,
@@ -78,18 +79,18 @@ impl Mounted {
         Ok(Self { mounts: Mounts { scratch, folders }, environment, follower })
     }
 
-    /// For each process.
+    /// The mounts for each process of the subject.
     pub(crate) fn mounts(&self) -> Mounts {
         self.mounts.clone()
     }
 
-    /// Variables by which a program finds the API server from within a cluster.
+    /// Environment variables with which a program in a cluster finds the API server.
     pub(crate) fn environment(&self) -> &[(String, String)] {
         &self.environment
     }
 }
 
-/// Writes the files of a service account from a kubeconfig, and returns the variables that go with them.
+/// Writes the files of a service account from a kubeconfig, and returns the environment variables for them.
 fn account(folder: &Path, kubeconfig: &str, namespace: &str) -> Result<Vec<(String, String)>> {
     let read: Value = serde_saphyr::from_str(kubeconfig).context("failed to read the kubeconfig of the run")?;
     let (cluster, user) = (&read["clusters"][0]["cluster"], &read["users"][0]["user"]);
@@ -110,7 +111,7 @@ fn account(folder: &Path, kubeconfig: &str, namespace: &str) -> Result<Vec<(Stri
     Ok(variables.map(|(name, value)| (name.to_owned(), value)).to_vec())
 }
 
-/// An object and its folder.
+/// An object, and the folder with its keys as files.
 #[derive(Debug)]
 struct Followed {
     path: String,
@@ -131,7 +132,7 @@ async fn follow(api: loadgen::churn::Api, mut all: Vec<Followed>) {
 }
 
 impl Followed {
-    /// Reads the object, and shows it if it exists.
+    /// Reads the object, and writes its files if the object exists.
     async fn read(&mut self, api: &loadgen::churn::Api) -> Result<()> {
         let (status, body) = Api::from(api).ask_as(Method::GET, &self.path, String::new(), JSON, JSON).await?;
         match status {
@@ -144,7 +145,7 @@ impl Followed {
         }
     }
 
-    /// Writes all files of an object at once: into a new folder, to which the link is turned.
+    /// Replaces all files of an object at once: writes a new folder, then points the link to it.
     fn show(&mut self, object: &Value) -> std::io::Result<()> {
         let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         if version == self.version {
@@ -171,7 +172,7 @@ impl Followed {
         Ok(())
     }
 
-    /// Writes the files into a new folder, and turns the link to it. Returns the keys.
+    /// Writes the files into a new folder, and points the link to it. Returns the keys.
     fn turn(&self, name: &str, object: &Value) -> std::io::Result<Vec<String>> {
         let fresh = self.folder.join(name);
         std::fs::create_dir(&fresh)?;
@@ -193,7 +194,7 @@ impl Followed {
     }
 }
 
-/// A key is a file name (Kubernetes documentation, "Secrets"): letters, digits, `-`, `_` and `.`.
+/// Whether a key is a valid file name (Kubernetes documentation, "Secrets"): letters, digits, `-`, `_` and `.`.
 fn is_key(key: &str) -> bool {
     !key.is_empty()
         && !key.starts_with("..")

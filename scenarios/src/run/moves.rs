@@ -1,7 +1,7 @@
-//! Moves the tags of locked images, one after the other, while load runs.
+//! Moves the tags of images with locked digests, one after the other, under load.
 //!
-//! Owns their times, and the rows that prove them. A fault of the registry would not do: it moves a tag when the
-//! subject reads it, and a subject with a lock does not read it.
+//! Owns the times of the moves, and the rows that prove them. A fault of the registry moves a tag only when the subject
+//! reads it, and a subject with a digest lock does not read tags.
 
 use anyhow::{Context, Result};
 use reports::record::{FaultEvent, FaultRow};
@@ -11,10 +11,10 @@ use super::world::World;
 use crate::clock::millis;
 use crate::scenario::Scenario;
 
-/// The tags that are still to be moved.
+/// The tags that are not moved yet.
 #[derive(Debug, Default)]
 pub(super) struct Moves {
-    /// References, in the order of their moves.
+    /// References of images, in the order in which their tags move.
     references: Vec<String>,
     moved: usize,
     from_ms: u64,
@@ -22,8 +22,8 @@ pub(super) struct Moves {
 }
 
 impl Moves {
-    /// The moves between the middle of the warm-up and the middle of the load, so that later requests certainly see
-    /// moved tags.
+    /// Plans the moves between the middle of the warm-up and the middle of the load, so that later requests certainly
+    /// use moved tags.
     pub(super) fn of(scenario: &Scenario, world: &World) -> Self {
         if scenario.registry.lock.is_none() {
             return Self::default();
@@ -37,12 +37,12 @@ impl Moves {
         }
     }
 
-    /// The row with the plan.
+    /// The row with the planned moves.
     pub(super) fn planned(&self) -> Option<FaultRow> {
         (!self.references.is_empty()).then(|| self.row(0, FaultEvent::Planned))
     }
 
-    /// Moves the tags that are due.
+    /// Moves the tags whose time has come.
     pub(super) fn tick(&mut self, now_ms: u64, world: &World) -> Result<Option<FaultRow>> {
         let all = self.references.len() as u64;
         let gone = now_ms.saturating_sub(self.from_ms);

@@ -1,8 +1,9 @@
-//! `churn: {rate: auto}`: the warm-up finds the rate that the subject sustains, and the run goes on at half of it.
+//! `churn: {rate: auto}`: the warm-up measures the rate that the subject sustains, and the run continues at half of
+//! this rate.
 //!
-//! Owns the closed loop. While few versions wait for the subject, it permits one more write at a time, so that the
-//! subject is busy and not behind. The sustained rate is the subject's progress while versions were waiting. Pure but
-//! for the permits: the time and the number of waiting versions are arguments.
+//! Owns the control loop. While few versions wait for the subject, the loop permits one more write at a time, so that
+//! the subject is busy but not behind. The sustained rate is the subject's progress while versions were waiting. Pure
+//! except for the permits: the time and the number of waiting versions are arguments.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,25 +13,25 @@ use units::Rate;
 
 use crate::scenario::Scenario;
 
-/// The most waiting versions at which one more is written: a subject with a few workers has one for each.
+/// The most waiting versions at which another version is written, so that each worker of a small subject has one.
 const WAITING_MAX: u64 = 4;
-/// The most writes per second: one with each tick of the run.
+/// The most writes per second: one for each tick of the run.
 const MOST: f64 = 50.0;
-/// The run's rate as a share of the sustained rate.
+/// The rate of the run as a share of the sustained rate.
 const SHARE: f64 = 0.5;
-/// The lowest rate of the run, so that something happens.
+/// The lowest rate of the run, so that some writes happen.
 const LEAST: f64 = 0.2;
 
 #[derive(Debug)]
 pub(super) struct Pacing {
     steers: Vec<Arc<Steer>>,
-    /// The section whose turn it is.
+    /// The index of the churn section that writes next.
     turn: usize,
-    /// Whether nothing shows the subject's progress.
+    /// Whether the witness cannot show the subject's progress.
     is_mute: bool,
     first: Option<Look>,
     last: Look,
-    /// Time in which versions were waiting.
+    /// Time in which at least one version was waiting, in milliseconds.
     busy_ms: u64,
 }
 
@@ -40,20 +41,20 @@ struct Look {
     waiting: u64,
 }
 
-/// The result of the warm-up.
+/// The rates that the warm-up gives.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Found {
     /// Writes per second that the subject sustained.
     pub(super) sustained: Rate,
-    /// The rate of the run, of all sections together.
+    /// The rate of the run, for all sections together.
     pub(super) rate: Rate,
-    /// Number of sections that share it.
+    /// Number of sections that share the rate.
     sections: usize,
     is_mute: bool,
 }
 
 impl Pacing {
-    /// `None` if the scenario sets all rates.
+    /// A control loop without any measurement; `None` if the scenario sets all rates.
     pub(super) fn of(scenario: &Scenario) -> Option<Self> {
         let steers: Vec<_> = scenario.churn.iter().filter_map(|churn| churn.rate.steer().cloned()).collect();
         (!steers.is_empty()).then(|| Self::new(steers, scenario.subject.watches_nothing()))
@@ -63,7 +64,7 @@ impl Pacing {
         Self { steers, turn: 0, is_mute, first: None, last: Look::default(), busy_ms: 0 }
     }
 
-    /// Takes the number of versions that wait now. Called every few milliseconds during the warm-up.
+    /// Receives the number of waiting versions. Called every few milliseconds during the warm-up.
     pub(super) fn tick(&mut self, t_ms: u64, waiting: u64) {
         let now = Look { t_ms, waiting };
         if self.first.is_none() {
@@ -80,7 +81,7 @@ impl Pacing {
         self.steers[self.turn].permit();
     }
 
-    /// Ends the warm-up: the rest of the run has a fixed rate.
+    /// Ends the warm-up and returns the fixed rate for the rest of the run.
     pub(super) fn settle(self, at: Instant) -> Found {
         let found = self.found();
         let each = Rate::per_second(found.rate.as_per_second() / self.steers.len() as f64);
@@ -105,14 +106,14 @@ impl Pacing {
     }
 }
 
-/// Rounded down to two digits, so that the exact rate can be written into a file.
+/// The rate, rounded down to two digits, so that a scenario file can contain the exact rate.
 fn rounded(rate: f64) -> f64 {
     let step = if rate >= 10.0 { 1.0 } else { 10.0 };
     if rate >= 1.0 { (rate * step + 1e-9).floor() / step } else { (rate * 100.0 + 1e-9).floor() / 100.0 }
 }
 
 impl Found {
-    /// A note that a reader of the report needs.
+    /// A note for the report about the rate.
     pub(super) fn note(&self) -> String {
         let (rate, sustained) = (self.rate.as_per_second(), self.sustained.as_per_second());
         let found = if self.is_mute {
@@ -134,7 +135,8 @@ impl Found {
 mod tests {
     use super::*;
 
-    /// A subject that serves one change after the other, each in `service_ms`, with `begins_with` changes at the start.
+    /// Simulates a subject that handles one change after the other, each in `service_ms`, with `begins_with` changes at
+    /// the start.
     fn play(service_ms: u64, begins_with: u64, warm_up_ms: u64) -> (Found, u64) {
         let steer = Arc::new(Steer::default());
         let mut pacing = Pacing::new(vec![Arc::clone(&steer)], false);
@@ -201,7 +203,7 @@ mod tests {
         );
     }
 
-    /// With a silent witness or a dead subject, the warm-up ends all the same, and no sustained rate is stated.
+    /// If no version is observed, the warm-up still ends, and no sustained rate is reported.
     #[test]
     fn where_nothing_is_observed_nothing_is_claimed() {
         let (found, most) = play(60_000, 30, 10_000);

@@ -1,5 +1,5 @@
-//! The payloads of admission load in a run: the images that they name, and their plan. Pure, so that the plan of a run,
-//! with its fingerprint, can be shown without starting one.
+//! The payloads of admission load in a run: the images in them, and their plan. Pure, so that the plan and its
+//! fingerprint can be shown without a run.
 
 use std::sync::Arc;
 
@@ -9,20 +9,19 @@ use mock_registry::Population;
 
 use crate::scenario::Scenario;
 
-/// The number of images with heavy signatures, so large that no request for one waits for another review.
+/// The number of images with heavy signatures: enough that no review waits for another review of the same image.
 const HEAVY_IMAGES: usize = 8;
 
-/// The registry's host in images. Reserved for tests by RFC 6761.
+/// The host of the registry in image references. RFC 6761 reserves `.test`.
 pub(super) const HOST: &str = "registry.test:5000";
 
-/// The registry's name in images, if it is the same in every run: the service can be configured with the real address
-/// of a host. A foreign subject needs the address itself. For it the name is `None`, because the address is only known
-/// when the registry listens.
+/// The host of the registry in image references, if it is the same in every run: the service can map a host to the real
+/// address. `None` for other subjects, which need the real address; it is known only when the registry listens.
 pub(super) fn host(scenario: &Scenario) -> Option<String> {
     scenario.subject.kind().is_service().then(|| HOST.to_owned())
 }
 
-/// The images in the registry, and those that only appear to be there.
+/// The images in the registry, and images that are only referenced.
 pub(super) fn population(scenario: &Scenario) -> Population {
     Population { count: scenario.registry.images, seed: scenario.seed, signed: scenario.registry.signed }
 }
@@ -36,9 +35,9 @@ pub(super) fn heavy(scenario: &Scenario) -> usize {
 /// Planned admission load.
 #[derive(Debug, Clone)]
 pub(crate) enum Planned {
-    /// Reviews for the webhook itself.
+    /// Reviews sent directly to the webhook.
     Direct(Plan),
-    /// Requests for the API server.
+    /// Requests sent to the API server.
     Through(through::Plan),
 }
 
@@ -57,7 +56,7 @@ impl Planned {
         }
     }
 
-    /// The plan, if it goes through the API server.
+    /// The plan of load through the API server; `None` for direct load.
     pub(super) fn through(&self) -> Option<&through::Plan> {
         match self {
             Self::Direct(_) => None,
@@ -65,7 +64,7 @@ impl Planned {
         }
     }
 
-    /// Changes of the right answers, if the answers themselves are judged.
+    /// Tells the load about changes of the right answers, if answers are judged.
     pub(super) fn truth(&self) -> Option<Arc<Truth>> {
         match self {
             Self::Direct(plan) => Some(plan.truth()),
@@ -81,7 +80,7 @@ impl Planned {
     }
 }
 
-/// The plan of admission load over these images; `None` if there is none.
+/// The plan of admission load with these images; `None` if the scenario has no such load.
 pub(super) fn plan(scenario: &Scenario, images: &[mock_registry::Image]) -> Result<Option<Planned>> {
     let Some(config) = &scenario.admission else { return Ok(None) };
     let images: Vec<Image> = images.iter().map(super::keys::image).collect();
@@ -97,16 +96,16 @@ pub(super) fn plan(scenario: &Scenario, images: &[mock_registry::Image]) -> Resu
     plan.map(Some).context("failed to plan the admission load")
 }
 
-/// The knowledge about the payloads before a run.
+/// Whether the payloads are known before a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fingerprint {
-    /// They are the same in every run.
+    /// The payloads are the same in every run, with this fingerprint.
     Known(String),
-    /// They depend on the registry's address.
+    /// The payloads depend on the address of the registry, which each run chooses.
     OfTheRun,
 }
 
-/// The fingerprint of the payloads that a run of the scenario will send; `None` if it sends none.
+/// The fingerprint of the payloads of a run; `None` if the scenario sends none.
 pub(crate) fn fingerprint(scenario: &Scenario) -> Result<Option<Fingerprint>> {
     let at = |host: &str| {
         let mut images = population(scenario).images(host).context("failed to make the registry's images")?;
@@ -125,7 +124,7 @@ mod tests {
     use super::*;
     use crate::scenario::{Command, Source, SubjectKind};
 
-    /// A fingerprint is only shown in advance if no address of the run can change it.
+    /// A fingerprint is shown before the run only if no address of the run can change it.
     #[test]
     fn what_names_the_registry_is_known_when_that_listens() {
         let mut scenario = Source::read("smoke").unwrap().scenario;

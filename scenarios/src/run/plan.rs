@@ -1,4 +1,4 @@
-//! The plan of a scenario in words: its events, its duration, and the budgets that this length can decide.
+//! The plan of a scenario as text: its events, its length, and the budgets that this length can decide.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use units::Span;
 use super::{Fingerprint, validators};
 use crate::scenario::{ControlPlaneKind, Install, Scenario, cannot};
 
-/// The plan, one fact per line.
+/// The plan as text, one fact per line.
 pub fn describe(scenario: &Scenario) -> String {
     let mut text = String::new();
     let phases = &scenario.phases;
@@ -114,7 +114,7 @@ pub fn describe(scenario: &Scenario) -> String {
     text
 }
 
-/// The shared cache, and what happens to it.
+/// A text about the shared cache and its planned faults.
 fn shared_cache(scenario: &Scenario) -> Option<String> {
     let cache = scenario.shared_cache.as_ref()?;
     let away = cache.away.map(|away| format!("gone at {} for {}", away.at, away.lasts));
@@ -123,7 +123,7 @@ fn shared_cache(scenario: &Scenario) -> Option<String> {
     Some(if what.is_empty() { "there".to_owned() } else { what.join(", ") })
 }
 
-/// The meaning of the subject's own clock, and the resulting times.
+/// Lines about the subject's own clock, and the times that follow from it.
 fn own_time(scenario: &Scenario) -> Vec<String> {
     let rate = scenario.clock_rate();
     let steady = scenario.phases.own_steady().filter(|_| rate > 1);
@@ -136,7 +136,6 @@ fn own_time(scenario: &Scenario) -> Vec<String> {
     steady.into_iter().chain(rates).collect()
 }
 
-/// Every limit in the file, as written there.
 fn limits(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     let Ok(serde_json::Value::Object(sections)) = serde_json::to_value(&scenario.budgets) else { return };
     for (section, limits) in &sections {
@@ -151,7 +150,7 @@ fn limits(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     }
 }
 
-/// The faults that other control planes cannot play, with the reason: those that `--control-plane` would leave out.
+/// Faults that other control planes cannot inject, with the reason. `--control-plane` would skip these faults.
 fn unplayed(scenario: &Scenario) -> Vec<String> {
     // Equal lists of faults with the same reason are shown once.
     let mut lines: Vec<(Vec<&str>, String)> = Vec::new();
@@ -176,10 +175,11 @@ fn unplayed(scenario: &Scenario) -> Vec<String> {
     lines.into_iter().map(|(kinds, text)| format!("on {}: {text}", kinds.join(", "))).collect()
 }
 
-/// The most random faults that are shown one by one; of more, the plan shows the first ones and the number of each.
+/// The most random faults that are listed one by one. If there are more, the plan lists the first ones and counts each
+/// kind.
 const DRAWN_SHOWN: usize = 100;
 
-/// The random schedule.
+/// Lists the schedule of random faults.
 fn drawn(faults: &[mock_faults::Fault], random: &mock_faults::random::Random, line: &mut dyn FnMut(String)) {
     let mut of_each: std::collections::BTreeMap<&str, u64> = std::collections::BTreeMap::new();
     for fault in faults {
@@ -195,7 +195,7 @@ fn drawn(faults: &[mock_faults::Fault], random: &mock_faults::random::Random, li
     }
 }
 
-/// The processes that are started and restarted, or that run already.
+/// A text about the subject's processes: started, restarted, or already running.
 fn processes(scenario: &Scenario) -> Vec<(&'static str, String)> {
     let subject = &scenario.subject;
     let mut lines: Vec<_> = subject.kind().plan().into_iter().collect();
@@ -211,7 +211,7 @@ fn processes(scenario: &Scenario) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// The registration of the webhook, and its effect on the load.
+/// A text about the registration of the webhook, and its effect on the load.
 fn registered(scenario: &Scenario) -> Option<String> {
     let install = scenario.subject.install.as_ref()?;
     let webhook = match install {
@@ -228,7 +228,7 @@ fn registered(scenario: &Scenario) -> Option<String> {
     Some(format!("registered in the control plane: failure policy {policy}, timeout {timeout}{load}"))
 }
 
-/// The subject's rights at the control plane.
+/// A text about the subject's rights at the control plane.
 fn rights(scenario: &Scenario) -> String {
     let subject = &scenario.subject;
     let more = match &subject.rbac {
@@ -247,12 +247,12 @@ fn rights(scenario: &Scenario) -> String {
     }
 }
 
-/// The times of reviews. A parsed scenario has been checked, so it has a schedule if it has load.
+/// The times of reviews; `None` without load. A parsed scenario has been checked, so its schedule is valid.
 fn schedule(scenario: &Scenario) -> Option<loadgen::Schedule> {
     scenario.admission.as_ref()?.schedule(scenario.seed, scenario.phases.loaded()).ok()
 }
 
-/// The fingerprint of the payloads, or the reason why there is none yet.
+/// The fingerprint of the payloads, or the reason why it is not known before the run.
 fn fingerprint(scenario: &Scenario) -> Option<String> {
     Some(match super::fingerprint(scenario) {
         Ok(fingerprint) => match fingerprint? {
@@ -265,7 +265,7 @@ fn fingerprint(scenario: &Scenario) -> Option<String> {
     })
 }
 
-/// The budgets that this length can decide, and those that it cannot.
+/// Lists the budgets that this length can decide, and those that it cannot.
 fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     let budgets = &scenario.budgets;
     let (warm_up, steady) = (scenario.phases.warm_up.0, scenario.phases.steady.0.as_secs_f64());
@@ -308,7 +308,7 @@ fn decides(scenario: &Scenario, line: &mut dyn FnMut(String)) {
     counted(memory.growth_per_request, "request", requests_each_second(scenario), "requests");
 }
 
-/// Rates that the file gives in the subject's clock.
+/// Rates that the scenario file gives on the subject's clock.
 fn own_rates(scenario: &Scenario) -> Vec<(&'static str, f64)> {
     if scenario.phases.own_rates().is_none() {
         return Vec::new();
@@ -337,8 +337,8 @@ fn requests_each_second(scenario: &Scenario) -> f64 {
     schedule(scenario).map_or(0.0, |load| sent(load) / steady_s)
 }
 
-/// Whether the steady phase decides a budget of this many bytes per second, computed with the judge's own functions.
-/// `unit` has the seconds per unit of the axis, and its name.
+/// Whether the steady phase is long enough to decide a budget of this many bytes per second, computed with the judge's
+/// own functions. `unit` has the seconds per unit of the axis, and the name of the unit.
 fn growth_decides(steady_s: f64, what: &str, bytes_per_second: f64, unit: (f64, &str)) -> String {
     let needed_s = length::needed_s(length::SIGMA_BYTES, length::TAU_S, bytes_per_second);
     let Some((needed_s, quiet_s)) = needed_s.zip(length::quiet_s(bytes_per_second)) else {
@@ -363,7 +363,7 @@ fn whole(bytes: f64) -> u64 {
     bytes.round() as u64
 }
 
-/// The facts that the witness cannot observe, if a budget needs any of them.
+/// Facts that the witness cannot observe although a budget needs them.
 fn untold(scenario: &Scenario) -> Option<String> {
     scenario.budgets.events.as_ref()?;
     let sees = scenario.sees();
@@ -378,7 +378,7 @@ mod tests {
     use super::*;
     use crate::scenario::Source;
 
-    /// The plan shows both lengths, and which of them decides a budget.
+    /// If the subject's clock runs faster, the plan shows the length on both clocks, and the one that decides a budget.
     #[test]
     fn the_plan_says_both_times_of_a_faster_clock() {
         let mut source = Source::read("soak-10h").unwrap();
@@ -391,7 +391,7 @@ mod tests {
         assert!(usual.contains("length          10h (warm-up 1h, steady 8h, drain 1h)"), "{usual}");
     }
 
-    /// If rates are given in its own clock, the load per hour of that clock is the same at every clock rate.
+    /// If rates are given on the subject's clock, the load per hour of this clock is the same at every clock rate.
     #[test]
     fn the_plan_says_both_rates_of_a_faster_clock() {
         let text = include_str!("../../library/soak-10h.yaml").replace("{clock: own,", "{clock: own, rates: own,");
@@ -421,7 +421,7 @@ mod tests {
         assert!(text.contains("CANNOT pass     memory growth 1MiB/h: it needs about 2.5h"), "{text}");
     }
 
-    /// Requests have budgets too, and the plan shows every limit of the file.
+    /// The plan shows every limit of the file, also those of requests.
     #[test]
     fn the_plan_names_every_limit() {
         let mut scenario = Source::read("smoke").unwrap().scenario;
@@ -437,8 +437,8 @@ mod tests {
         }
     }
 
-    /// The plan states for every budget of memory growth whether it is decided; no length decides one whose objects or
-    /// requests are absent.
+    /// The plan says for each budget of memory growth whether it is decided. Without objects or requests, no length
+    /// decides a budget per object or per request.
     #[test]
     fn the_plan_says_of_every_growth_whether_it_is_decided() {
         let mut scenario = Source::read("soak-1h").unwrap().scenario;
@@ -466,7 +466,7 @@ mod tests {
         );
     }
 
-    /// The soaks of the library promise only verdicts that their length decides.
+    /// Soaks of the library are long enough to decide all their budgets.
     #[test]
     fn the_soaks_of_the_library_decide_their_budgets() {
         for name in ["soak-1h", "soak-night", "soak-100h", "watch-storm"] {
@@ -475,7 +475,7 @@ mod tests {
         }
     }
 
-    /// The plan shows the random faults; equal seeds give equal faults, and another seed gives others.
+    /// The plan shows the random faults. Equal seeds give equal faults, and different seeds give different faults.
     #[test]
     fn the_plan_shows_what_was_drawn() {
         let mut source = Source::read("soak-1h").unwrap();
@@ -493,7 +493,7 @@ mod tests {
         assert!(hundred_hours.faults.drawn().len() > 5900 && describe(&hundred_hours).lines().count() < 130);
     }
 
-    /// The plan shows the shape of the rate, and a shape that does not fit into the run is refused with its place.
+    /// The plan shows the shape of the rate. A shape that is longer than the run is refused with its key.
     #[test]
     fn the_plan_shows_how_the_rate_changes() {
         let smoke = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/library/smoke.yaml")).unwrap();

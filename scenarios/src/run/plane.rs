@@ -1,7 +1,7 @@
-//! The control plane of a run: the mock inside this process, or a real one of programs, alone or with a node.
+//! The control plane of a run: the mock in this process, or a real one (separate programs, with or without a node).
 //!
-//! Facts that only the mock has (its traffic, the sender of each request) are absent for a real one, and judges and
-//! reports handle that. No other part of the run knows which of the two it is.
+//! Only the mock knows its traffic and the sender of each request. For a real control plane these facts are absent, and
+//! judges and reports handle that. No other module of the run distinguishes the two kinds.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -16,30 +16,30 @@ use super::account::Account;
 use super::install::{self, Api};
 use crate::scenario::{ControlPlaneKind, Scenario};
 
-/// Interval of a real server's bookmarks.
+/// Interval of bookmarks of a real API server.
 const BOOKMARKS_EVERY: Duration = Duration::from_mins(1);
-/// The most versions that the mock keeps. A hundred hours never need more than the newest few.
+/// The most versions that the mock keeps. Even a run of a hundred hours needs only the newest few.
 const HISTORY_EVENTS_MAX: usize = 100_000;
 
 pub(super) use real::Real;
 
-/// The user of load and churn.
+/// The user that sends load and churn.
 pub(super) const HARNESS: &str = "harness";
 
 /// The server of the Kubernetes API.
 pub(super) enum Plane {
-    /// Inside this process, with faults and an inside view.
+    /// The mock in this process, which can inject faults and shows its traffic.
     Mock(Box<Mock>),
-    /// Real programs on this machine, and the subject's account there.
+    /// Real programs on this machine, and the account of the subject there.
     Real(Real, Account),
 }
 
-/// The mock and its settings.
+/// The mock, with the subject's endpoint.
 pub(super) struct Mock {
     pub(super) server: mock_kube::Server,
-    /// The subject's own endpoint: connection faults act on it alone.
+    /// The endpoint that only the subject uses, so that connection faults hit no other client.
     endpoint: mock_kube::Replica,
-    /// Zero of the mock's times.
+    /// The moment from which the mock counts its times.
     pub(super) epoch: Instant,
     ca_pem: String,
     harness_token: String,
@@ -47,7 +47,7 @@ pub(super) struct Mock {
 }
 
 impl Plane {
-    /// Starts the control plane that the scenario names; a real one leaves its logs in `logs`. `names` are further
+    /// Starts the control plane that the scenario names. A real one writes its logs into `logs`. `names` are further
     /// addresses for the mock's certificate: those of proxies in front of it.
     pub(super) async fn start(
         scenario: &Scenario,
@@ -84,7 +84,7 @@ impl Plane {
         }
     }
 
-    /// The subject's user. Faults, gaps and traffic are kept by user, and only the subject has this one.
+    /// The user name of the subject. Faults, gaps and traffic are recorded by user, and only the subject has this name.
     pub(super) fn subject(&self) -> &str {
         &self.account().user
     }
@@ -96,7 +96,7 @@ impl Plane {
         }
     }
 
-    /// The authority of its certificate.
+    /// The CA certificate of the control plane, as PEM.
     pub(super) fn ca_pem(&self) -> &str {
         match self {
             Self::Mock(mock) => &mock.ca_pem,
@@ -104,7 +104,6 @@ impl Plane {
         }
     }
 
-    /// The token of the harness itself.
     pub(super) fn harness_token(&self) -> &str {
         match self {
             Self::Mock(mock) => &mock.harness_token,
@@ -112,7 +111,6 @@ impl Plane {
         }
     }
 
-    /// The address that the subject connects to.
     pub(super) fn subject_address(&self) -> SocketAddr {
         match self {
             Self::Mock(mock) => mock.endpoint.address(),
@@ -127,7 +125,7 @@ impl Plane {
         }
     }
 
-    /// The label, key and value, that all created objects must have.
+    /// Key and value of the label that all created objects must have; `None` if no label is needed.
     pub(super) fn mark(&self) -> Option<(&'static str, &str)> {
         match self {
             Self::Mock(_) => None,
@@ -135,7 +133,7 @@ impl Plane {
         }
     }
 
-    /// Its programs, if they are separate processes.
+    /// The programs of the control plane, if they are separate processes.
     pub(super) fn machinery(&self) -> Option<kind::machinery::Machinery> {
         match self {
             Self::Mock(_) => None,
@@ -143,7 +141,7 @@ impl Plane {
         }
     }
 
-    /// Its control planes, if one can be stopped.
+    /// The control planes of the cluster, if one of several can be stopped.
     pub(super) fn leaders(&self) -> Option<kind::leaders::Leaders> {
         match self {
             Self::Mock(_) => None,
@@ -166,7 +164,7 @@ impl Plane {
         }
     }
 
-    /// A kubeconfig for a user of a real control plane.
+    /// A kubeconfig for a user of a real control plane; `None` for the mock.
     pub(super) fn kubeconfig_of(&self, user: &str) -> Option<String> {
         match self {
             Self::Mock(_) => None,
@@ -182,12 +180,12 @@ impl Plane {
         }
     }
 
-    /// Its faults, if it can play them.
+    /// The faults of the control plane, if it can inject any.
     pub(super) fn faults(&self) -> Option<&Faults> {
         self.mock().map(|mock| mock.server.faults())
     }
 
-    /// The mock, for facts that only it has.
+    /// The mock; `None` for a real control plane.
     pub(super) fn mock(&self) -> Option<&Mock> {
         match self {
             Self::Mock(mock) => Some(mock),
@@ -195,7 +193,7 @@ impl Plane {
         }
     }
 
-    /// The reason why a real control plane is gone, if it is.
+    /// The reason why a real control plane has ended, if it has.
     pub(super) fn ended(&self) -> Option<String> {
         match self {
             Self::Mock(_) => None,
@@ -211,7 +209,7 @@ impl Plane {
         }
     }
 
-    /// The folder of its logs, if it writes any.
+    /// The folder with the control plane's logs, if it writes any.
     pub(super) fn logs(&self) -> Option<PathBuf> {
         match self {
             Self::Mock(_) => None,
@@ -219,7 +217,7 @@ impl Plane {
         }
     }
 
-    /// Writes the logs of a cluster that keeps them elsewhere.
+    /// Copies the logs of a cluster that keeps them outside this folder.
     pub(super) async fn keep_logs(&self, folder: &Path) -> Result<()> {
         match self {
             Self::Mock(_) => Ok(()),
@@ -238,7 +236,7 @@ impl Plane {
     }
 }
 
-/// The file with the subject's token, if a fault replaces it while the subject runs.
+/// The file name of the subject's token, if a fault replaces the token during the run.
 const TOKEN_FILE: &str = "token";
 
 async fn mock(
@@ -287,8 +285,8 @@ async fn mock(
     Ok(Mock { server, endpoint, epoch, ca_pem: authority.ca_pem().to_owned(), harness_token, account })
 }
 
-/// A token for this run. It only protects loopback ports from mistakes: the process ID keeps two runs on one machine
-/// apart.
+/// A token for this run. The token only protects ports on loopback from mistakes: the process ID in the token separates
+/// two runs on one machine.
 pub(crate) fn token(seed: u64, user: &str) -> String {
     use sha2::Digest;
     let digest = sha2::Sha256::digest(format!("{seed}/{user}/{}", std::process::id()));

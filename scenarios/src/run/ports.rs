@@ -1,7 +1,7 @@
-//! Ports for a subject: the harness chooses one and passes it to the subject, which binds it a moment later.
+//! Ports for a subject: the harness chooses a port and passes it to the subject, which binds it a moment later.
 //!
-//! No two runs on one machine choose the same port. Until the subject has bound it, a name reserves it: an abstract
-//! socket of the kernel, which disappears with the process in any case.
+//! No two runs on one machine choose the same port. Until the subject has bound the port, an abstract Unix socket
+//! reserves it. The kernel removes this socket with the process.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -11,16 +11,15 @@ use std::os::unix::net::{SocketAddr as Name, UnixListener};
 use anyhow::{Context, Result};
 use parking_lot::Mutex;
 
-/// Ports below Linux's range for outgoing connections, which begins at 32768.
+/// The range of ports, below Linux's range for outgoing connections, which begins at 32768.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
-/// Number of ports that are tried.
 const TRIED: usize = 64;
 
-/// The reservations of this process: a few per run, kept until it ends.
+/// The reservations of this process: a few per run, kept until the process ends.
 static KEPT: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
 
-/// A free port of this machine that no other run chooses. If another program binds it before the subject does, the run
-/// ends as "not ready" with the subject's message.
+/// A free port of this machine that no other run chooses. If another program binds the port before the subject does,
+/// the run ends as "not ready" with the subject's message.
 pub(crate) fn free_port(at: Ipv4Addr) -> Result<u16> {
     for _ in 0..TRIED {
         let drawn = RandomState::new().build_hasher().finish() % u64::from(PORTS.end - PORTS.start);
@@ -34,7 +33,7 @@ pub(crate) fn free_port(at: Ipv4Addr) -> Result<u16> {
     Ok(listener.local_addr()?.port())
 }
 
-/// The reservation of a port, if no other process holds it and nothing listens there.
+/// Reserves a port, unless another process has reserved it or listens on it.
 fn keep(at: Ipv4Addr, port: u16) -> Option<UnixListener> {
     let name = Name::from_abstract_name(format!("longhaul/port/{port}")).ok()?;
     let name = UnixListener::bind_addr(&name).ok()?;

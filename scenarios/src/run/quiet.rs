@@ -1,8 +1,8 @@
-//! The quiet time: writes of the subject after the load is over, when nothing else writes.
+//! The quiet time: counts the subject's writes after the load has ended, when no other client writes.
 //!
-//! The observation uses watches of the harness itself, on any control plane. They cover the churned resources, the
-//! subject's children, and, if the control plane records requests, all other resources that the subject has written.
-//! [`rewrites`] counts the repeated writes and does no I/O.
+//! The harness uses its own watches, on any control plane. The watches cover the churned resources and the subject's
+//! children. If the control plane records requests, the watches also cover all other resources that the subject has
+//! written. [`rewrites`] counts repeated writes without I/O.
 
 mod rewrites;
 mod writers;
@@ -23,15 +23,14 @@ use super::listen::{Batch, gather, listen, told};
 use crate::clock::{Clock, millis};
 use crate::scenario::Scenario;
 
-/// The most changes taken from a watch at a time, and the most batches that wait to be counted.
+/// The most changes per batch of a watch, and the most batches in the channel.
 const BATCH_MAX: usize = 256;
 const BATCHES_MAX: usize = 64;
-/// Time for a subject to catch up with the last writes, if the drain is long enough: the least deadline of events.
+/// Time for the subject to catch up with the last writes, if the drain is long enough: the least deadline of events.
 const CATCH_UP_MAX: Duration = Duration::from_secs(5);
-/// The part of a shorter drain that is left for catching up.
+/// One part in this many of a shorter drain is left for catching up.
 const CATCH_UP_SHARE: u32 = 3;
 
-/// The running watches.
 pub(super) struct Quiet {
     stop: oneshot::Sender<()>,
     counts: AbortOnDropHandle<Rewrites>,
@@ -39,7 +38,7 @@ pub(super) struct Quiet {
     tells_writers: bool,
 }
 
-/// The observed time, in milliseconds of the run.
+/// The observed time: begin and end in milliseconds of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) from_ms: u64,
@@ -47,8 +46,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The window of a drain that begins at `drain_ms`: the rest of it after the harness's last change and the time to
-    /// catch up.
+    /// The window in a drain that begins at `drain_ms`: the rest of the drain after the harness's last change and the
+    /// time to catch up.
     pub(super) fn of(drain_ms: u64, drain: Duration, last_deed: Option<Duration>) -> Self {
         let still = last_deed.unwrap_or_default().min(drain);
         let catch_up = (drain.saturating_sub(still) / CATCH_UP_SHARE).min(CATCH_UP_MAX);
@@ -57,7 +56,8 @@ impl Window {
 }
 
 impl Quiet {
-    /// Begins to watch when the load has ended. `None` if nothing is churned, or the subject only answers reviews.
+    /// Starts the watches after the load has ended. `None` if the run has no churn, or the subject only answers
+    /// reviews.
     pub(super) async fn start(
         scenario: &Scenario,
         api: &Api,
@@ -97,7 +97,7 @@ impl Quiet {
         Some(Self { stop, counts, resources, tells_writers: writers.is_some() })
     }
 
-    /// Ends the watches and returns the writes. `writers` has the clients that made them, if known.
+    /// Ends the watches and returns the writes. `writers` names the clients that wrote, if known.
     pub(super) async fn end(self, writers: Option<&Writers>) -> record::Quiet {
         let Self { stop, counts, resources, tells_writers } = self;
         // It ends by itself only if every watch was lost.
@@ -109,7 +109,7 @@ impl Quiet {
     }
 }
 
-/// A watch of all changes from now on.
+/// Starts a watch of all changes of a resource from now on.
 async fn watch(resource: &str, api: &Api, changes: mpsc::Sender<Batch>) -> Result<AbortOnDropHandle<()>, audit::Error> {
     let mut config = audit::Config::new(api.clone(), resource);
     config.from_now = true;

@@ -1,4 +1,5 @@
-//! The readiness of a subject: the service reports it itself; a foreign command is judged by its actions.
+//! The readiness of a subject. The service reports its own readiness; any other subject is ready after certain
+//! requests.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -14,43 +15,44 @@ use super::deploy::Rollout;
 use crate::fetch;
 use crate::subject::Line;
 
-/// Pause between two checks.
+/// Pause between two checks of the readiness.
 const READY_POLL: Duration = Duration::from_millis(50);
 
-/// A controller may begin with leases and objects of its own. After this time it counts as ready anyway.
+/// A controller may first request leases and objects of its own. After this time without other requests, the controller
+/// counts as ready.
 const ELSEWHERE_MAX: Duration = Duration::from_secs(15);
 
-/// The subject's requests to the control plane so far.
+/// The requests that the subject has sent to the control plane so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
     Nothing,
     /// The subject has sent requests, but none for a judged resource.
     Else,
-    /// The subject has sent a request for a judged resource, or that is unknown.
+    /// The subject has sent a request for a judged resource, or its requests are unknown.
     Judged,
 }
 
-/// The address at which a subject serves reviews.
+/// The address at which the subject serves reviews.
 #[derive(Debug, Clone)]
 pub(super) struct Port {
     at: String,
-    /// The name that its certificate must have.
+    /// The name that the subject's certificate must have.
     name: ServerName<'static>,
-    /// The name in messages.
+    /// The name of the address in messages.
     called: String,
-    /// The expected authority of its certificate.
+    /// The CA that must have signed the certificate, as text for messages.
     trusted: &'static str,
 }
 
 impl Port {
-    /// The address that the run assigned.
+    /// The address that this run chose.
     pub(super) fn ours(address: SocketAddr) -> Self {
         let called = format!("its webhook port $LONGHAUL_WEBHOOK_PORT ({address})");
         let (at, name) = (address.to_string(), ServerName::from(address.ip()));
         Self { at, name, called, trusted: "the certificate of $LONGHAUL_TLS_CERT" }
     }
 
-    /// The address of a webhook that runs already.
+    /// The address of a webhook that already runs.
     pub(super) fn theirs(url: &str, server_name: Option<&str>) -> Result<Self> {
         let (host, port) =
             crate::scenario::host_and_port(url).with_context(|| format!("`url: {url}` is no address"))?;
@@ -64,24 +66,24 @@ impl Port {
 /// The condition for a subject to count as ready.
 #[derive(Debug, Clone)]
 pub(super) enum Ready {
-    /// `GET` of this address answers 200.
+    /// `GET` of this path at this address answers 200.
     Http(SocketAddr, &'static str),
-    /// The subject has requested a judged resource and, if it has a webhook, accepts connections there.
+    /// The subject has requested a judged resource and, if it has a webhook, accepts connections.
     FirstRequest {
         webhook: Option<Port>,
-        /// Whether any request is enough.
+        /// Whether a request for any resource is enough.
         any: bool,
     },
-    /// `GET` of this page, by host with port and path, answers 200 to 399.
+    /// `GET` of this URL (host with port, and path) answers 200 to 399.
     Page(String, String),
     Line(Arc<Line>),
-    /// The subject answers TLS there with a trusted certificate.
+    /// The subject answers TLS at this address with a trusted certificate.
     Tls(Port, Arc<ClientConfig>),
     Rollout(Arc<Rollout>),
 }
 
 impl Ready {
-    /// Readiness by a page of the subject. An error describes the mistake in the address.
+    /// Readiness by a page of the subject. The error explains what is wrong with the URL.
     pub(super) fn page(url: &str) -> Result<Self, String> {
         let (host, uri) = fetch::page_address(url, "http://127.0.0.1:8081/readyz")?;
         Ok(Self::Page(host, uri.path_and_query().map_or("/", |path| path.as_str()).to_owned()))
@@ -96,7 +98,7 @@ impl Ready {
     }
 }
 
-/// The subject took too long.
+/// The subject did not become ready in time.
 #[derive(Debug, thiserror::Error)]
 #[error("the subject was not ready after {waited:?}: {missing}")]
 pub(super) struct NotReady {
@@ -105,7 +107,6 @@ pub(super) struct NotReady {
 }
 
 impl NotReady {
-    /// The time that the run waited for it.
     pub(super) fn waited_ms(&self) -> u64 {
         crate::clock::millis(self.waited)
     }
@@ -145,7 +146,7 @@ pub(super) async fn wait_until_ready(ready: Ready, deadline: Instant, mut asked:
     }
 }
 
-/// One handshake. An API server does not call a webhook whose certificate it does not trust.
+/// Makes one TLS handshake. An API server does not call a webhook whose certificate it does not trust.
 async fn tls_ready(port: &Port, config: &Arc<ClientConfig>) -> Result<(), String> {
     let Port { at, name, called, trusted } = port;
     let shake = async {
@@ -164,12 +165,12 @@ pub(super) async fn http_ready(address: SocketAddr, path: &str) -> Result<(), St
     probe(&address.to_string(), path, 200..=200).await
 }
 
-/// Whether a page answers as a kubelet requires.
+/// Whether a page answers with a status that a kubelet accepts.
 async fn page_ready(host: &str, path: &str) -> Result<(), String> {
     probe(host, path, 200..=399).await
 }
 
-/// One `GET` over plain HTTP, without a client library: only the answer's first line matters.
+/// Sends one `GET` over plain HTTP, without a client library, because only the first line of the answer matters.
 async fn probe(host: &str, path: &str, well: RangeInclusive<u16>) -> Result<(), String> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let ask = async {
@@ -188,7 +189,7 @@ async fn probe(host: &str, path: &str, well: RangeInclusive<u16>) -> Result<(), 
     }
 }
 
-/// The status in the first line of an answer, of HTTP/1.0 as of HTTP/1.1.
+/// The status code in the first line of an answer, in HTTP/1.0 or HTTP/1.1.
 fn status(answer: &str) -> Option<u16> {
     answer.strip_prefix("HTTP/1.")?.split_whitespace().nth(1)?.parse().ok()
 }
@@ -204,7 +205,7 @@ mod tests {
         assert_eq!((status("SSH-2.0-x\r\n"), status("HTTP/1.1\r\n"), status("")), (None, None, None));
     }
 
-    /// A request for another resource is enough with `request: first`, and not enough if a judged resource is required.
+    /// With `request: first` a request for any resource is enough; without it, only a request for a judged resource.
     #[tokio::test]
     async fn any_request_is_enough_where_it_is_said() {
         let now = Instant::now();

@@ -1,6 +1,6 @@
-//! A Redis for a run: the two commands that a cache of verdicts needs, and its misbehaviours.
+//! A mock Redis for a run: the two commands that the service's cache of verdicts needs, and planned misbehaviour.
 //!
-//! Owns its socket, its values, and the rows that prove the misbehaviours.
+//! Owns the socket, the stored values, and the rows that prove each misbehaviour.
 
 mod wire;
 
@@ -24,21 +24,21 @@ use crate::clock::millis;
 use crate::scenario::SharedCache;
 use wire::{Asked, Reply};
 
-/// The most connections at one time.
 const CONNECTIONS_MAX: usize = 64;
-/// The most values that are kept; the oldest are dropped.
+/// The most stored values; the oldest are dropped.
 const VALUES_MAX: usize = 10_000;
-/// The key that the subject authenticates its values with, valid for one run.
+/// The key with which the subject authenticates its values, valid for one run.
 pub(super) const KEY: &str = "a key that only this run has, and no other";
-/// A value `1 | end | code | value` in the service's layout, with an end in a hundred years and an invalid code.
+/// Expiry of a forged value in the service's layout `1 | end | code | value`: a hundred years ahead, with an invalid
+/// code.
 const FORGED_END_MS: u64 = 4_900_000_000_000;
 
-/// The server with its planned misbehaviours.
+/// The server with its planned misbehaviour.
 pub(super) struct Redis {
     address: SocketAddr,
     settings: SharedCache,
     shared: Arc<Shared>,
-    /// Whether it is reachable.
+    /// Whether the server is reachable.
     there: watch::Sender<bool>,
     away: bool,
     done: bool,
@@ -79,7 +79,7 @@ impl Redis {
         self.address
     }
 
-    /// The rows with the plan.
+    /// The rows with the planned misbehaviour.
     pub(super) fn planned(&self) -> Vec<FaultRow> {
         let row = |name, detail: String| row(0, name, FaultEvent::Planned, 0, detail);
         let away = self.settings.away.map(|away| row(CACHE_AWAY, format!("for {}", away.lasts)));
@@ -87,7 +87,7 @@ impl Redis {
         away.into_iter().chain(forges).collect()
     }
 
-    /// Performs the actions that are due.
+    /// Performs the actions whose time has come.
     pub(super) fn tick(&mut self, now_ms: u64) -> Option<FaultRow> {
         let away = self.settings.away.filter(|_| !self.done)?;
         let (from, to) = (millis(away.at.0), millis(away.at.0 + away.lasts.0));
@@ -99,7 +99,7 @@ impl Redis {
         (self.away && now_ms >= to).then(|| self.back(now_ms))
     }
 
-    /// Ends the misbehaviours when the load is over. Returns the last rows.
+    /// Ends all misbehaviour when the load is over. Returns the last rows.
     pub(super) fn finish(&mut self, now_ms: u64) -> Vec<FaultRow> {
         let back = (self.away && !self.done).then(|| self.back(now_ms));
         let forged = self.shared.forged.load(Ordering::Relaxed);
@@ -137,7 +137,7 @@ async fn answer(listener: TcpListener, shared: Arc<Shared>, there: watch::Receiv
     accept(listener, CONNECTIONS_MAX, serves).await;
 }
 
-/// Answers one connection until it ends or sends an invalid command.
+/// Answers commands on one connection until it closes or sends an invalid command.
 async fn serve(stream: TcpStream, shared: &Shared) {
     let mut stream = BufStream::new(stream);
     while let Ok(Some(asked)) = wire::read(&mut stream).await {

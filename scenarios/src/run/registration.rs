@@ -1,7 +1,7 @@
 //! The registration of the subject's webhooks in the control plane, made before the load and removed after it.
 //!
-//! Owns the configuration objects, built from the manifest with the scenario's changes, or taken from the project.
-//! Waits until they are in force. In the end it reads the API server's number of calls to each webhook.
+//! Owns the configuration objects. The objects come from the built-in manifest with the scenario's changes, or from the
+//! project. Waits until the objects are in force. At the end, reads the API server's number of calls to each webhook.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -19,32 +19,31 @@ use crate::scenario::{Configuration, ControlPlaneKind, Hook, Install, Registrati
 
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
-/// Time for a configuration to come into force: kube-apiserver reads it from a cache, which hardly ever lags by a
-/// second. A webhook without a visible effect cannot be distinguished from one that is not called yet; for it this
-/// whole time passes.
+/// Limit of the wait until a configuration is in force: kube-apiserver reads it from a cache, which hardly ever lags by
+/// a second. For a webhook without a visible effect the whole time passes, because a call cannot be noticed.
 const EFFECT_LIMIT: Duration = Duration::from_secs(3);
-/// Time limit for service accounts; a busy controller manager needs a second or two.
+/// Limit of the wait for service accounts; a busy controller manager needs a second or two.
 const ACCOUNTS_LIMIT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
-/// The service's path for reviews.
+/// The URL path of the service for reviews.
 const SERVICE_PATH: &str = "/mutate";
-/// The pointer to a field that version 1.20 does not know and silently drops.
+/// JSON pointer to a field that Kubernetes 1.20 does not know and silently drops.
 const CONDITIONS: &str = "/webhooks/0/matchConditions";
-/// The metric of kube-apiserver with calls to a webhook, by result: admitted, refused, failed.
+/// The metric of kube-apiserver that counts calls to a webhook by result: admitted, refused, failed.
 const CALLS: &str = "apiserver_admission_webhook_request_total";
-/// The corresponding metric before version 1.23 (1.20 was tried), which has no other count of calls.
+/// The metric that counts calls before Kubernetes 1.23 (tried with 1.20), which has no other count.
 const DURATIONS: &str = "apiserver_admission_webhook_admission_duration_seconds_count";
 const REJECTED: &str = "apiserver_admission_webhook_rejection_count";
 
-/// Webhooks that are to be registered.
+/// Webhooks to register.
 #[derive(Debug, Clone)]
 pub(super) struct Registration {
     configurations: Vec<Configured>,
-    /// Whether they are the project's own: they review all later writes.
+    /// Whether the configurations are the project's own, so that they review all later writes.
     is_own: bool,
-    /// Time that a control plane may take to apply a registration without a visible effect.
+    /// How long a control plane may take to apply a registration without a visible effect.
     settle: Duration,
-    /// Whether the control plane creates an account in each namespace.
+    /// Whether the control plane creates a service account in each namespace.
     makes_accounts: bool,
 }
 
@@ -54,7 +53,7 @@ struct Configured {
     object: Value,
 }
 
-/// The subject's path for direct reviews.
+/// The URL path at which the subject answers direct reviews.
 pub(super) fn path(scenario: &Scenario) -> String {
     let told = scenario.subject.kind().serves().and_then(|serves| serves.path.clone());
     let own = || {
@@ -65,7 +64,7 @@ pub(super) fn path(scenario: &Scenario) -> String {
     told.or_else(own).unwrap_or_else(|| SERVICE_PATH.to_owned())
 }
 
-/// The facts about the webhooks before a run: their names, and the reason if one would not be called.
+/// Facts about the webhooks before a run: their names, and the reason if a webhook would not be called.
 pub(super) fn planned(scenario: &Scenario) -> Vec<WebhookPlan> {
     let Ok(Some(registration)) = Registration::of(scenario, "https://127.0.0.1/", "") else { return Vec::new() };
     let written = written(scenario);
@@ -83,7 +82,7 @@ pub(super) fn planned(scenario: &Scenario) -> Vec<WebhookPlan> {
         .collect()
 }
 
-/// The paths of reviews that bypass the API server.
+/// The URL paths of reviews that bypass the API server.
 fn directly(scenario: &Scenario) -> Vec<String> {
     let Some(config) = scenario.admission.as_ref().filter(|config| config.through == Through::Webhook) else {
         return Vec::new();
@@ -97,8 +96,8 @@ fn directly(scenario: &Scenario) -> Vec<String> {
 }
 
 impl Registration {
-    /// The registration of a scenario. The API server calls the webhook of a process at `url`, and that of Pods through
-    /// its Service.
+    /// The registration of a scenario. The API server calls the webhook of a process at `url`, and the webhook of Pods
+    /// through their Service.
     pub(super) fn of(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Option<Self>> {
         let is_mock = scenario.control_plane.kind == ControlPlaneKind::Mock;
         let settle = if is_mock { Duration::ZERO } else { EFFECT_LIMIT };
@@ -111,7 +110,7 @@ impl Registration {
         Ok(Some(Self { configurations, is_own, settle, makes_accounts }))
     }
 
-    /// Whether these are the project's own, which must exist before anything is written.
+    /// Whether the configurations are the project's own, which must exist before the first write.
     pub(super) fn is_own(&self) -> bool {
         self.is_own
     }
@@ -128,7 +127,7 @@ impl Registration {
         self.hooks().any(|hook| hook.covers("CREATE", group, "v1", plural))
     }
 
-    /// The writes of a churned resource that a webhook reviews.
+    /// The writes of a churned resource that are reviewed by a webhook.
     pub(super) fn covered(&self, resource: &str) -> loadgen::churn::Covers {
         let Some((group, version, plural)) = crate::scenario::parts(resource) else {
             return loadgen::churn::Covers::default();
@@ -137,8 +136,8 @@ impl Registration {
         loadgen::churn::Covers { create: any("CREATE"), update: any("UPDATE"), delete: any("DELETE") }
     }
 
-    /// Waits until Pods of a load can be created. If a controller creates accounts, a namespace accepts no Pods before
-    /// it has its account.
+    /// Waits until the load can create Pods. If a controller creates service accounts, a namespace accepts no Pods
+    /// before its account exists.
     pub(super) async fn await_accounts(&self, api: &loadgen::churn::Api, plan: &through::Plan) -> Result<()> {
         if !self.makes_accounts {
             return Ok(());
@@ -166,7 +165,7 @@ impl Registration {
         Ok(())
     }
 
-    /// Registers the webhooks, and waits until a Pod with this image in this namespace comes back changed or refused.
+    /// Registers the webhooks, and waits until a Pod with this image in this namespace is changed or refused.
     pub(super) async fn install(&self, api: &Api<'_>, probe: Option<(&str, &str)>) -> Result<()> {
         for Configured { mutating, object } in &self.configurations {
             let collection = if *mutating { MUTATING } else { VALIDATING };
@@ -205,7 +204,7 @@ impl Registration {
         Ok(())
     }
 
-    /// Number of the API server's calls to each webhook, from its own metrics.
+    /// Number of the API server's calls to each webhook, from the metrics of the API server.
     pub(super) async fn asked(&self, api: &Api<'_>) -> Result<Vec<WebhookRow>> {
         let (status, page) = api.ask(Method::GET, "/metrics", String::new()).await?;
         anyhow::ensure!(status.is_success(), "the control plane does not show its metrics: {status}");
@@ -226,7 +225,7 @@ impl Registration {
     }
 }
 
-/// The manifest's configuration with the scenario's changes.
+/// The configuration of the built-in manifest, with the scenario's changes.
 fn usual(scenario: &Scenario, wanted: &Wanted, url: &str, ca_pem: &str) -> Result<Configured> {
     let reach = if scenario.subject.kind().needs_node() { Reach::Service } else { Reach::Url(url) };
     let configuration = kind::manifests::webhook(ca_pem, reach);
@@ -251,7 +250,7 @@ fn usual(scenario: &Scenario, wanted: &Wanted, url: &str, ca_pem: &str) -> Resul
     Ok(Configured { mutating: true, object })
 }
 
-/// The project's own configurations, with the address of the run and unused names.
+/// The project's own configurations, with the address of this run and with unused names.
 fn own(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Vec<Configured>> {
     let base = url.find("://").and_then(|at| url[at + 3..].find('/').map(|end| &url[..at + 3 + end])).unwrap_or(url);
     let in_pods = scenario.subject.kind().needs_node();
@@ -279,8 +278,7 @@ fn own(scenario: &Scenario, url: &str, ca_pem: &str) -> Result<Vec<Configured>> 
     Ok(all)
 }
 
-/// The name, or a similar one that is not used yet. The name of a webhook begins with a label of a domain, and so does
-/// this.
+/// The name, or a similar unused name. The name of a webhook begins with a DNS label, and so does the new name.
 fn unique(known: &mut BTreeSet<String>, name: &str) -> String {
     let mut found = name.to_owned();
     for number in 2.. {
@@ -292,7 +290,7 @@ fn unique(known: &mut BTreeSet<String>, name: &str) -> String {
     found
 }
 
-/// The figures of one webhook in a metrics page.
+/// The counts of one webhook on a metrics page.
 fn counted(page: &str, name: &str) -> WebhookRow {
     let label = format!("name=\"{name}\"");
     let sum = |metric: &str| -> u64 {
@@ -325,7 +323,7 @@ mod tests {
         Registration::of(&scenario, &url, "pem").unwrap().unwrap()
     }
 
-    /// The scenario's values replace those of the manifest; everything else is the manifest's.
+    /// The scenario's values replace those of the manifest; all other values stay.
     #[test]
     fn the_manifest_is_used_but_for_what_the_scenario_says() {
         let usual = registration("webhook");
@@ -350,7 +348,7 @@ mod tests {
         assert!(told.covers("", "pods") && !told.covers("apps", "deployments"));
     }
 
-    /// In a project's own configurations only the address and the names change.
+    /// Only address and names change in a project's own configurations.
     #[test]
     fn own_configurations_stay_as_they_are() {
         let folder = tempfile::tempdir().unwrap();

@@ -13,26 +13,24 @@ use super::quiet::Writers;
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
-/// The most commits that are read at a time.
 const COMMITS_MAX: usize = 4096;
 
-/// Takes the requests from the mock. It counts those that follow judged resources itself, because the record of a long
-/// run does not keep all of them.
+/// Reads the subject's requests from the mock. Counts lists and watches of judged resources itself, because the record
+/// of a long run does not keep every request.
 pub(super) struct Requests {
-    /// Names of judged resources.
     judged: Vec<String>,
-    /// Lists and watches of judged resources since the last interval row; `None` if some of them were not recorded.
+    /// Lists and watches of judged resources since the last interval row; `None` if some were not recorded.
     follows: Option<u64>,
-    /// The latest of them, for the stories of anomalies.
+    /// The latest lists and watches, for the history of an anomaly.
     newest: Requested,
     writers: Writers,
-    /// Its refused writes.
+    /// The subject's refused writes.
     failing: Failing,
-    /// Its changes to foreign objects, and the commits that show their ownership.
+    /// The subject's changes to objects of other clients, and the commits that show which client created an object.
     foreign: Option<(Foreign, Tail)>,
 }
 
-/// The mock's deliveries to the subject on watches.
+/// Deliveries from the mock to the subject on watches.
 struct OnWatches<'a> {
     mock: &'a Mock,
     subject: &'a str,
@@ -58,7 +56,7 @@ impl Requests {
         }
     }
 
-    /// Reads the commits, so that the control plane can forget them.
+    /// Reads the new commits, so that the control plane can forget them.
     fn read_commits(&mut self) {
         let Some((foreign, tail)) = &mut self.foreign else { return };
         loop {
@@ -72,13 +70,13 @@ impl Requests {
         }
     }
 
-    /// The subject's changes to foreign objects; returned once.
+    /// The subject's changes to objects of other clients. Returned only once.
     pub(super) fn take_foreign(&mut self) -> Option<record::Foreign> {
         self.read_commits();
         self.foreign.take().map(|(mut foreign, _)| foreign.take())
     }
 
-    /// Writes every request that was answered or ended since the last call.
+    /// Writes a row for each request that was answered or has ended since the last call.
     pub(super) fn write(&mut self, plane: &Plane, clock: &Clock, writer: &mut Writer) -> Result<(), record::Error> {
         let Some(mock) = plane.mock() else {
             self.follows = None;
@@ -109,28 +107,28 @@ impl Requests {
         rows.into_iter().try_for_each(|row| writer.request(row))
     }
 
-    /// The subject's writers, for a caller that takes them away for a while.
+    /// The record of which client wrote an object, for a caller that takes it away for a while.
     pub(super) fn writers(&mut self) -> &mut Writers {
         &mut self.writers
     }
 
-    /// The subject's refused writes, for a caller that takes them away at the end.
+    /// The subject's refused writes, for a caller that takes them away at the end of the run.
     pub(super) fn failing(&mut self) -> &mut Failing {
         &mut self.failing
     }
 
-    /// Continues with the returned writers and the writes made meanwhile.
+    /// Takes back `writers`, and adds the writes since then.
     pub(super) fn go_on(&mut self, writers: Writers) {
         let meanwhile = std::mem::replace(&mut self.writers, writers);
         self.writers.extend(meanwhile);
     }
 
-    /// The latest requests that were answered or ended.
+    /// The latest requests that were answered or have ended.
     pub(super) fn newest(&self) -> &Requested {
         &self.newest
     }
 
-    /// Whether this is a list, or the begin of a watch. An accepted watch is reported again when it ends.
+    /// Whether the row is a list, or the begin of a watch. An accepted watch has a second row when it ends.
     fn is_begun(&self, row: &RequestRow) -> bool {
         let begun = match row.verb {
             Verb::List => true,
@@ -140,7 +138,7 @@ impl Requests {
         begun && self.judged.contains(&row.resource)
     }
 
-    /// Lists and watches of judged resources since the last call; `None` if some of them were not recorded.
+    /// Lists and watches of judged resources since the last call; `None` if some were not recorded.
     pub(super) fn take_follows(&mut self) -> Option<u64> {
         let known = !self.judged.is_empty();
         self.follows.replace(0).filter(|_| known)

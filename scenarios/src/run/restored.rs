@@ -1,8 +1,9 @@
-//! Commits of a store that goes back in time: the effect of a restore on each object.
+//! Commits of a store that is restored from an older state: the effect of a restore on each object.
 //!
-//! Owns an order of commits that keeps rising although revisions are used a second time. It adds the commits that a
-//! restore implies: an object that the older state did not have is deleted, and one that it had in another version has
-//! that version again. Pure. Used only for scenarios with `rewind`, because it keeps the versions of every object.
+//! Owns an order of commits that keeps rising although revisions are used a second time. Adds the commits that a
+//! restore implies: an object that the older state did not have is deleted, and an object that the older state had in
+//! another version has that version again. Does no I/O. Used only for scenarios with `rewind`, because it keeps the
+//! versions of every object.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use super::entry::Entry;
 /// The most versions that are kept; a scenario with restores has a few hundred.
 const VERSIONS_MAX: usize = 200_000;
 
-/// The commits so far, by uid.
+/// All commits so far, by the uid of the object.
 #[derive(Debug, Default)]
 pub(super) struct Past {
     order: Order,
@@ -24,10 +25,9 @@ pub(super) struct Past {
     objects: BTreeMap<Uid, Vec<Known>>,
 }
 
-/// One version, with all that is needed to commit it again.
+/// One version, with the data to commit it again.
 #[derive(Debug, Clone)]
 struct Known {
-    /// Its revision as a number of the store.
     number: u64,
     commit: Commit,
 }
@@ -52,7 +52,7 @@ impl Past {
         Ok(all)
     }
 
-    /// Adds the commits that restores up to this timeline imply.
+    /// Adds the commits that the restores up to `timeline` imply.
     pub(super) fn catch_up(
         &mut self,
         rewinds: &[mock_kube::Rewound],

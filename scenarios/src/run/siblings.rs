@@ -1,8 +1,8 @@
-//! Siblings: the number of children of each parent at any time, from the first child to the end of the run, and the
+//! Siblings: the number of children of each parent at any time, from the first child to the end of the run. Also finds
 //! children that outlive their parents.
 //!
-//! The count uses watches of the harness itself, one for the parents and one for each kind of children, on any control
-//! plane. [`census`] counts, decides when there are too many, and does no I/O.
+//! The harness uses its own watches, one for the parents and one for each kind of children, on any control plane.
+//! [`census`] counts without I/O and decides when a parent has too many children.
 
 mod census;
 mod orphans;
@@ -21,16 +21,16 @@ use super::listen::{Batch, gather, listen, told};
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
-/// The most changes that are taken from a watch at a time, and the most batches that wait to be counted.
+/// The most changes per batch of a watch, and the most batches in the channel.
 const BATCH_MAX: usize = 1024;
 const BATCHES_MAX: usize = 64;
-/// Pointers to an object's deletion mark, its finalizers, its owners, and its labels.
+/// JSON pointers to an object's deletion mark, finalizers, owners and labels.
 const FINALIZERS: &str = "/metadata/finalizers";
 const GOING: &str = "/metadata/deletionTimestamp";
 const OWNERS: &str = "/metadata/ownerReferences";
 const LABELS: &str = "/metadata/labels";
 
-/// A batch of the parents' watch, or of the watch of a kind of children.
+/// A batch from the watch of parents, or from the watch of a kind of children.
 type Reported = (Option<usize>, Batch);
 
 pub(super) struct Siblings {
@@ -39,7 +39,7 @@ pub(super) struct Siblings {
 }
 
 impl Siblings {
-    /// Begins before the first object is created. `None` if the scenario names no children.
+    /// Starts before the first object is created. `None` if the scenario names no children.
     pub(super) async fn start(scenario: &Scenario, api: &Api, clock: Clock) -> Result<Option<Self>> {
         let kinds = scenario.subject.children.to_vec();
         let Some((parents, _)) = churned(scenario).filter(|_| !kinds.is_empty()) else { return Ok(None) };
@@ -64,7 +64,7 @@ impl Siblings {
         Ok(Some(Self { stop, counts: AbortOnDropHandle::new(counts) }))
     }
 
-    /// Ends the census and returns its result. A child may outlive its parent by `grace_ms`.
+    /// Ends the watches and returns the result. A child may outlive its parent by `grace_ms`.
     pub(super) async fn end(self, grace_ms: u64) -> Vec<record::Siblings> {
         // It ends by itself only if every watch was lost.
         let _ = self.stop.send(());
@@ -72,7 +72,7 @@ impl Siblings {
     }
 }
 
-/// A watch of the parents, or of a kind of children.
+/// Starts a watch of the parents, or of a kind of children.
 async fn watch(
     kind: Option<usize>,
     config: audit::Config,

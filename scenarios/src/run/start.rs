@@ -1,5 +1,5 @@
-//! Before the run: prepares the world, the plans, the subject's wiring and the manifest. Nothing of the subject has
-//! been started when this is done, so every error here is an error of the scenario or of the machine.
+//! Prepares a run: control plane and registry, the plans, the subject's settings and the manifest. The subject has not
+//! been started yet, so each error here is an error of the scenario or of the machine.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -40,7 +40,7 @@ use wiring::{Reviews, command_line, digest, port, reviews, who, with_port};
 /// The most runs of one scenario and seed that may start within the same second in one folder.
 const SAME_SECOND_MAX: u32 = 100;
 
-/// Everything that is ready before the subject starts.
+/// Everything that must exist before the subject starts.
 pub(super) struct Prepared<'a> {
     pub(super) directory: PathBuf,
     pub(super) manifest: Manifest,
@@ -49,7 +49,7 @@ pub(super) struct Prepared<'a> {
     pub(super) load: LoadPlan,
 }
 
-/// The subject's start, its readiness, and its witness.
+/// How the subject starts, becomes ready, and proves its observations.
 pub(super) struct SubjectPlan<'a> {
     pub(super) who: Who,
     pub(super) ready: Ready,
@@ -60,17 +60,17 @@ pub(super) struct SubjectPlan<'a> {
     pub(super) clock: Clock,
     /// The source of commits.
     pub(super) feed: Feed,
-    /// The way to start it once more.
+    /// How the subject is started again.
     pub(super) again: Again<'a>,
-    /// The address in front of its processes, if there are several.
+    /// The address in front of the subject's processes, if there are several.
     pub(super) front: Option<Arc<Front>>,
-    /// The subject's own metrics that are read.
+    /// The subject's own metrics that the run reads.
     pub(super) metrics: Option<MetricsPlan>,
-    /// The receiver of alerts.
+    /// The receiver of the service's alerts.
     pub(super) receiver: Option<Arc<Receiver>>,
-    /// The cache in which it keeps verdicts.
+    /// The shared cache in which the subject keeps verdicts.
     pub(super) redis: Option<Redis>,
-    /// The subject's validators, and the disturbances planned for them.
+    /// The subject's validators, and their planned disturbances.
     pub(super) validators: Validators,
 }
 
@@ -166,8 +166,8 @@ pub(super) async fn prepare(options: &Options) -> Result<Prepared<'_>> {
     Ok(Prepared { directory, manifest, world, subject, load })
 }
 
-/// The subject's own metrics that are read. The service has a metrics page. If processes follow each other, each has a
-/// different page, and none is read unless the scenario names one.
+/// The subject's own metrics that the run reads. The service has a metrics page. If several processes take turns, each
+/// has a different page, and none is read unless the scenario names one.
 fn metrics(scenario: &Scenario, health: Option<SocketAddr>, port: Option<u16>) -> Option<MetricsPlan> {
     let subject = &scenario.subject;
     let own = health.filter(|_| subject.upkeep().restarts.is_none()).map(|address| format!("http://{address}/metrics"));
@@ -178,7 +178,7 @@ fn metrics(scenario: &Scenario, health: Option<SocketAddr>, port: Option<u16>) -
     Some(MetricsPlan { url, every_ms, heap, series: scenario::series(scenario) })
 }
 
-/// The folders in the place of a kubelet's mounts, where the subject has such.
+/// Folders that replace a kubelet's mounts, if the scenario asks for any.
 async fn mounted(scenario: &Scenario, world: &World) -> Result<Option<Mounted>> {
     let Some(wanted) = scenario.subject.kind().mounts() else { return Ok(None) };
     let kubeconfig = std::fs::read_to_string(world.kubeconfig()?).context("the kubeconfig could not be read again")?;
@@ -191,7 +191,7 @@ fn metrics_port(scenario: &Scenario) -> Result<Option<u16>> {
     url.filter(|url| url.contains(METRICS_PORT)).map(|_| free_port(Ipv4Addr::LOCALHOST)).transpose()
 }
 
-/// The address in front of the subject's processes, if they follow each other.
+/// The address in front of the subject's processes, if several take turns.
 async fn front(scenario: &Scenario, webhook: Option<SocketAddr>, machine: Ipv4Addr) -> Result<Option<Arc<Front>>> {
     if scenario.subject.upkeep().restarts.is_none() {
         return Ok(None);
@@ -271,7 +271,8 @@ fn load_plan(
     Ok(LoadPlan { admission, crew: None, attacks, registration, churn, script: None, calls: None })
 }
 
-/// The answers of the subject's own webhooks are judged. Webhooks for images do not review churn.
+/// Marks a plan of churn so that the answers of the subject's own webhooks are judged. Webhooks for images do not
+/// review churn.
 fn judged(plan: loadgen::churn::Plan, registration: &Registration) -> loadgen::churn::Plan {
     if !registration.is_own() {
         return plan;

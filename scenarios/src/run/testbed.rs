@@ -1,4 +1,5 @@
-//! A running subject in its own world, without a run: no ledger, no faults, no verdict. Comparisons use two of them.
+//! A running subject with its control plane, without a run: no ledger, no faults, no verdict. A comparison uses two
+//! testbeds.
 
 use std::time::{Duration, Instant};
 
@@ -28,17 +29,17 @@ use crate::scenario::Scenario;
 use crate::subject::{Log, Running};
 use crate::witness::{Open, Reporter};
 
-/// A subject that is ready, and its world.
+/// A ready subject, with its control plane and registry.
 pub(crate) struct Testbed<'a> {
     scenario: &'a Scenario,
     world: World,
     subject: Running,
-    /// Its review endpoint; `None` if it gets no reviews.
+    /// The subject's endpoint for reviews; `None` if it gets no reviews.
     target: Option<Target>,
     pub(crate) digest: Option<String>,
-    /// The commits that it has seen.
+    /// The commits that the subject has seen.
     account: Shared,
-    /// The proxies of its validators.
+    /// Keeps the proxies of the subject's validators running.
     _validators: Validators,
     /// Keeps the witness listening, and its channel from filling up.
     _witness: (Reporter, Open, AbortOnDropHandle<()>),
@@ -47,37 +48,38 @@ pub(crate) struct Testbed<'a> {
 /// Settings of a period of churn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct While {
-    /// Equal seeds make equal changes.
+    /// The seed of the changes; equal seeds give equal changes.
     pub(crate) seed: u64,
-    /// Time before lags are measured.
+    /// Time from the start of the churn until lags are measured.
     pub(crate) settle: Duration,
-    /// Length of the churn, without its fill and its end.
+    /// Length of the churn, without creating and deleting the population.
     pub(crate) length: Duration,
-    /// Longest time for its end and for the subject after it.
+    /// The longest wait for the end of the churn and for the subject to finish.
     pub(crate) patience: Duration,
 }
 
-/// Work, cost and observations of a period of churn.
+/// Work, cost and observations of one period of churn.
 pub(crate) struct Events {
-    /// Number of changes by the harness; each is an event for watchers.
+    /// Number of changes by the harness; each change is an event for watchers.
     pub(crate) changes: u64,
-    /// Number of distinct objects among them.
+    /// Number of distinct changed objects.
     pub(crate) objects: u64,
-    /// The share of versions that were missed, late or out of order; `None` if the witness cannot observe that.
+    /// The share of versions that were missed, late or out of order; `None` if the witness cannot observe these.
     pub(crate) failed: Option<f64>,
     /// Times from commit to observation.
     pub(crate) lags: Vec<Duration>,
-    /// Lateness of the harness itself, at the 99th percentile.
+    /// How late the harness itself made its changes, at the 99th percentile.
     pub(crate) lateness_us: u64,
-    /// Bytes between the subject and the control plane, both directions; `None` if they are not counted.
+    /// Bytes between the subject and the control plane, in both directions; `None` if they are not counted.
     pub(crate) bytes: Option<u64>,
-    /// Changes that the control plane refused, with an example.
+    /// Changes that the control plane refused, with an example of its message.
     pub(crate) refused: (u64, Option<String>),
     pub(crate) cpu_ns: u64,
 }
 
 impl<'a> Testbed<'a> {
-    /// Starts world and subject, and waits until the subject is ready. Its log goes to the folder in the options.
+    /// Starts control plane and subject, and waits until the subject is ready. The subject's log goes to the folder in
+    /// the options.
     pub(crate) async fn up(options: &'a Options) -> Result<Self> {
         let scenario = &options.source.scenario;
         if scenario.admission.as_ref().is_some_and(|config| config.workers.is_some()) {
@@ -170,7 +172,7 @@ impl<'a> Testbed<'a> {
         registration.install(&install::Api::from(&api), None).await
     }
 
-    /// The plan of reviews with this load and seed, over the images of its registry.
+    /// The plan of reviews with this load and seed, with the images of this registry.
     pub(crate) async fn plan(&self, config: &Config, seed: u64, length: Duration) -> Result<Plan> {
         let failed = "failed to plan the load";
         if self.scenario.subject.has_own_policy() {
@@ -180,17 +182,17 @@ impl<'a> Testbed<'a> {
         self.prepared(Plan::build(config, seed, length, &images).context(failed)?).await
     }
 
-    /// The plan, adjusted for webhooks that change objects.
+    /// The plan, adjusted if webhooks change objects.
     async fn prepared(&self, plan: Plan) -> Result<Plan> {
         plan.settled(self.target()?).await.context("failed to plan the load")
     }
 
-    /// Whether the right answers to its reviews are known.
+    /// Whether the right answers to the reviews are known.
     pub(crate) fn is_judged(&self, config: &Config) -> bool {
         config.objects.iter().any(|own| !own.made) || !self.scenario.subject.has_own_policy()
     }
 
-    /// The fingerprint of these reviews. It leaves out the registry's address, which differs between subjects.
+    /// The fingerprint of these reviews. The registry's address is left out, because it differs between subjects.
     pub(crate) fn fingerprint(&self, config: &Config, seed: u64, length: Duration) -> Result<String> {
         if self.scenario.subject.has_own_policy() {
             let plan = Plan::for_any_webhook(config, seed, length).context("failed to plan the load")?;
@@ -205,8 +207,8 @@ impl<'a> Testbed<'a> {
         Ok(Plan::build(config, seed, length, &images).context("failed to plan the load")?.fingerprint())
     }
 
-    /// Churns objects, removes them, and returns the work with the subject's observations; `None` if the scenario has
-    /// no churn.
+    /// Runs a period of churn and removes its objects. Returns the work and the subject's observations; `None` if the
+    /// scenario has no churn.
     pub(crate) async fn events(&self, how: While) -> Result<Option<Events>> {
         if self.scenario.churn.is_empty() {
             return Ok(None);
@@ -267,7 +269,8 @@ impl<'a> Testbed<'a> {
         Ok((!prints.is_empty()).then(|| prints.join("-")))
     }
 
-    /// Waits until all versions are seen and the traffic with the control plane has stopped, or no progress is made.
+    /// Waits until all versions are seen and the traffic with the control plane has stopped, or until there is no more
+    /// progress.
     async fn settled(&self, patience: Duration) {
         let now = Instant::now();
         let (until, mut heard, mut moved) = (now + patience, (0, now), (None, now));
@@ -287,7 +290,7 @@ impl<'a> Testbed<'a> {
         }
     }
 
-    /// The gaps in its stream that lists closed since the last look.
+    /// The gaps in the subject's stream that were closed by lists since the last call.
     fn holes(&self) -> Vec<Hole> {
         let Some(mock) = self.world.plane.mock() else { return Vec::new() };
         let hole = |gap: mock_kube::Gap| {
@@ -305,7 +308,7 @@ impl<'a> Testbed<'a> {
         self.subject.pid()
     }
 
-    /// How it exited, with its last output, if it has.
+    /// How the subject exited, with its last output; `None` while it runs.
     pub(crate) async fn exited(&mut self) -> Option<String> {
         let status = self.subject.exited()?;
         Some(format!("{status}. Its last words: {}", self.subject.last_words().await))
@@ -317,16 +320,15 @@ impl<'a> Testbed<'a> {
     }
 }
 
-/// Interval of checks on a starting subject.
+/// Interval of checks whether a starting subject has exited.
 const EXIT_POLL: Duration = Duration::from_millis(50);
-/// Interval of checks on a busy subject.
+/// Interval of checks whether a busy subject has finished.
 const POLL: Duration = Duration::from_millis(20);
-/// Time without traffic after which a subject counts as done.
+/// A subject without traffic for this time counts as finished.
 const QUIET: Duration = Duration::from_millis(100);
-/// Time after the last change after which a silent subject has nothing more to report.
+/// If the witness shows nothing for this time after the last change, no more observations are expected.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 
-/// The plans of a period of churn.
 fn churns(scenario: &Scenario, how: While) -> Result<Vec<churn::Plan>> {
     churn::Plan::all(&scenario.churn, how.seed, how.length).context("failed to plan the churn")
 }
@@ -347,8 +349,8 @@ fn account_of(
     Account::new(config, Claims::of(commits), clock, feed.is_at_hand())
 }
 
-/// The share of versions with a mistake. Uncommitted versions are left out: they may be late reports of an earlier
-/// period.
+/// The share of versions with a mistake. Observations without a commit are left out, because they may be late reports
+/// of an earlier period.
 fn failed(counts: &reports::record::EventCounts, sees: Sees) -> Option<f64> {
     let told = sees != Sees::NOTHING && counts.commits > 0;
     let lost = counts.missed + counts.ghost + counts.identity_swap + counts.late + counts.late_ghost;

@@ -1,7 +1,8 @@
-//! The times at which faults begin and end and canaries are written. Pure: times and hits go in, actions come out.
+//! The times at which faults begin and end and canaries are written. Pure: times and hits are inputs, actions are
+//! outputs.
 //!
-//! Owns the canaries, and the length of a moment; `at`, `when` and `for` belong to [`Schedule`]. It must not begin
-//! anything itself.
+//! Owns the times of canaries, and how long a momentary fault lasts. [`Schedule`] handles `at`, `when` and `for`. The
+//! caller performs the actions.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,14 +11,13 @@ use mock_faults::{Fault, Lasting, Schedule, Step};
 
 use crate::clock::millis;
 
-/// Time between the canary and its fault, so that a healthy subject has seen the canary when the fault begins.
+/// Time from a canary to its fault, so that a healthy subject has seen the canary when the fault begins.
 const CANARY_LEAD_MS: u64 = 1000;
-/// Time that a momentary fault waits for a hit: `watch-eof` with `midLine` strikes the next event of a watch that was
-/// open then, and leaves later watches alone. The canary after it waits as long, until the fault's effect is on the
-/// wire.
+/// How long a momentary fault waits for a hit: `watch-eof` with `midLine` hits the next event of a watch that was open
+/// at that time, and no later watch. The canary after the fault waits as long, until the effect of the fault was sent.
 const MOMENT_MS: u64 = 1000;
 
-/// An action of the run for fault number `index`.
+/// An action of the run on fault number `index`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     CanaryBefore(usize),
@@ -26,30 +26,30 @@ pub(super) enum Action {
     CanaryAfter(usize),
 }
 
-/// The actions that are still to come. Times count from the start of the warm-up.
+/// The future actions. Times count from the start of the warm-up.
 #[derive(Debug)]
 pub(super) struct Timeline {
     schedule: Schedule,
     plans: Vec<Plan>,
     canaries: VecDeque<(u64, Action)>,
-    /// Momentary faults that have begun and wait for their hits, with the time of their end, if there is one.
+    /// Momentary faults that wait for their hits, each with its end time, if there is one.
     moments: Vec<(usize, Option<u64>)>,
 }
 
-/// The state of one fault.
+/// The planned times and the state of one fault.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     moment: bool,
-    /// Whether its begin is a time, so that there can be a canary before it.
+    /// Whether the fault begins at a fixed time, so that a canary can be written before it.
     timed: bool,
-    /// Whether it lasts until its work is done.
+    /// Whether the fault lasts until its work is done.
     patient: bool,
-    /// Hits that are still to come before it is over.
+    /// Number of hits after which the fault is over.
     awaited: u64,
 }
 
 impl Timeline {
-    /// The actions of `faults`, which are checked.
+    /// The actions of `faults`, which must be checked.
     pub(super) fn new(faults: &[Fault]) -> Result<Self, (usize, mock_faults::Error)> {
         let schedule = Schedule::new(faults)?;
         let plan = |fault: &Fault| {
@@ -71,7 +71,7 @@ impl Timeline {
         self.schedule.armed_before()
     }
 
-    /// Records a hit of fault number `index`: a momentary fault ends, and faults that wait for this hit are planned.
+    /// Records a hit of fault number `index`: ends a momentary fault, and plans the faults that wait for this hit.
     pub(super) fn hit(&mut self, index: usize, at_ms: u64) {
         self.schedule.hit(index, Duration::from_millis(at_ms));
         let plan = &mut self.plans[index];
@@ -84,7 +84,7 @@ impl Timeline {
         }
     }
 
-    /// The next action that is due.
+    /// The next action whose time has come.
     pub(super) fn due(&mut self, now_ms: u64) -> Option<Action> {
         if self.canaries.front().is_some_and(|(at_ms, _)| *at_ms <= now_ms) {
             return self.canaries.pop_front().map(|(_, action)| action);
@@ -92,14 +92,14 @@ impl Timeline {
         self.step(now_ms)
     }
 
-    /// The time of the next begin or end, as far as known: a hit may bring an earlier one.
+    /// The time of the next begin or end, as far as known; a hit may add an earlier one.
     pub(super) fn next_ms(&self) -> Option<u64> {
         // An action within a millisecond is due at its end.
         let scheduled = self.schedule.next().map(|at| millis(at.saturating_add(Duration::from_nanos(999_999))));
         scheduled.into_iter().chain(self.moments.iter().filter_map(|(_, end_ms)| *end_ms)).min()
     }
 
-    /// The next action before the times count: a fault that waited for a hit that has come already.
+    /// The next action before the warm-up: a fault whose awaited hit has already happened.
     pub(super) fn due_early(&mut self) -> Option<Action> {
         self.step(0)
     }
@@ -131,7 +131,7 @@ impl Timeline {
         Action::End(index)
     }
 
-    /// Ends the load: returns the faults to end and the canaries still to write. Nothing is due afterwards.
+    /// Ends the load. Returns the faults to end and the canaries still to write; no action follows.
     pub(super) fn finish(&mut self) -> Vec<Action> {
         let open = self.schedule.finish().into_iter().chain(self.moments.drain(..).map(|(index, _)| index));
         let mut actions: Vec<Action> = Vec::new();
@@ -145,7 +145,7 @@ impl Timeline {
     }
 }
 
-/// Whether the subject may meet a fault before it is ready.
+/// Whether a fault may hit the subject before it is ready.
 pub(super) fn begins_before(faults: &[Fault]) -> bool {
     faults.iter().any(|fault| fault.at.is_none() && fault.when.is_none())
 }
@@ -197,8 +197,8 @@ mod tests {
         assert_eq!(timeline.finish(), [Action::CanaryAfter(0), Action::CanaryAfter(1)]);
     }
 
-    /// `soak-100h` draws more faults than an engine remembers. Each of them begins, strikes, ends and has its canaries,
-    /// and its hits can be read at that time.
+    /// The scenario `soak-100h` draws more faults than an engine remembers. Each fault begins, hits, ends and has its
+    /// canaries, and its hits can be read at that time.
     #[test]
     fn a_hundred_hours_of_faults_are_played_to_the_end() {
         let source = crate::scenario::Source::read("soak-100h").unwrap();
@@ -233,7 +233,7 @@ mod tests {
         assert!(wrong.is_empty(), "{wrong:?}");
     }
 
-    /// A caller that sleeps until then finds an action, and there is none before.
+    /// At the time that `next_ms` returns, an action is ready, and no action is ready before.
     #[test]
     fn the_next_time_is_known() {
         let first = Fault { id: Some("first".to_owned()), ..Fault::new(Name::WatchReset, Span::from_secs(5)) };

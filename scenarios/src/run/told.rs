@@ -1,10 +1,9 @@
-//! The control plane's facts about the subject: its number of requests, and the requests refused for lack of rights.
+//! Facts of the control plane about the subject: its number of requests, and the requests that RBAC refused.
 //!
-//! The mock counts both. A real API server writes each request into its audit log, which is read as it grows, also
-//! across its rotations. An unreadable part is a gap: the log is missing, or was rotated and removed before it was read
-//! to its end. A 403 for any other reason does not count: both also answer so when a namespace is being deleted.
-//! Connections are in no such log, and a killed API server writes no end of its watches: if a kill is planned, open
-//! watches are not reported.
+//! The mock counts both. A real API server writes each request into its audit log, which is read while it grows, also
+//! across rotations. A missing log, or one that was removed before it was read, is a gap. A 403 for another reason does
+//! not count, such as one from a namespace that is being deleted. The audit log shows no connections. A killed API
+//! server writes no end of its watches, so open watches are not reported if a kill is planned.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -22,48 +21,48 @@ use super::ready::Asked;
 use crate::clock::Clock;
 use crate::scenario::Scenario;
 
-/// The most lines at a time. Lines of an audit log are short, because it has no bodies.
+/// The most lines that are read at a time. Lines are short, because this audit log has no bodies.
 const LINES_MAX: usize = 100_000;
 
-/// The most requested kinds that are remembered; a program requests some dozens.
+/// The most kinds of requested resources that are kept; a program requests some dozens.
 const KINDS_MAX: usize = 256;
 
-/// Facts since the last row, and all traffic since the start.
+/// Facts since the last interval row, and all traffic since the start of the run.
 #[derive(Debug, Default)]
 pub(super) struct Row {
     pub(super) refused: Vec<Refused>,
-    /// Traffic of the subject since the start.
+    /// The subject's traffic since the start.
     pub(super) traffic: Traffic,
     /// Requests of all clients since the start.
     pub(super) requests: u64,
-    /// Lists and watches of judged resources since the last row; `None` if another source counts requests.
+    /// Lists and watches of judged resources since the last row; `None` if another module counts them.
     pub(super) follows: Option<u64>,
 }
 
 #[derive(Debug, Default, Clone)]
 pub(super) struct Told {
-    /// Refused requests in the audit log since the last row; its users request a dozen kinds.
+    /// Refused requests in the audit log since the last row, by resource; a subject requests about a dozen kinds.
     refused: BTreeMap<String, u64>,
     /// Full names of judged resources.
     judged: Vec<String>,
-    /// Whether some watches end without a line.
+    /// Whether some watches end without a line, because a kill of the API server is planned.
     is_killed: bool,
-    /// Time when a line about the subject was read last.
+    /// Time at which a line about the subject was last read.
     last: Option<Instant>,
-    /// The read position in the audit log, the identity of that file, and the time of the reading.
+    /// The read position in the audit log, the identity of its file, and the time of the last reading.
     offset: u64,
     inode: Option<u64>,
     read: Option<Instant>,
-    /// Time since which it cannot be read.
+    /// Time since which the audit log cannot be read.
     away: Option<Instant>,
-    /// Gaps: from when, until when, and the reason.
+    /// Gaps in the audit log: begin, end, and the reason.
     holes: Vec<(Instant, Instant, &'static str)>,
     traffic: Traffic,
     requests: u64,
     follows: u64,
-    /// Verbs in the audit log by the full names of the requested resources.
+    /// Requested resources by full name, with their verbs in the audit log.
     kinds: BTreeMap<String, BTreeSet<String>>,
-    /// The mock's counts at the last row.
+    /// The mock's counts of refused requests at the last row.
     mock: BTreeMap<String, u64>,
 }
 
@@ -75,15 +74,15 @@ impl Told {
         Self { judged, is_killed, ..Self::default() }
     }
 
-    /// The same, from the end of the present log: on a control plane that outlives runs, the log has the requests of
-    /// earlier ones.
+    /// An empty state that begins at the present end of the log. The log of a control plane that outlives runs also has
+    /// the requests of earlier runs.
     pub(super) fn from_now(scenario: &Scenario, plane: &Plane) -> Self {
         let log = plane.audit_log().and_then(|log| log.metadata().ok());
         let (offset, inode) = log.map_or((0, None), |log| (log.len(), Some(log.ino())));
         Self { offset, inode, read: inode.map(|_| Instant::now()), ..Self::new(scenario) }
     }
 
-    /// Gaps in the audit log; returned once.
+    /// Gaps in the audit log since the last call.
     pub(super) fn take_holes(&mut self, clock: &Clock) -> Vec<Hole> {
         if let Some(since) = self.away.take() {
             self.hole(since, "it can no longer be read");
@@ -97,7 +96,8 @@ impl Told {
         std::mem::take(&mut self.holes).into_iter().map(hole).collect()
     }
 
-    /// The subject's requests so far, as far as known. For a scenario without judged resources any request is enough.
+    /// The subject's requests so far, as far as known. For a scenario without judged resources, a request for any
+    /// resource is enough.
     pub(super) fn asked(&mut self, plane: &Plane) -> Asked {
         let user = plane.subject();
         if let Some(mock) = plane.mock() {
@@ -109,7 +109,7 @@ impl Told {
         self.weighed(self.last.is_some(), self.follows > 0)
     }
 
-    /// Whether all facts of the control plane were read so far.
+    /// Whether all facts of the control plane could be read so far.
     pub(super) fn is_whole(&self) -> bool {
         self.holes.is_empty() && self.away.is_none()
     }
@@ -119,12 +119,11 @@ impl Told {
         &self.judged
     }
 
-    /// Whether any resource is judged.
     pub(super) fn judges_anything(&self) -> bool {
         !self.judged.is_empty()
     }
 
-    /// The kinds that the subject has requested so far, by their full names, each with its verbs.
+    /// The kinds that the subject has requested so far, by full name, with the verbs of each.
     pub(super) fn kinds_asked(&self, plane: &Plane) -> Vec<(String, Vec<String>)> {
         let mut kinds = self.kinds.clone();
         if let Some(mock) = plane.mock() {
@@ -143,7 +142,7 @@ impl Told {
         }
     }
 
-    /// The new facts since the last call.
+    /// Facts since the last call.
     pub(super) fn take(&mut self, plane: &Plane) -> Row {
         if let Some(mock) = plane.mock() {
             let mut now: BTreeMap<String, u64> = BTreeMap::new();
@@ -182,8 +181,8 @@ impl Told {
         }
     }
 
-    /// Reads the new part of a real API server's audit log, and of those that were rotated meanwhile. A log that never
-    /// existed has no facts.
+    /// Reads the new lines of a real API server's audit log, and those of logs that were rotated meanwhile. A log that
+    /// never existed has no facts.
     fn read(&mut self, audit_log: &Path, user: &str) {
         let Some((file, inode)) = opened(audit_log) else {
             if let Some(last) = self.read {
@@ -202,7 +201,7 @@ impl Told {
         self.read = Some(Instant::now());
     }
 
-    /// The log was rotated: reads the rest of the old file, and the files between it and the present one.
+    /// Handles a rotation of the log: reads the rest of the old file, and all files up to the present one.
     fn rotated(&mut self, audit_log: &Path, user: &str) {
         let since = self.away.or(self.read).unwrap_or_else(Instant::now);
         let old = rotated(audit_log);
@@ -298,14 +297,14 @@ impl Told {
     }
 }
 
-/// An open log with the identity of its file.
+/// Opens a log and returns it with the identity of its file.
 fn opened(path: &Path) -> Option<(File, u64)> {
     let file = File::open(path).ok()?;
     let inode = file.metadata().ok()?.ino();
     Some((file, inode))
 }
 
-/// The rotated logs, the oldest first: their names are the log's own with a time that sorts.
+/// The rotated logs, oldest first. The time in their file names sorts them.
 fn rotated(audit_log: &Path) -> Vec<PathBuf> {
     let stem = audit_log.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let entries = audit_log.parent().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
@@ -339,7 +338,7 @@ mod tests {
         .replace('\n', "")
     }
 
-    /// Only the subject's own refusals count, each once, even if a line is read in two halves.
+    /// Only refusals of the subject's own requests count, each once, even if a line is read in two parts.
     #[test]
     fn an_audit_log_is_read_as_it_grows() {
         let mut log = tempfile::NamedTempFile::new().unwrap();
@@ -360,7 +359,7 @@ mod tests {
         assert!(told.row().refused.is_empty());
     }
 
-    /// A watch is open between its two lines, wherever the log was rotated meanwhile; a refused watch never was.
+    /// A watch is open between its two lines, even if the log was rotated meanwhile. A refused watch was never open.
     #[test]
     fn watches_are_open_from_their_first_line_to_their_last_also_when_the_log_is_rotated() {
         let folder = tempfile::tempdir().unwrap();
@@ -396,8 +395,8 @@ mod tests {
         assert!(told.take_holes(&Clock::default()).is_empty());
     }
 
-    /// A log that is rotated twice between two looks is read to its end. If one is removed before that, or is missing,
-    /// there is a gap.
+    /// If a log is rotated twice between two readings, all files are read to their ends. If a file was removed before,
+    /// or is missing, a gap is reported.
     #[test]
     fn what_cannot_be_read_of_an_audit_log_is_a_hole() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! Faults of Pods and of a control plane's programs, as they occur in real clusters.
+//! Faults of Pods and of the control plane's programs, as they occur in real clusters.
 //!
-//! Owns their times, their hits, and the restoration of the earlier state at their end. Each fault is in a file below.
-//! Their targets exist once the subject is prepared.
+//! Owns the times and hits of these faults, and restores the earlier state when a fault ends. Each fault has a file in
+//! this folder. The Pods and programs exist once the subject is prepared.
 
 mod apiserver_restart;
 mod certificate_expiry;
@@ -33,13 +33,13 @@ use units::Span;
 use super::deploy::{Pod, Rollout};
 use crate::subject::Pods;
 
-/// Time limit of an end: Pods of the service drain for up to 40 s, and two follow each other.
+/// Limit of the wait for a fault's end: Pods of the service drain for up to 40 s, and two drain one after the other.
 const OVER_WITHIN: Duration = Duration::from_mins(3);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Time limit for undoing changes when a run ends early.
+/// Limit of the wait for undoing changes when a run ends early.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
-/// The player of these faults. Clones share the same state.
+/// Injects these faults. Clones share the same state.
 #[derive(Clone)]
 pub(super) struct Troubles(Arc<Core>);
 
@@ -48,39 +48,39 @@ struct Core {
     table: Mutex<Table<CancellationToken>>,
     struck: Arc<Notify>,
     ground: OnceLock<Ground>,
-    /// Slow actions run one after the other.
+    /// Held by a slow action, so that slow actions run one after the other.
     turn: tokio::sync::Mutex<()>,
     tasks: TaskTracker,
-    /// The reason why a fault could not be played.
+    /// The reason why a fault could not be injected.
     broken: Mutex<Option<anyhow::Error>>,
 }
 
-/// The targets of the faults.
+/// The Pods, programs and addresses on which the faults act.
 #[derive(Default)]
 pub(super) struct Ground {
-    /// The subject, if it is in Pods.
+    /// The subject, if it runs in Pods.
     pub(super) deployed: Option<Subject>,
     /// The programs of the control plane, if they are known.
     pub(super) machinery: Option<Machinery>,
-    /// The control planes, if one can be stopped.
+    /// The control planes of the cluster, if one of several can be stopped.
     pub(super) leaders: Option<Leaders>,
     /// A firewall that drops packets if the cluster's network does not enforce policies.
     pub(super) firewall: Option<Firewall>,
-    /// The API with the harness's identity.
+    /// The API, called with the harness's identity.
     pub(super) api: Option<churn::Api>,
-    /// The registry's address for Pods.
+    /// The registry's address that Pods use.
     pub(super) registry: Option<SocketAddr>,
 }
 
 pub(super) struct Subject {
     pub(super) rollout: Arc<Rollout>,
     pub(super) pods: Pods,
-    /// Its serving certificate, if the run makes it.
+    /// The subject's serving certificate, if the run makes it.
     pub(super) serving: Option<Serving>,
 }
 
 pub(super) struct Serving {
-    /// Namespace and name of its Secret.
+    /// Namespace and name of the certificate's Secret.
     pub(super) secret: (String, String),
     pub(super) authority: Arc<mock_pki::Authority>,
     /// The names in the certificate.
@@ -95,7 +95,7 @@ struct Deed<'a> {
 }
 
 impl Troubles {
-    /// A player without targets; times of hits count from `epoch`.
+    /// A state without targets. Times of hits count from `epoch`.
     pub(super) fn new(epoch: Instant, seed: u64) -> Self {
         let table = Table::new(seed);
         Self(Arc::new(Core {
@@ -109,17 +109,17 @@ impl Troubles {
         }))
     }
 
-    /// Sets the targets; called once.
+    /// Sets the Pods, programs and addresses on which the faults act; called once.
     pub(super) fn act_on(&self, ground: Ground) {
         let _ = self.0.ground.set(ground);
     }
 
-    /// Returns after a hit.
+    /// Returns after the next hit.
     pub(super) async fn struck(&self) {
         self.0.struck.notified().await;
     }
 
-    /// The reason why a fault could not be played; returned once.
+    /// The reason why a fault could not be injected. Returned only once.
     pub(super) fn take_broken(&self) -> Option<anyhow::Error> {
         self.0.broken.lock().take()
     }
@@ -206,30 +206,30 @@ impl Deed<'_> {
         }
     }
 
-    /// Runs an action `count` times, one after the other, and never beside that of another fault.
+    /// Runs an action `count` times, one after the other, and never together with an action of another fault.
     fn times(&self, pause: Option<Span>) -> Times<'_> {
         let pause = pause.unwrap_or(PAUSE).0;
         Times { deed: self, pause, count: self.fault.count_most().unwrap_or(1), done: 0, due: None }
     }
 
-    /// Waits until the fault ends, or for this long.
+    /// Waits for this time, or until the fault ends.
     async fn rest(&self, length: Duration) -> bool {
         tokio::time::timeout(length, self.ended.cancelled()).await.is_err()
     }
 }
 
-/// Number of actions done and planned.
+/// Number of done and planned repetitions of an action.
 struct Times<'a> {
     deed: &'a Deed<'a>,
     pause: Duration,
     count: u64,
     done: u64,
-    /// The time of the next action, if one was begun.
+    /// The time of the next repetition; `None` before the first.
     due: Option<tokio::time::Instant>,
 }
 
 impl Times<'_> {
-    /// Waits until the next action is due and returns its number; `None` after the last.
+    /// Waits until the next repetition is due and returns its number; `None` after the last.
     async fn next(&mut self) -> Result<Option<u64>> {
         if self.done == self.count {
             return Ok(None);
@@ -244,7 +244,7 @@ impl Times<'_> {
         Ok(Some(self.done))
     }
 
-    /// Performs the action, which is a hit when it is over.
+    /// Performs the action and counts a hit when the action is complete.
     async fn does(&mut self, work: impl Future<Output = Result<String>> + Send) -> Result<()> {
         let in_turn = async {
             let _turn = self.deed.core.turn.lock().await;
@@ -268,14 +268,14 @@ impl Times<'_> {
 }
 
 impl Subject {
-    /// The Pods that are not being deleted.
+    /// The Pods without a deletion mark.
     async fn here(&self) -> Result<Vec<Pod>> {
         let mut all = self.rollout.pods().await?;
         all.retain(|pod| !pod.is_going);
         Ok(all)
     }
 
-    /// Waits until the condition is true and all Pods are ready.
+    /// Waits until the condition holds and all Pods are ready.
     async fn wait(&self, what: &str, is_over: impl Fn(&[Pod]) -> bool + Send + Sync) -> Result<()> {
         let deadline = Instant::now() + OVER_WITHIN;
         loop {

@@ -1,5 +1,5 @@
-//! Signs that an object without an owner reference is the child of another: the other's name or uid in a label, or its
-//! name in the child's own. Pure.
+//! Hints that an object without an owner reference is the child of another object: a label contains the parent's name
+//! or uid, or the child's name contains the parent's name. Does no I/O.
 
 use serde_json::Value;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hint<'a> {
     pub(super) text: &'a str,
-    /// The label with the text; `None` if the text is in the name.
+    /// The label that contains the text; `None` if the object's name contains it.
     label: Option<&'a str>,
 }
 
 impl Hint<'_> {
-    /// The sign in words, after the name of the child.
+    /// The hint as text that follows the name of the child.
     pub(super) fn known(&self) -> String {
         match self.label {
             Some(label) => format!("known by its label {label}"),
@@ -21,8 +21,8 @@ impl Hint<'_> {
     }
 }
 
-/// The hints of an object, the surest first: the values of its labels, its whole name, and the parts before or behind a
-/// hyphen in it, the longest first. Names have 253 characters at most, which bounds them.
+/// The hints of an object, best first: the values of its labels, its whole name, and the parts before or behind a
+/// hyphen in the name, longest first. A name has at most 253 characters, which bounds the number of hints.
 pub(super) fn hints<'a>(name: &'a str, labels: &'a Value) -> Vec<Hint<'a>> {
     let labels = labels.as_object().into_iter().flatten();
     let labelled = labels.filter_map(|(key, value)| Some(Hint { text: value.as_str()?, label: Some(key) }));

@@ -1,7 +1,7 @@
-//! Restarts of the subject, rotation of its certificates and changes of its trusted keys, while load runs.
+//! Restarts of the subject, rotation of its certificates and changes of its trusted keys, under load.
 //!
-//! Owns their times, the starting and the ending processes, and the rows that prove each action. The conductor owns the
-//! running process; it gives it up to be ended and gets the new one.
+//! Owns the times of these actions, the starting and ending processes, and the rows that prove each action. The
+//! conductor owns the running process. To replace it, this module takes the old process and returns the new one.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::clock::millis;
 use crate::scenario::{Certificates, Restarts, Scenario, TrustedKeys};
 use crate::subject::{Launch, Log, Processes, Running, Stopped};
 
-/// The planned actions of this run.
+/// The planned actions of a run.
 pub(super) struct Upkeep<'a> {
     world: &'a World,
     again: Again<'a>,
@@ -40,13 +40,13 @@ pub(super) struct Upkeep<'a> {
     rotated: u32,
     trusted_keys: Option<TrustedKeys>,
     changed: u32,
-    /// The truth for the load's oracle.
+    /// The right answers for the oracle of the load.
     truth: Option<Arc<Truth>>,
     start_timeout: Duration,
     stop_timeout: Duration,
 }
 
-/// A process that was started and is not ready.
+/// A started process that is not ready yet.
 struct Coming {
     launch: Launch,
     subject: Running,
@@ -86,12 +86,12 @@ impl<'a> Upkeep<'a> {
         }
     }
 
-    /// The address of the running process's pages, if the harness knows it.
+    /// The address of the running process's health pages, if the harness knows it.
     pub(super) fn health(&self) -> Option<SocketAddr> {
         self.health
     }
 
-    /// The rows with the plan.
+    /// The rows with the planned actions.
     pub(super) fn planned(&self) -> Vec<FaultRow> {
         let restarts = self.restarts.map(|restarts| {
             row(
@@ -114,7 +114,7 @@ impl<'a> Upkeep<'a> {
         restarts.into_iter().chain(certificates).chain(keys).collect()
     }
 
-    /// Performs the actions that are due at `now_ms`; a new process takes the place of `subject`. Returns the rows of
+    /// Performs the actions that are planned until `now_ms`; a new process replaces `subject`. Returns the rows of
     /// finished actions.
     pub(super) async fn tick(&mut self, now_ms: u64, subject: &mut Processes, log: &Log) -> Result<Vec<FaultRow>> {
         let mut rows = Vec::new();
@@ -141,7 +141,7 @@ impl<'a> Upkeep<'a> {
         Ok(rows)
     }
 
-    /// Load is over: no further action begins.
+    /// Ends the actions, because the load is over; no further action begins.
     pub(super) fn finish(&mut self, now_ms: u64) -> Result<Vec<FaultRow>> {
         self.coming = None;
         let mut rows = Vec::new();
@@ -163,7 +163,7 @@ impl<'a> Upkeep<'a> {
         Ok(rows)
     }
 
-    /// Waits for the ending processes.
+    /// Waits for processes that are ending.
     pub(super) async fn leave(&mut self) {
         if let Some(coming) = &mut self.coming {
             coming.subject.stop(Duration::ZERO).await;
@@ -203,7 +203,7 @@ impl<'a> Upkeep<'a> {
         Ok(Some(row(now_ms, TRUSTED_KEYS, FaultEvent::Hit, self.changed.into(), detail)))
     }
 
-    /// Starts the next process, if it is due.
+    /// Starts the next process, if its time has come.
     fn begin(&mut self, now_ms: u64, log: &Log) -> Result<Option<FaultRow>> {
         let Some(restarts) = self.restarts else { return Ok(None) };
         if restarts.due(self.begun).is_none_or(|due| now_ms < millis(due)) {
@@ -223,7 +223,7 @@ impl<'a> Upkeep<'a> {
         Ok(first)
     }
 
-    /// The new process is ready: it gets the connections, and the old one ends.
+    /// Replaces the old process by the ready new one: new connections go to the new process, and the old one ends.
     async fn replace(&mut self, now_ms: u64, subject: &mut Processes, coming: Coming) -> Result<FaultRow> {
         let Coming { launch, subject: new, address, health, ready } = coming;
         ready.await.context("the wait for the new process broke")??;

@@ -1,7 +1,7 @@
-//! The validators of a run: their addresses, and the disturbances during the load.
+//! The validators of the subject: their addresses, and the disturbances during the load.
 //!
-//! Owns their addresses, the proxies that delay their answers, the state of replacements, and the rows that prove each
-//! disturbance. The conductor owns the processes.
+//! Owns the addresses, the proxies that delay answers, the state of restarts, and the rows that prove each disturbance.
+//! The conductor owns the processes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use crate::subject::{Log, Processes};
 pub(super) const RESTARTS: &str = "validator-restart";
 pub(super) const DELAY: &str = "validator-delay";
 
-/// Interval of checks whether one is there.
+/// Interval of checks whether a validator has ended or listens.
 const POLL: Duration = Duration::from_millis(20);
-/// The index of the first validator; the process with the webhook comes before it.
+/// The index of the first validator among the subject's processes; index 0 is the process with the webhook.
 const FIRST: usize = 1;
-/// The fault of a proxy with a single fault.
+/// The identity of the only fault in each proxy.
 const PROXIED: FaultId = FaultId(0);
-/// The fault number for the oracle's unverifiable images; no fault of a scenario has it.
+/// The fault number under which the oracle excuses unverifiable images; no fault of a scenario has it.
 const TOLD_BY: u32 = u32::MAX - 1;
 
 pub(super) struct Validators {
@@ -43,28 +43,28 @@ pub(super) struct Validators {
     step: Step,
     delay: Option<ValidatorDelay>,
     is_late: bool,
-    /// The time after which no delayed answer is under way any more.
+    /// The time after which no delayed answer is in flight.
     well_ms: Option<u64>,
-    /// Longest time of a review: a later answer excuses a refusal.
+    /// The longest time of a review. A validator's answer that comes later excuses a refusal.
     patience: Duration,
     start_timeout: Duration,
 }
 
-/// The state of a replacement.
+/// The state of a validator's restart.
 enum Step {
     Quiet,
-    /// The validator was asked to end.
+    /// The validator with this index was asked to end.
     Leaving(usize),
     Away {
         index: usize,
         until: Instant,
     },
-    /// The validator was started again.
+    /// The validator was started again and does not listen yet.
     Coming(AbortOnDropHandle<Result<()>>),
 }
 
 impl Validators {
-    /// Chooses addresses, and starts proxies for validators with late answers.
+    /// Chooses addresses, and starts proxies for validators whose answers will be delayed.
     pub(super) async fn open(scenario: &Scenario) -> Result<Self> {
         let upkeep = scenario.subject.upkeep();
         let (mut others, mut proxies) = (Vec::new(), Vec::new());
@@ -94,19 +94,19 @@ impl Validators {
         })
     }
 
-    /// The listening and the public address of each.
+    /// The listening address and the public address of each validator.
     pub(super) fn others(&self) -> &[Other] {
         &self.others
     }
 
-    /// The rows with the plan.
+    /// The rows with the planned disturbances.
     pub(super) fn planned(&self) -> Vec<FaultRow> {
         let restarts = self.restarts.map(|restarts| row(0, RESTARTS, FaultEvent::Planned, 0, replaced(&restarts)));
         let delay = self.delay.map(|delay| row(0, DELAY, FaultEvent::Planned, 0, delayed(&delay)));
         restarts.into_iter().chain(delay).collect()
     }
 
-    /// Performs the actions that are due at `now_ms`. Returns their rows.
+    /// Performs the actions that are planned until `now_ms`. Returns the rows of these actions.
     pub(super) async fn tick(
         &mut self,
         now_ms: u64,
@@ -120,7 +120,7 @@ impl Validators {
         Ok(rows)
     }
 
-    /// Load is over: no further action begins.
+    /// Ends the disturbances, because the load is over; no further action begins.
     pub(super) fn finish(&mut self, now_ms: u64, truth: Option<&Arc<Truth>>) -> Result<Vec<FaultRow>> {
         let mut rows = Vec::new();
         if self.is_late {
@@ -140,7 +140,7 @@ impl Validators {
         Ok(rows)
     }
 
-    /// Begins and ends the time of late answers.
+    /// Begins or ends the time of delayed answers.
     fn hold_up(&mut self, now_ms: u64, truth: Option<&Arc<Truth>>) -> Result<Option<FaultRow>> {
         if let Some(truth) = truth.filter(|_| self.well_ms.take_if(|well_ms| now_ms >= *well_ms).is_some()) {
             truth.well(TOLD_BY);
@@ -164,7 +164,8 @@ impl Validators {
         Ok(Some(row(now_ms, DELAY, FaultEvent::Started, 0, String::new())))
     }
 
-    /// Ends the delay. Answers that are delayed, and those behind them, arrive at their planned time.
+    /// Ends the delay of new answers. Answers that are already delayed, and those behind them, arrive at their planned
+    /// time.
     fn in_time(&mut self, now_ms: u64) -> Option<FaultRow> {
         let delay = self.delay.take()?;
         self.is_late = false;
@@ -176,7 +177,7 @@ impl Validators {
         Some(row(now_ms, DELAY, FaultEvent::Ended, hits, String::new()))
     }
 
-    /// Takes a replacement one step further.
+    /// Performs the next step of a restart.
     async fn replace(&mut self, now_ms: u64, subject: &mut Processes, log: &Log) -> Result<Option<FaultRow>> {
         let Some(restarts) = self.restarts else { return Ok(None) };
         match &mut self.step {
@@ -212,13 +213,13 @@ impl Validators {
     }
 }
 
-/// A plan of replacements, in words.
+/// A text about the planned restarts.
 pub(super) fn replaced(restarts: &ValidatorRestarts) -> String {
     let ValidatorRestarts { count, every, away, .. } = restarts;
     format!("{count} times a validator is replaced, one every {every}, each gone for {away}")
 }
 
-/// A plan of late answers, in words.
+/// A text about the planned delays.
 pub(super) fn delayed(delay: &ValidatorDelay) -> String {
     format!("for {} validators answer {} later", delay.lasts, delay.by)
 }

@@ -1,15 +1,14 @@
-//! Wakes the run for its faults beside its tick: when a fault was hit that others wait for, and when the next one is
-//! due.
+//! Wakes the conductor between its ticks: after a hit for which another fault waits, and when the next fault is due.
 //!
-//! Owns the frequency. Without hits nothing wakes it, so a long run costs nothing; with very many hits it wakes once
-//! per millisecond.
+//! Owns how often the conductor wakes. Without hits the conductor is not woken, so a long run costs nothing. With very
+//! many hits it is woken once per millisecond.
 
 use std::future::Future;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// Hits within this time are processed together: some faults hit every event, and the run has other work.
+/// Hits within this time are handled together: some faults hit every event, and the conductor has other work.
 const TOGETHER: Duration = Duration::from_millis(1);
 
 /// Waits for hits and times of faults.
@@ -23,7 +22,7 @@ impl Wake {
         Self { quiet_until: Instant::now() }
     }
 
-    /// Returns when `struck` does or at the time `due`, but not at once after the last return.
+    /// Returns when `struck` returns or at the time `due`, but not immediately after its last return.
     pub(super) async fn next(&mut self, struck: impl Future<Output = ()>, due: Option<std::time::Instant>) {
         sleep_until(self.quiet_until).await;
         let due = async {
@@ -46,7 +45,7 @@ mod tests {
 
     use super::*;
 
-    /// Nothing waits for a tick: a hit wakes at once, even if it came while nothing waited.
+    /// A hit wakes at once, without waiting for a tick, even if it came before the wait began.
     #[tokio::test(start_paused = true)]
     async fn a_hit_wakes_at_once() {
         let (mut wake, hits, begin) = (Wake::new(), Notify::new(), Instant::now());

@@ -1,8 +1,8 @@
-//! The view into a running run: its metrics (`--metrics`) and its page (`--serve`).
+//! The HTTP pages of a running run: its metrics (`--metrics`) and its report so far (`--serve`).
 //!
-//! Owns the listeners and the last reading. All data comes from the record, like the reports after the run, so nothing
-//! here can disturb the record's writer. Its cost is bounded: the record is read on demand, at most once per interval,
-//! and never for more than a twentieth of the time.
+//! Owns the listeners and the last reading of the record. All data comes from the record, as in the reports after the
+//! run, so the pages cannot disturb the record's writer. The cost is bounded: the record is read on request, at most
+//! once per interval, and for at most a twentieth of the time.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -31,48 +31,48 @@ mod visitor;
 
 /// The most connections at once: a browser opens six, a Prometheus one.
 const CONNECTIONS_MAX: usize = 32;
-/// Time limit of a request's head.
+/// Timeout for the head of a request.
 const HEAD_LIMIT: Duration = Duration::from_secs(5);
-/// Longest life of a connection; a slower client connects again.
+/// The longest life of a connection; a slower client connects again.
 const CONNECTION_LIMIT: Duration = Duration::from_mins(2);
-/// The largest share of the time for reading, as one part in this many.
+/// At most one part in this many of the time is spent on reading the record.
 const SHARE: u32 = 20;
-/// Time that a page waits for the end of the run before it asks again: less than the life of a connection.
+/// How long a page waits for the end of the run before it asks again. Shorter than the life of a connection.
 const END_LIMIT: Duration = Duration::from_secs(90);
-/// Time after the end of the run for a page that is just being reloaded to come back.
+/// Time after the end of the run in which a page that is being reloaded can connect.
 const COME_BACK: Duration = Duration::from_secs(1);
-/// A page that was requested within this time before the end is waited for: pages look for newer facts every five
+/// If a page was requested within this time before the end, the server waits for it. Pages ask for new data every five
 /// seconds.
 const LOOKED_LATELY: Duration = Duration::from_secs(12);
-/// Time limit for delivering the report to waiting pages.
+/// Limit of the time for delivering the report to waiting pages.
 const LAST_LOOK: Duration = Duration::from_secs(5);
-/// A larger file has to be read from the folder itself.
+/// The largest file that is served; a larger file must be read from the run's folder.
 const FILE_BYTES_MAX: u64 = 32 << 20;
-/// The content type that a Prometheus understands.
+/// The content type of metrics, as Prometheus accepts it.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const HTML: &str = "text/html; charset=utf-8";
-/// The answer to a request by a host name that anybody could point at this address.
+/// The answer to a request by host name, because anybody can point a host name at this address.
 const NOT_BY_NAME: &str = "ask by the address (such as http://127.0.0.1:9090), by localhost, or, where others may look, by the machine's own name\n";
 const NO_TOKEN: &str = "the address of this run has a token in it: it was printed when the run began\n";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// The addresses to listen on.
+/// The addresses on which the pages and the metrics are served.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Addresses {
     pub(crate) metrics: Option<SocketAddr>,
     pub(crate) page: Option<SocketAddr>,
 }
 
-/// Listeners that do not answer yet.
+/// Listeners that are bound but do not answer yet.
 pub(super) struct Bound(Vec<(Shows, TcpListener)>);
 
-/// The open listeners. Dropping it closes them.
+/// The open listeners. Dropping this value closes the listeners.
 pub(super) struct Window {
     serving: JoinSet<()>,
     state: Arc<State>,
 }
 
-/// The content of a listener.
+/// The content that a listener serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shows {
     Metrics,
@@ -90,14 +90,14 @@ struct State {
     directory: PathBuf,
     visitors: Visitors,
     read: Mutex<Read>,
-    /// The report, once the run has ended. Pages wait for it.
+    /// The report, set at the end of the run. Open pages wait for the report.
     report: watch::Sender<Option<Bytes>>,
-    /// The time when the page was last requested.
+    /// The time at which the page was last requested.
     looked: Mutex<Option<Instant>>,
 }
 
 impl Bound {
-    /// Takes the addresses before anything is started.
+    /// Binds the addresses before the run starts.
     pub(super) async fn to(addresses: Addresses) -> Result<Self> {
         let mut bound = Vec::new();
         let wanted = [("--metrics", Shows::Metrics, addresses.metrics), ("--serve", Shows::All, addresses.page)];
@@ -134,7 +134,8 @@ impl Bound {
 }
 
 impl Window {
-    /// The run has ended and its record is closed: viewers get the report, and then the listeners close.
+    /// Delivers the report to open pages and closes the listeners. Called when the run has ended and its record is
+    /// closed.
     pub(super) async fn end(mut self) {
         if self.state.looked.lock().await.is_none() {
             return;
@@ -182,7 +183,7 @@ async fn accept(listener: TcpListener, shows: Shows, state: Arc<State>) {
     while connections.join_next().await.is_some() {}
 }
 
-/// Serves a connection; once the run has ended it only answers earlier requests.
+/// Serves a connection. After the end of the run, only answers requests that were already received.
 async fn serve(stream: TcpStream, (shows, at): (Shows, SocketAddr), state: Arc<State>) {
     let closed = Arc::clone(&state);
     let answer = service_fn(move |request: Request<Incoming>| {
@@ -229,8 +230,8 @@ impl State {
         }
     }
 
-    /// Returns when no new request is answered: the run has ended, and a page that was being reloaded has had its time
-    /// to come back.
+    /// Returns when no new request is answered: the run has ended, and a page that was being reloaded has had time to
+    /// connect.
     async fn closed(&self, shows: Shows) {
         let mut report = self.report.subscribe();
         // The sender lives as long as this state.
@@ -241,7 +242,7 @@ impl State {
         }
     }
 
-    /// The page of the running run, or its report.
+    /// The page of the running run, or the report after its end.
     async fn page(&self) -> Response<Full<Bytes>> {
         *self.looked.lock().await = Some(Instant::now());
         let report = self.report.borrow().clone();
@@ -251,7 +252,7 @@ impl State {
         }
     }
 
-    /// The report, as soon as the run has ended; an empty answer if that takes long.
+    /// The report, as soon as the run has ended; an empty answer if the run goes on too long.
     async fn ended(&self) -> Response<Full<Bytes>> {
         let mut report = self.report.subscribe();
         let report = tokio::time::timeout(END_LIMIT, report.wait_for(Option::is_some)).await;
@@ -297,7 +298,7 @@ impl State {
     }
 }
 
-/// The page and the metrics from the record so far.
+/// The page and the metrics, computed from the record so far.
 fn make(directory: &Path) -> Result<(String, String)> {
     let record = Record::open(directory)?;
     let judgement = judge::judge(&record);
@@ -320,7 +321,7 @@ fn reply(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Full<B
     response
 }
 
-/// An address on the command line: a port of the loopback interface, or a complete address.
+/// Parses an address on the command line: a port of the loopback interface, or an IP address with a port.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix(':').unwrap_or(text).parse::<u16>();
     let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
@@ -336,7 +337,7 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
 mod tests {
     use super::*;
 
-    /// A port alone is not visible from other machines.
+    /// If only a port is given, other machines cannot connect.
     #[test]
     fn a_port_alone_is_of_this_machine_only() {
         for (text, expected) in [

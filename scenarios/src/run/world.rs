@@ -1,7 +1,8 @@
-//! The world of a run: control plane, registry, certificates, and the files through which the subject finds them.
+//! The environment of a subject: control plane, registry, certificates, and the files with which the subject finds
+//! them.
 //!
-//! All of it is made for one run and removed after it. Keys and tokens lie in a temporary folder that only this user
-//! can read; no secret goes into the run record.
+//! All servers and files are made for one run and removed after it. Keys and tokens are in a temporary folder that only
+//! this user can read; the run record contains no secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,48 +27,47 @@ use super::trouble::{self, Ground, Serving, Troubles};
 use crate::keeper::Folder;
 use crate::scenario::{Auth, RateLimit, Scenario};
 
-/// A larger log of a control plane is not kept: a run record of 100 hours stays below 200 MB.
+/// The largest log of a control plane that is copied into the record, so that a record of 100 hours stays below 200 MB.
 const LOG_BYTES_MAX: u64 = 32 << 20;
 
 /// The subject's user name at the registry.
 const LOGIN: &str = "subject";
-/// The name of the link behind certificate files, as in a kubelet's volume.
+/// The name of the symbolic link to the current certificate files, as in a kubelet's volume.
 const LINK: &str = "..data";
-/// The default folder of controller-runtime's certificates below `$TMPDIR` (`webhook.Options.CertDir`). Many programs
-/// use the default and have no flag for it.
+/// The folder below `$TMPDIR` in which controller-runtime looks for certificates by default
+/// (`webhook.Options.CertDir`). Many programs use the default and have no flag for it.
 const USUAL: &str = "k8s-webhook-server";
 const USUAL_INSIDE: &str = "serving-certs";
-/// Counts the versions of certificates.
+/// Counts the certificates, for the names of their folders.
 static VERSIONS: AtomicU32 = AtomicU32::new(1);
 
 pub(super) struct World {
     pub(super) plane: Plane,
     endpoint: Endpoint,
-    /// Zero of the times of hits.
+    /// The moment from which times of hits are counted.
     epoch: Instant,
     /// The clocks of the subject's processes.
     pub(super) clocks: Clocks,
     pub(super) registry: mock_registry::Server,
-    /// The subject's login, if the registry requires one.
+    /// The subject's login, if the registry requires authentication.
     login: Option<Login>,
     pub(super) authority: Arc<mock_pki::Authority>,
-    /// The player of faults of Pods and programs.
+    /// Injects faults of Pods and of programs.
     pub(super) troubles: Troubles,
     pub(super) images: Vec<mock_registry::Image>,
     /// The trusted keys, if images are signed.
     pub(super) trusted: Option<Trusted>,
-    /// Time since which the subject's own clock runs faster, if it does: the same for all of its processes.
+    /// Time since which the clock of all the subject's processes runs faster, if it does.
     pub(super) clock_since_ns: i64,
-    /// The same clock for checks of its certificates.
+    /// The same faster clock, for checks of the subject's certificates.
     pub(super) pace: Option<go_rules::tls::Pace>,
-    /// Validity of a serving certificate of the subject, by its own clock.
+    /// Validity of the subject's serving certificate, on the subject's clock.
     valid: Option<Duration>,
-    /// Names of Services in that certificate.
     services: Vec<String>,
     directory: Folder,
 }
 
-/// The folder of a record with the logs of a real control plane.
+/// The folder in a record with the logs of a real control plane.
 const LOGS: &str = "control-plane";
 
 struct Login {
@@ -78,19 +78,19 @@ struct Login {
 pub(super) struct Credentials {
     pub(super) name: String,
     pub(super) password: PathBuf,
-    /// The folder with `config.json`, the format of docker and every client of registries.
+    /// The folder with `config.json`, the format of docker and of every registry client.
     pub(super) docker: PathBuf,
 }
 
 pub(super) struct Certificate {
     pub(super) chain: PathBuf,
     pub(super) key: PathBuf,
-    /// The folder with both files.
+    /// The folder with the certificate and the key.
     pub(super) folder: PathBuf,
 }
 
 impl World {
-    /// Starts the world on free loopback ports.
+    /// Starts control plane and registry on free loopback ports.
     pub(super) async fn start(scenario: &Scenario, counts_bytes: bool) -> Result<Self> {
         let directory = Folder::make()?;
         let authority = Arc::new(mock_pki::Authority::generate("longhaul")?);
@@ -149,14 +149,14 @@ impl World {
         })
     }
 
-    /// The subject's kubeconfig, written to a file. If a fault replaces the token while the subject runs, the control
-    /// plane keeps the token in a separate file beside it.
+    /// Writes the subject's kubeconfig and returns its path. If a fault replaces the token during the run, the token is
+    /// in a separate file beside it.
     pub(super) fn kubeconfig(&self) -> Result<PathBuf> {
         let text = self.plane.kubeconfig().context("the control plane does not know the subject's user")?;
         self.write("kubeconfig.yaml", &self.endpoint.direct(&text)?)
     }
 
-    /// The subject's login to the registry, if it needs one.
+    /// The subject's login to the registry, if the registry requires one.
     pub(super) fn credentials(&self) -> Result<Option<Credentials>> {
         let Some(Login { name, password }) = &self.login else { return Ok(None) };
         let docker = self.directory.path().join("docker");
@@ -168,7 +168,7 @@ impl World {
         Ok(Some(Credentials { name: name.clone(), password, docker }))
     }
 
-    /// The client certificate for calls between processes of the subject, and their common authority.
+    /// The folder with the client certificate for calls between the subject's processes, and the CA of all of them.
     pub(super) fn installation(&self) -> Result<PathBuf> {
         let folder = self.folder("installation");
         if !folder.exists() {
@@ -181,7 +181,7 @@ impl World {
         Ok(folder)
     }
 
-    /// The serving certificate of the subject's webhook, the same for every process of it.
+    /// The serving certificate of the subject's webhook, shared by all its processes.
     pub(super) fn certificate(&self) -> Result<Certificate> {
         let tls = self.directory.path().join("tls");
         if !tls.exists() {
@@ -196,8 +196,8 @@ impl World {
         Ok(Certificate { chain: tls.join("tls.crt"), key: tls.join("tls.key"), folder: tls })
     }
 
-    /// Replaces the subject's serving certificate, both files at once, as a kubelet does. `None`: valid for longer than
-    /// any run.
+    /// Replaces both files of the subject's serving certificate at once, as a kubelet does. With `None` the certificate
+    /// is valid for longer than any run.
     pub(super) fn rotate_certificate(&self, valid: Option<Duration>) -> Result<()> {
         let names = self.serving_names();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -227,7 +227,7 @@ impl World {
         usual.into_iter().chain(self.services.iter().cloned()).collect()
     }
 
-    /// Sets the targets of cluster faults.
+    /// Sets the Pods, programs and addresses on which cluster faults act.
     pub(super) fn trouble(&self, deployed: Option<&Deployed>) {
         let serving = |secret: &(String, String)| Serving {
             secret: secret.clone(),
@@ -250,7 +250,7 @@ impl World {
         });
     }
 
-    /// The digest lock of every existing image, in its state before the run.
+    /// The file with the digest lock of every existing image, as the images are before the run.
     pub(super) fn lock(&self) -> Result<PathBuf> {
         let entry = |image: &mock_registry::Image| {
             let digest = image.digest.as_ref()?;
@@ -263,12 +263,12 @@ impl World {
         self.write("images.lock", &serde_json::json!({"version": 1, "images": images}).to_string())
     }
 
-    /// The path of a folder of this run that does not exist yet.
+    /// The path of a new folder of this run, not yet created.
     pub(super) fn folder(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// The API for objects of load and churn.
+    /// The API access for objects of load and churn.
     pub(super) fn api(&self) -> loadgen::churn::Api {
         loadgen::churn::Api {
             url: self.plane.url(),
@@ -302,17 +302,17 @@ impl World {
         Ok(())
     }
 
-    /// The address for the subject instead of the control plane's, if a proxy is in between.
+    /// The address that the subject uses instead of the control plane's address, if a proxy is between them.
     pub(super) fn way(&self) -> Option<SocketAddr> {
         self.endpoint.address()
     }
 
-    /// Bytes between the subject and the control plane so far, both directions; `None` if they are not counted.
+    /// Bytes between the subject and the control plane so far, in both directions; `None` if they are not counted.
     pub(super) fn bytes(&self) -> Option<u64> {
         self.endpoint.bytes()
     }
 
-    /// The player of a fault, if there is one here.
+    /// The mock that injects a fault, if this run has one.
     fn player(&self, fault: &Fault) -> Option<&dyn Player> {
         match fault.name.row().family {
             Family::Network => self.endpoint.faults().map(|faults| faults as &dyn Player),
@@ -332,12 +332,11 @@ impl World {
         self.player(fault).into_iter().for_each(|player| player.end(id));
     }
 
-    /// The number of a fault's hits.
     pub(super) fn hits(&self, id: FaultId, fault: &Fault) -> u64 {
         self.player(fault).map_or(0, |player| player.hits(id))
     }
 
-    /// Returns after a hit; [`World::take_hits`] returns it.
+    /// Returns after a hit, which [`World::take_hits`] then returns.
     pub(super) async fn struck(&self) {
         let plane = async {
             match self.plane.faults() {
@@ -375,7 +374,7 @@ impl World {
             .collect()
     }
 
-    /// The references of images that a fault of the registry affects; `None`: all of them.
+    /// The references of images that a fault of the registry affects; `None` means all images.
     pub(super) fn references(&self, fault: &Fault) -> Option<BTreeSet<String>> {
         let pattern = fault.repository.as_deref()?;
         let about = |image: &&mock_registry::Image| {
@@ -389,7 +388,7 @@ impl World {
         Some(self.images.iter().filter(about).map(|image| image.reference.clone()).collect())
     }
 
-    /// Reports every tag that moves to the oracle of the load.
+    /// Reports every moved tag to the oracle of the load.
     pub(super) fn tell_moves(&self, truth: Arc<Truth>) {
         let digests = |image: &mock_registry::Image| Some((image.reference.clone(), image.digest.clone()?));
         let known: BTreeMap<String, String> = self.images.iter().filter_map(digests).collect();
@@ -400,8 +399,8 @@ impl World {
         });
     }
 
-    /// The registry's address without faults, limits and authentication, and the path of an existing image, for checks
-    /// whether the registry is healthy.
+    /// The registry's address without faults, limits and authentication, and the path of an existing image, for
+    /// canaries.
     pub(super) fn registry_canary(&self) -> Option<(SocketAddr, String)> {
         let image = self.images.iter().find(|image| image.digest.is_some());
         let path = image.and_then(|image| {

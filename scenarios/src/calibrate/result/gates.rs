@@ -1,8 +1,8 @@
-//! Results of gates against their promises: how often identical builds, and how often planted changes, were called
-//! worse.
+//! Compares results of gates with their promises: how often a gate called identical builds, or builds with planted
+//! changes, worse.
 //!
-//! Owns the counting. The certificate of a gate promises which change it would call worse four times in five. A planted
-//! change of at least that size must be found as often; otherwise the promise is broken. Pure.
+//! The record of a gate states the smallest change that it would call worse four times in five. A planted change of at
+//! least that size must be found as often; otherwise the promise is broken. Does no I/O.
 
 use reports::gate::certificate::POWER;
 use schemars::JsonSchema;
@@ -13,48 +13,48 @@ use crate::calibrate::plants::is_gate;
 
 /// One gate in this many may call identical builds worse.
 const ALARMS_ONE_IN: u64 = 20;
-/// Below this number of gates, one alarm more or less is chance. A promise is then broken only if Wilson's interval
-/// excludes it.
+/// Below this number of gates, one alarm more or less is chance. With so few gates, a promise is broken only if
+/// Wilson's interval excludes it.
 const STRICT: u64 = 20;
 
-/// The gate's result for the metric of its row.
+/// The result of a gate for the metric of its row.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Gated {
     /// Change of B against A as the gate reports it: a share, or a difference in the metric's unit.
     pub change: f64,
-    /// The smallest change that it would have called worse four times in five; null if too few pairs were left.
+    /// The smallest change that the gate would have called worse four times in five; null if too few pairs were left.
     pub smallest: Option<f64>,
-    /// How often the gate, by its own account, would call identical builds worse by any metric.
+    /// How often, by its own estimate, the gate would call identical builds worse by any metric.
     pub false_alarm: Option<f64>,
 }
 
 /// The results of several gates for one planted change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// The metric that must show the change.
+    /// The metric that must show the planted change.
     pub judge: String,
     /// Median of the measured changes.
     pub change: f64,
-    /// Median of the smallest visible changes.
+    /// Median of the smallest changes that the gates would call worse.
     pub smallest: Option<f64>,
     pub found: Share,
-    /// How often the gates promised to find it; `None` if it was smaller than the gates could see.
+    /// How often the gates promised to find the change; `None` if the change was smaller than they can find.
     pub promised: Option<f64>,
 }
 
 /// The results of gates of identical builds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Alarms {
-    /// How often any metric was called worse.
+    /// How often identical builds were called worse by any metric.
     pub alarms: Share,
-    /// The rate of false alarms that the gates themselves state, all together.
+    /// The rate of false alarms that the gates themselves estimate, over all gates.
     pub stated: f64,
     pub undecided: u64,
 }
 
 impl Found {
-    /// Whether the change was found less often than promised.
+    /// Whether the gates found the change less often than promised.
     pub fn is_broken(&self) -> bool {
         let Some(promised) = self.promised else { return false };
         let Share { hits, of } = self.found;
@@ -66,24 +66,24 @@ impl Found {
 }
 
 impl Alarms {
-    /// Whether there were more alarms than allowed.
+    /// Whether there were more false alarms than allowed.
     pub fn is_broken(&self) -> bool {
         too_many(self.alarms)
     }
 }
 
-/// Whether these are more alarms than chance and method allow.
+/// Whether there are more false alarms than chance and the method allow.
 fn too_many(alarms: Share) -> bool {
     alarms.hits * ALARMS_ONE_IN > alarms.of
 }
 
 impl Row {
-    /// Whether gates play this row.
+    /// Whether this row is run by gates.
     pub fn is_gated(&self) -> bool {
         is_gate(&self.stage)
     }
 
-    /// The results for a planted change; `None` for other rows and rows that were not played.
+    /// The results for a planted change; `None` for other rows, and for rows without runs.
     pub fn found(&self) -> Option<Found> {
         let Expectation::Caught { judge, .. } = &self.expected else { return None };
         let gated: Vec<(&Play, Gated)> = self.gated().collect();
@@ -95,7 +95,7 @@ impl Row {
         Some(Found { judge: judge.clone(), change, smallest, found, promised })
     }
 
-    /// The results for identical builds; `None` for other rows and rows that were not played.
+    /// The results for identical builds; `None` for other rows, and for rows without runs.
     pub fn alarms(&self) -> Option<Alarms> {
         if self.expected != Expectation::Clean {
             return None;
@@ -112,7 +112,7 @@ impl Row {
         })
     }
 
-    /// Whether forbidden metrics fired more often than a gate may err.
+    /// Whether metrics that must not change were called worse more often than a gate may err.
     pub(super) fn cries(&self) -> bool {
         let gates = self.gated().count() as u64;
         let hits = self.gated().filter(|(play, _)| play.fired.iter().any(|name| !self.may_fire(name))).count() as u64;
@@ -130,7 +130,7 @@ impl Calibration {
     }
 }
 
-/// The median; `None` of no values.
+/// The median; `None` without values.
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -163,8 +163,8 @@ mod tests {
         Expectation::Caught { judge: "gate.cpuPerRequest".to_owned(), also: Vec::new() }
     }
 
-    /// A change counts as found if it was called worse, and as promised if it was larger than the smallest visible
-    /// change.
+    /// A change counts as found if it was called worse. A gate promises to find a change that is larger than its stated
+    /// smallest change.
     #[test]
     fn what_is_found_is_held_against_the_promise() {
         let found = |plays: &[(bool, f64, f64)]| row(caught(), plays).found().unwrap();
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(row(caught(), &[seen, missed, missed]).state(), State::Missed);
     }
 
-    /// One alarm in twenty is allowed, two are not. Of three gates none may err.
+    /// Of twenty gates, one false alarm is allowed and two are not. Of three gates, none is allowed.
     #[test]
     fn one_alarm_of_twenty_is_allowed() {
         let clean = |alarms: usize, of: usize| {

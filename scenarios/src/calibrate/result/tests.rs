@@ -1,4 +1,4 @@
-//! Tests which results add up to which verdict, and how judges are counted.
+//! Tests of the verdict of a calibration, and of the counts for each judge.
 
 use reports::growth::calibration::{KINDS, Promise};
 
@@ -60,7 +60,7 @@ fn all_as_it_must_be_passes() {
     assert_eq!(states, [State::Right, State::Right, State::Right, State::Waiting]);
 }
 
-/// Each thing that can be wrong, alone.
+/// Each possible failure alone changes the verdict.
 #[test]
 fn whatever_is_wrong_is_told() {
     type Spoil = fn(&mut Calibration);
@@ -94,8 +94,8 @@ fn whatever_is_wrong_is_told() {
     }
 }
 
-/// A planted bug that is no canary and is not caught fails the calibration. If its judge did not decide, it does not
-/// fail.
+/// If a planted bug is not caught, the calibration fails. If the judge for the bug did not decide, the calibration does
+/// not fail.
 #[test]
 fn a_plant_is_caught_missed_or_undecided() {
     let state = |play: Play| row(caught("events.missed", &["events.ghost"]), vec![play]).state();
@@ -108,8 +108,8 @@ fn a_plant_is_caught_missed_or_undecided() {
     assert_eq!(row(caught("events.missed", &[]), twice.to_vec()).state(), State::Missed);
 }
 
-/// Counts of a judge cover its own bugs and the rows where it must be silent. Rows where it may fire with another judge
-/// do not count, nor do invalid runs.
+/// Counts of a judge include the bugs that it must catch and the rows in which it must stay silent. Rows in which the
+/// judge may report the bug of another judge do not count, nor do invalid runs.
 #[test]
 fn judges_are_counted() {
     let mut calibration = right();
@@ -137,7 +137,7 @@ fn a_row_takes_over_what_its_plant_expects() {
     }
 }
 
-/// The checked-in schema is equal to the one that the type generates.
+/// The checked-in schema equals the one that the type generates.
 #[test]
 fn the_checked_in_schema_is_current() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/calibration.schema.json");

@@ -1,5 +1,5 @@
-//! `longhaul cluster up --with service`: the service in a kind cluster, deployed with the manifests that it prints
-//! itself.
+//! `longhaul cluster up --with service`: deploys the service into a kind cluster, with manifests that the service
+//! prints.
 
 use std::path::{Path, PathBuf};
 
@@ -7,28 +7,29 @@ use anyhow::{Context, Result, ensure};
 use kind::cluster;
 use kind::node::image::Image;
 
-/// The program of the service, beside this one.
+/// The file name of the service, beside `longhaul`.
 const PROGRAM: &str = "longhaul-service";
-/// The name of its image in the cluster.
+/// The name of the service's image in the cluster.
 const IMAGE: &str = "docker.io/library/longhaul-service:dev";
-/// The user ID that its manifests run it as.
+/// The user ID of the service in its manifests.
 const USER: u32 = 65532;
 const PLACE: [&str; 2] = ["longhaul-system", "longhaul-webhook"];
 
-/// The service, before it is deployed.
+/// The program of the service, before it is deployed.
 pub(super) struct Service {
     program: PathBuf,
 }
 
 impl Service {
-    /// Finds the program beside this one, before anything is started.
+    /// Finds the program beside `longhaul`, before a cluster is started.
     pub(super) fn found() -> Result<Self> {
         let program = crate::subject::sibling(PROGRAM)
             .context("build it first: `cargo build --release -p service --features full`")?;
         Ok(Self { program })
     }
 
-    /// Loads an image of it, applies its manifests, waits for the rollout, and returns a hint how to see it at work.
+    /// Loads an image of the service, applies its manifests and waits for the rollout. Returns a hint how to see the
+    /// service at work.
     pub(super) async fn deploy(&self, state: &Path, name: &str) -> Result<String> {
         let image = Image::of_program(IMAGE, &self.program, USER).and_then(|image| image.archive());
         let image = image.with_context(|| format!("failed to make an image of {}", self.program.display()))?;

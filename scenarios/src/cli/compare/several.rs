@@ -1,4 +1,4 @@
-//! `longhaul compare SCENARIO --subject NAME=FILE-or-COMMAND …`: the flags, and the file that may replace them.
+//! `longhaul compare SCENARIO --subject NAME=FILE-or-COMMAND …`: the flags, and the YAML file that can replace them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use crate::compare::{Choice, FILES, Subject, play};
 use crate::out::out;
 use crate::scenario::Outside;
 
-/// Longer files are refused.
+/// The largest YAML file with subjects.
 const BYTES_MAX: u64 = 256 << 10;
 
-/// Flags of a comparison that is played.
+/// Flags for a comparison that runs a scenario with several subjects.
 #[derive(Clone, Default, clap::Args)]
 pub(super) struct Several {
     /// A subject, as NAME=WHAT or WHAT; give 2 to 16 of them. WHAT is a folder with a `subject.yaml`, a client that `cargo xtask matrix
@@ -35,16 +35,18 @@ pub(super) struct Several {
     /// The length for all subjects, instead of the scenario's.
     #[arg(long = "for", value_name = "LENGTH")]
     length: Option<Span>,
-    /// Run the clock of every subject N times faster.
+    /// Run the clock of each subject N times faster.
     #[arg(long, value_name = "N")]
     clock_rate: Option<u32>,
-    /// Keep each client's own limits for silent watches and its own time between lists.
+    /// Keep each client's own timeouts for silent watches and its own interval between lists.
     #[arg(long)]
     own_clocks: bool,
-    /// Play the scenario N times with each subject, in a different order each time. A rank must then hold in all rounds.
+    /// Run the scenario N times with each subject, in a different order each time. With several rounds, a subject ranks
+    /// above another only if it is better in all rounds.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: Option<u32>,
-    /// Run all subjects at once instead of one after the other. Each gets an equal share of the processors, if cgroups can be created.
+    /// Run all subjects at once instead of one after the other. If cgroups can be created, each subject gets an equal share of the
+    /// processors.
     #[arg(long)]
     parallel: bool,
     /// The folder for the result and the records. Default: a new one below `runs`.
@@ -52,7 +54,7 @@ pub(super) struct Several {
     out: Option<PathBuf>,
 }
 
-/// The keys of the file.
+/// The keys of the YAML file with subjects.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct File {
@@ -66,12 +68,12 @@ struct File {
 }
 
 impl Several {
-    /// Whether a scenario is to be played.
+    /// Whether the flags ask for a comparison that runs a scenario.
     pub(super) fn is_some(&self) -> bool {
         !self.subject.is_empty() || self.subjects.is_some()
     }
 
-    /// The first given flag that only concerns playing a scenario.
+    /// The name of the first given flag that only a comparison with a scenario can use.
     pub(super) fn first(&self) -> Option<&'static str> {
         let given = [
             ("--allow-outside", !self.outside.repeated().is_empty()),
@@ -86,14 +88,14 @@ impl Several {
         given.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
     }
 
-    /// Two flags that only a scenario can use.
+    /// Two flags that only a comparison with a scenario can use.
     #[cfg(test)]
     pub(super) fn played_at_once() -> Self {
         Self { rounds: Some(2), parallel: true, ..Self::default() }
     }
 }
 
-/// Plays the scenario with all subjects. There is no verdict: it exits 0 if there is a result.
+/// Runs the scenario with all subjects. Exits 0 if there is a result, because a comparison has no verdict.
 pub(super) fn compare(several: &Several, what: &[PathBuf], json: bool) -> Result<u8> {
     let choice = choice(several, what, json)?;
     let stop = tokio_util::sync::CancellationToken::new();
@@ -171,7 +173,7 @@ fn repeat(named: &str, seed: u64, (rounds, parallel): (u32, bool), flags: &[Stri
     parts.join(" ")
 }
 
-/// Reads `NAME=WHAT`, or only WHAT, which then provides the name.
+/// Parses `NAME=WHAT`, or WHAT alone, from which the name is then derived.
 fn subject(word: &str) -> Result<Subject> {
     let plain = |name: &str| {
         !name.is_empty()
@@ -220,7 +222,7 @@ mod tests {
         choice(&several, &what.iter().map(PathBuf::from).collect::<Vec<_>>(), true)
     }
 
-    /// A rate that each subject finds for itself would be a different load for each.
+    /// A rate that is searched for each subject is refused, because subjects would get different loads.
     #[test]
     fn a_rate_that_is_found_out_is_refused() {
         let scenario = "apiVersion: longhaul/v1\nname: x\ndescription: y\nphases: {warmUp: 5s, steady: 20s, drain: 15s}\nsubject: {command: [x], \

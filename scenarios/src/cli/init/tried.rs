@@ -1,5 +1,5 @@
-//! The result of `longhaul init --try` on one screen, after one run of the written file: started, exercised, verdict,
-//! and points left to check.
+//! `longhaul init --try`: runs the written scenario once and prints one screen: whether the program started, its
+//! requests, the verdict, and values to check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,15 +12,15 @@ use crate::run::{Addresses, Options};
 use crate::scenario::Source;
 use crate::{out, run, shown};
 
-/// The most findings and log lines shown; the files have the rest.
+/// The most findings and log lines that are printed; the report files have all.
 const FINDINGS: usize = 5;
 const CHECKS: usize = 12;
-/// The most characters shown of a line.
+/// The most characters of a line that are printed.
 const CHARS: usize = 160;
-/// Resources that show the program itself and not its work.
+/// Resources that a program uses for itself (leader election, events) and not for its work.
 const ASIDE: [&str; 3] = ["leases.coordination.k8s.io", "events", "events.events.k8s.io"];
 
-/// Plays the scenario once and prints the result. The exit code is the run's.
+/// Runs the scenario once and prints the result. Returns the exit code of the run.
 pub(super) fn play(source: Source, file: &Path) -> Result<u8> {
     let text = std::fs::read_to_string(file)?;
     let runs = file.parent().unwrap_or(Path::new(".")).join("runs");
@@ -80,11 +80,11 @@ fn started(rows: &[RequestRow]) -> String {
 struct Kind<'r> {
     requests: u64,
     verbs: BTreeMap<&'static str, u64>,
-    /// Namespace and name.
+    /// Namespace and name of each object.
     objects: BTreeSet<(&'r str, &'r str)>,
 }
 
-/// Requests of the subject by kind, the most frequent first.
+/// The subject's requests by kind, the most frequent kind first.
 fn exercised(rows: &[RequestRow], is_cut: bool) -> Vec<String> {
     let mut kinds: BTreeMap<&str, Kind<'_>> = BTreeMap::new();
     let of_work = rows.iter().filter(|row| !row.resource.is_empty() && !ASIDE.contains(&row.resource.as_str()));

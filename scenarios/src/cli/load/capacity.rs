@@ -17,17 +17,17 @@ use crate::load::limits::{Limits, Percent};
 use crate::load::measure::{Ended, Watch};
 use crate::load::workers::Workers;
 
-/// The version of the JSON.
+/// The version of the JSON schema.
 const SCHEMA: &str = "longhaul-capacity/v1";
-/// Time for an overloaded webhook to recover.
+/// Pause after each rate, in which an overloaded webhook recovers.
 const SETTLE: Duration = Duration::from_secs(1);
-/// Longest search, which is the length that workers with a deadline get.
+/// The longest search. Workers with a deadline, such as Pods of a Job, may run for this time.
 const LONGEST: Duration = Duration::from_hours(6);
 /// Default first rate, in requests per second.
 const DEFAULT_START: f64 = 500.0;
-/// Default time for each rate.
+/// Default time of the measurement at each rate.
 const DEFAULT_TRIED: Span = Span::from_secs(10);
-/// Default limit of errors: fast errors are no capacity.
+/// Default limit of the share of errors, because fast errors are no capacity.
 const DEFAULT_ERRORS: Percent = Percent(0.1);
 
 /// The result for programs: one JSON object with a versioned schema.
@@ -37,9 +37,9 @@ struct Report<'a> {
     schema: &'static str,
     url: &'a str,
     limits: String,
-    /// The confirmed rate, requests per second.
+    /// The confirmed rate, in requests per second.
     capacity_per_second: Option<f64>,
-    /// Whether the generator was the limit: the webhook may be able to do more.
+    /// Whether the load generator was the limit, so that the webhook may be able to do more.
     generator_bound: bool,
     seed: u64,
     /// Number of sending processes.
@@ -50,7 +50,7 @@ struct Report<'a> {
     stages: &'a [Stage],
 }
 
-/// Searches. Passes if a rate is found; fails if no rate meets the limits.
+/// Searches for the highest rate. Passes if a rate is found, and fails if no rate meets the limits.
 pub(super) async fn search(arguments: &Arguments) -> Result<Verdict> {
     let (start, tried_for) = (start(arguments), tried_for(arguments));
     let mut limits = arguments.limits;
@@ -93,7 +93,7 @@ fn tried_for(arguments: &Arguments) -> Span {
     arguments.curve.length.unwrap_or(DEFAULT_TRIED)
 }
 
-/// The result of the search and its stages.
+/// The result of the search, and its measurements.
 struct Found {
     end: End,
     stages: Vec<Stage>,
@@ -101,9 +101,9 @@ struct Found {
 
 enum End {
     Found(Outcome),
-    /// There were too few answers to decide, for this reason.
+    /// Too few answers to decide, with the reason.
     Undecided(String),
-    /// The last measurement cannot be trusted, for this reason.
+    /// A last measurement that cannot be trusted, with the reason.
     Broken(String),
 }
 
@@ -155,7 +155,7 @@ async fn stages(
     }
 }
 
-/// The longest time that the search can take, printed before it begins.
+/// The text that is printed before the search, with the longest time that the search can take.
 fn bound(arguments: &Arguments, limits: &Limits, timeout: Duration) -> String {
     let each = tried_for(arguments).0;
     let longest = each * LENGTHENED_MAX;
@@ -238,7 +238,7 @@ fn per_second(rate: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    /// The schema of `longhaul load --capacity --json`.
+    /// The checked-in schema of `longhaul load --capacity --json` equals the generated one.
     #[test]
     fn the_checked_in_schema_is_current() {
         crate::load::schema::is_checked_in::<super::Report<'_>>("capacity");

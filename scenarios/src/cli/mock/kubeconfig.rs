@@ -1,6 +1,7 @@
-//! The kubeconfig file of `longhaul mock kube`: which file may be overwritten, and its permissions.
+//! The kubeconfig file of `longhaul mock kube`: which existing file may be overwritten, and the permissions of the
+//! file.
 //!
-//! Other tools use its default name as well, and an existing file may hold the only access to a cluster.
+//! Other tools use the same default file name, and an existing file may hold the only access to a cluster.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -12,7 +13,7 @@ use aws_lc_rs::rand;
 const MARK: &str = "# Written by `longhaul mock kube`, which overwrites it at its next start.\n";
 const TOKEN_BYTES: usize = 32;
 
-/// Refuses a path where another file lies, before anything is started.
+/// Refuses a path at which another program's file exists. Called before the mock starts.
 pub(super) fn check(path: &Path, force: bool) -> Result<()> {
     let metadata = match std::fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -35,7 +36,7 @@ pub(super) fn check(path: &Path, force: bool) -> Result<()> {
     Ok(())
 }
 
-/// Writes the file so that only this user can read it. The write is atomic, and it never follows a link.
+/// Writes the file so that only this user can read it. The write is atomic and follows no symbolic link.
 pub(super) fn write(path: &Path, text: &str) -> Result<()> {
     let written = || -> std::io::Result<()> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -1,4 +1,4 @@
-//! Faults of a single mock: begun and ended at their times, with hits printed as they come.
+//! Faults of a single mock: begins and ends each fault at its time, and prints hits as they happen.
 
 use std::time::{Duration, Instant};
 
@@ -7,16 +7,16 @@ use mock_faults::Player;
 use crate::out::out;
 use crate::run::describe;
 
-/// Interval between two looks at the hits, for faults that wait for them.
+/// Interval between two reads of the counts of hits, for faults that wait for hits of another fault.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// The most hits of one fault that are printed; some faults hit every event.
+/// The most hits of one fault that are printed, because some faults hit every event.
 const PRINTED_MAX: usize = 20;
 
-/// The mocks that play the faults.
+/// The mocks that inject the faults.
 pub(super) struct Players<'a>(pub(super) Vec<Role<'a>>);
 
-/// A mock, and a test for the families of faults that it plays.
+/// A mock, and a predicate for the families of faults that the mock can inject.
 pub(super) type Role<'a> = (&'a dyn Player, fn(mock_faults::Family) -> bool);
 
 impl<'a> Players<'a> {
@@ -43,7 +43,7 @@ impl<'a> Players<'a> {
     }
 }
 
-/// Begins and ends the faults at their times; never returns.
+/// Begins and ends the faults at their times. Never returns.
 pub(super) async fn play(players: &Players<'_>, faults: &[mock_faults::Fault], mut schedule: mock_faults::Schedule) {
     let start = Instant::now();
     let begin = |index: usize, at: Duration| {
@@ -78,7 +78,7 @@ pub(super) async fn play(players: &Players<'_>, faults: &[mock_faults::Fault], m
     }
 }
 
-/// Prints a hit, but only the first ones of each fault.
+/// Prints a hit if it is one of the first [`PRINTED_MAX`] hits of its fault.
 fn tell(hit: &mock_faults::Hit, faults: &[mock_faults::Fault], printed: &mut [usize], now: Duration) {
     let index = usize::try_from(hit.fault.0).unwrap_or(usize::MAX);
     let Some((fault, printed)) = faults.get(index).zip(printed.get_mut(index)) else { return };

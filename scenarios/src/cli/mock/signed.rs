@@ -1,6 +1,6 @@
-//! `longhaul mock registry --signed FOLDER`: signed images for trying a signature policy by hand.
+//! `longhaul mock registry --signed FOLDER`: signed images to try a signature policy manually.
 //!
-//! Owns the files beside the keys in that folder. [`Trusted`] defines which signatures count, as in a run.
+//! Owns the files in that folder, except the keys. [`Trusted`] defines which signatures are valid, as in a run.
 
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -12,10 +12,10 @@ use mock_registry::{Image, Population, Server};
 use crate::run::Trusted;
 
 const CONFIGURATION: &str = "service.yaml";
-/// File with the service's password for the registry.
+/// Name of the file with the password that the service sends to the registry.
 const PASSWORD: &str = "registry.password";
 
-/// Seeds the registry with signed images, and writes the trusted keys and a configuration of the service into the new
+/// Fills the registry with signed images. Writes the trusted keys and a configuration of the service into the new
 /// folder.
 pub(super) fn seed(
     server: &Server,

@@ -1,6 +1,6 @@
-//! `--on kubernetes`: the workers of a measurement as a Job in a cluster.
+//! `--on kubernetes`: runs the workers of a measurement as a Job in a cluster.
 //!
-//! Owns the flags and the defaults for cluster and image.
+//! Owns the flags and the defaults of cluster and image.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,31 +11,31 @@ use kind::cluster::{Health, NODE_NAME};
 use crate::load::workers::job::{self, Job, Place};
 use tokio::process::Command;
 
-/// Time of a measurement beside its own length, start and drain included.
+/// Time that a Job needs besides the length of the load, start and drain included.
 const BESIDES: Duration = Duration::from_mins(10);
 
-/// Another place for workers.
+/// Where the workers run, if not on this machine.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum On {
     /// One indexed Job, with a Pod for each worker.
     Kubernetes,
 }
 
-/// The flags.
+/// Flags of workers in a cluster.
 #[derive(clap::Args)]
 pub(super) struct Flags {
-    /// Run the `--workers` as Pods in a cluster instead of processes on this machine: one indexed Job, in its own namespace, which is
-    /// removed afterwards. Needs kubectl. Pods must be able to reach the URL.
+    /// Run the `--workers` as Pods in a cluster instead of processes on this machine. Longhaul creates one indexed Job in its own
+    /// namespace, and removes the namespace afterwards. Needs kubectl. Pods must be able to reach the URL.
     #[arg(long, value_enum, value_name = "WHERE", requires = "workers", conflicts_with = "worker")]
     on: Option<On>,
-    /// With --on: the kubeconfig of the cluster. Default: that of the node that `longhaul cluster up --kind node` started.
+    /// With --on: the kubeconfig of the cluster. Default: the kubeconfig of the node that `longhaul cluster up --kind node` started.
     #[arg(long, value_name = "FILE", requires = "on")]
     kubeconfig: Option<PathBuf>,
-    /// With --on: an image that the cluster can pull and whose entry point is the same build of `longhaul`. Default: an image made from
-    /// this program and loaded into the node; this works only with a node that Longhaul started.
+    /// With --on: an image that the cluster can pull and whose entry point is the same build of `longhaul`. Default: an image of this
+    /// program, which Longhaul loads into the node; possible only with a node that Longhaul started.
     #[arg(long, value_name = "IMAGE", requires = "on")]
     image: Option<String>,
-    /// With --on: an existing namespace. You then need no rights outside it.
+    /// With --on: an existing namespace for the Job. You then need no rights outside this namespace.
     #[arg(long, value_name = "NAMESPACE", requires = "on")]
     namespace: Option<String>,
 }
@@ -46,7 +46,7 @@ impl Flags {
         self.on.is_some()
     }
 
-    /// Starts the Job. Returns the commands that connect to its workers as well.
+    /// Starts the Job. Returns the Job with the commands that connect to its workers.
     pub(super) async fn start(&self, workers: u32, length: Duration) -> Result<(Job, Vec<(Command, String)>)> {
         let kubectl = crate::init::kubectl().context("needs kubectl: none is on the PATH nor in KUBEBUILDER_ASSETS")?;
         let state = kind::state::default_directory()?;

@@ -1,23 +1,23 @@
-//! `longhaul show doctor`: the programs on this machine, and the runs and tests that a missing one affects.
+//! `longhaul show doctor`: the programs on this machine, and the runs and tests that need a missing one.
 //!
-//! Owns the table of requirements. It starts programs only with `--version`, and changes nothing.
+//! Owns the table of required programs. Starts a program only with `--version`, and changes nothing.
 
 use std::path::{Path, PathBuf};
 
 use crate::out::out;
 
-/// A thousand connections use up fewer descriptors than this, counting both sides.
+/// The least limit of file descriptors: a thousand connections with both ends in one process use fewer.
 const DESCRIPTORS_LEAST: u64 = 4096;
 const CORES_LEAST: u32 = 2;
 const MEMORY_LEAST_BYTES: u64 = 2 << 30;
 
-/// A requirement that is looked for.
+/// A required program or file.
 struct Need {
     name: &'static str,
     look: Look,
-    /// The use of the program.
+    /// The features that need the program.
     purpose: &'static str,
-    /// The way to get the program.
+    /// How to install the program.
     remedy: &'static str,
 }
 
@@ -25,7 +25,7 @@ struct Need {
 enum Look {
     Program(&'static str),
     Beside(&'static str),
-    /// Files in the folder that a variable names.
+    /// Files in the folder that an environment variable names.
     In(&'static str, &'static [&'static str]),
 }
 
@@ -89,7 +89,7 @@ impl Look {
     }
 }
 
-/// Prints the findings. A missing requirement is no error: the text says which feature does without.
+/// Prints the findings. A missing program is no error; the text names the features that need the program.
 pub(super) fn doctor() {
     let machine = crate::machine::machine();
     out!(

@@ -1,4 +1,4 @@
-//! The output for documented bugs: the story of one, or the table of all.
+//! The output for documented bugs: the events of one run, or the table of all bugs.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::out::out;
 use crate::repro::{Outcome, play};
 use crate::run::Options;
 
-/// Plays one bug and prints its story.
+/// Runs one bug and prints the events of the run.
 pub(super) async fn one(options: Options, arguments: &Arguments) -> Result<Verdict> {
     let how = play_of(arguments, &options.source);
     let outcome = Box::pin(play(options, &how)).await?;
@@ -23,7 +23,7 @@ pub(super) async fn one(options: Options, arguments: &Arguments) -> Result<Verdi
     Ok(outcome.verdict)
 }
 
-/// Prints the story, the verdict, and where to read on.
+/// Prints the events of the run, the verdict, and the paths of the reports.
 fn tell(outcome: &Outcome) {
     let row = outcome.row.as_ref().map(|row| format!(" (row {row})")).unwrap_or_default();
     out!("{}{row}: {}", outcome.id, outcome.question);
@@ -48,8 +48,8 @@ fn tell(outcome: &Outcome) {
     }
 }
 
-/// A line for each fault without hits, in the order of their first time. A fault that recurs every few seconds has one
-/// line.
+/// One line for each fault without hits, in the order in which the faults begin. A fault that recurs every few seconds
+/// has one line.
 fn not_hit(faults: &[String]) -> Vec<String> {
     let mut times: Vec<(&str, usize)> = Vec::new();
     for fault in faults {
@@ -67,7 +67,7 @@ fn not_hit(faults: &[String]) -> Vec<String> {
     times.into_iter().map(line).collect()
 }
 
-/// Plays all bugs, several at once, and prints the table in the order of the catalogue. The verdict is the worst one.
+/// Runs all bugs, several at once, and prints the table in the order of the catalogue. Returns the worst verdict.
 pub(super) async fn all(mut bugs: VecDeque<Options>, arguments: &Arguments) -> Result<Verdict> {
     let order: Vec<String> = bugs.iter().map(|bug| bug.source.scenario.name.clone()).collect();
     let mut running = JoinSet::new();

@@ -50,7 +50,7 @@ fn behind(plane: &Plane, manager: &Manager) -> Behind {
     behind
 }
 
-/// A child is created, its event is held back, and another child is created for the same parent.
+/// A child is created, its event is delayed, and another child is created for the same parent.
 fn two_children(second: RequestLine) -> Plane {
     const SECRETS: &str = "/api/v1/namespaces/default/secrets";
     Plane {
@@ -79,7 +79,7 @@ fn the_read_that_was_behind_is_named() {
     }
 }
 
-/// The server refused the write that was based on an old state, as conflicts are meant to do.
+/// A write that was based on a stale read and was refused by the server did no harm.
 #[test]
 fn a_refused_write_did_no_harm() {
     let plane = two_children(write(201, "POST", "/api/v1/namespaces/default/secrets", 409, None));
@@ -92,7 +92,7 @@ fn a_refused_write_did_no_harm() {
     assert!(behind.proven(3, 1).ends_with("; no write came while one was 3 versions behind"));
 }
 
-/// A version that was delivered in time, or is still on its way to every client, is no lagging read.
+/// A version that was delivered in time, or is still in transit to every client, makes no read stale.
 #[test]
 fn a_cache_that_was_shown_everything_is_not_behind() {
     let mut plane = two_children(write(201, "POST", "/api/v1/namespaces/default/secrets", 201, Some(11)));
@@ -104,7 +104,7 @@ fn a_cache_that_was_shown_everything_is_not_behind() {
     assert_eq!(behind(&young, &known()).late_by.len(), 0);
 }
 
-/// A test may create objects one after the other with the client of its manager. It is not accused of versions that the
+/// A test that creates objects one after the other with its manager's client is not blamed for versions that the
 /// manager's cache lacks.
 #[test]
 fn a_test_that_makes_objects_is_not_accused() {
@@ -114,7 +114,7 @@ fn a_test_that_makes_objects_is_not_accused() {
     assert_eq!(behind(&plane, &known()).culprit(0, u64::MAX).unwrap().weight, Weight::Beside);
 }
 
-/// A patch does not state its base version: it overwrites changes made in between.
+/// A patch that overwrites changes unknown to its client is reported, because a patch does not state its base version.
 #[test]
 fn a_patch_of_what_had_changed_is_named() {
     let plane = Plane {
@@ -132,7 +132,7 @@ fn a_patch_of_what_had_changed_is_named() {
     assert_eq!((culprit.versions, culprit.revision, culprit.was_own), (2, 11, false));
 }
 
-/// A stopped manager has no cache that could lag, and one that lists an old state has the state that it listed.
+/// A stopped manager has no stale cache. A cache after a list contains the state that was listed.
 #[test]
 fn a_cache_ends_with_its_client_and_begins_with_its_list() {
     let mut plane = two_children(write(201, "POST", "/api/v1/namespaces/default/secrets", 201, Some(11)));

@@ -1,4 +1,4 @@
-//! Reads a dump of callgrind: instructions, and the number of calls to an allocator. Pure.
+//! Parses a dump of callgrind: instructions, and number of calls of an allocator. Does no I/O.
 //!
 //! The format is the "Callgrind Format Specification" of Valgrind's manual: `fn=` names the function of the following
 //! lines, `cfn=` a function that it calls, and `calls=` the number of calls. A dump writes a name in full once, as
@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 /// Allocator functions of glibc and musl, jemalloc (with and without the prefix of its Rust crate), mimalloc, tcmalloc
-/// (which has the same entry points), Go and `CPython`. Calls among these functions are one allocation.
+/// (which has the same names), Go and `CPython`. Calls among these functions count as one allocation.
 const ALLOCATORS: &[&str] = &[
     "malloc",
     "calloc",
@@ -31,19 +31,19 @@ const ALLOCATORS: &[&str] = &[
     "_PyObject_Calloc",
     "_PyObject_Realloc",
 ];
-/// Prefixes under which the same functions are linked.
+/// Prefixes of the names of allocator functions.
 const PREFIXES: &[&str] = &["_rjem_", "je_", "__libc_", "__"];
 
 /// The counts of a dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Profile {
     pub(super) instructions: u64,
-    /// Calls of an allocator from outside; 0 if no allocator is known by its name.
+    /// Calls of an allocator by other functions; 0 if the program has no known allocator.
     pub(super) allocations: u64,
 }
 
 impl Profile {
-    /// Reads a dump. Returns `None` if the dump is incomplete: its totals are at the end.
+    /// Parses a dump. `None` if the dump is incomplete, because its totals are at the end.
     pub(super) fn read(text: &str) -> Option<Self> {
         let totals = text.lines().rev().find_map(|line| line.strip_prefix("totals: "));
         let instructions = totals?.trim().parse().ok()?;
@@ -70,7 +70,7 @@ fn allocations(text: &str) -> u64 {
     all
 }
 
-/// Whether this is an allocator: `(7) malloc` defines a name, `(7)` refers to it.
+/// Whether a function is an allocator: `(7) malloc` defines a name, and `(7)` refers to it.
 fn allocates<'a>(name: &'a str, names: &mut HashMap<&'a str, bool>) -> bool {
     let (number, name) = match name.split_once(' ') {
         Some((number, name)) if number.starts_with('(') => (number, name),

@@ -1,6 +1,6 @@
-//! Go sources without their comments, so that code in comments is not found. Pure.
+//! Removes comments from Go source code, so that code in comments is not found. Does no I/O.
 
-/// The text with spaces in place of comments; quoted text stays as it is.
+/// The text with comments replaced by spaces; string literals stay unchanged.
 pub(super) fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();

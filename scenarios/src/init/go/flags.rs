@@ -1,4 +1,4 @@
-//! The flags that a program defines, and the ones among them that a run sets. Pure.
+//! The flags that a program defines, and those that a run must set. Does no I/O.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -15,16 +15,16 @@ static DEFINED: LazyLock<Regex> = LazyLock::new(|| {
 });
 /// The call that defines zap's own flags: `opts.BindFlags(flag.CommandLine)`.
 const ZAP: &str = ".BindFlags(";
-/// A server with a constant port.
+/// A server struct with a constant port.
 static PORT: LazyLock<Regex> = LazyLock::new(|| super::pattern(r"\bPort:\s*([0-9]{2,5})\b"));
-/// The most flags of a program.
 const FLAGS_MAX: usize = 500;
 
-/// Names of the flag for the folder of the webhook's certificate: kubebuilder's first, then those of other projects.
+/// Names of the flag for the folder with the webhook's certificate: first those of kubebuilder, then those of other
+/// projects.
 const FOLDER: &[&str] =
     &["webhook-cert-path", "webhook-cert-dir", "cert-dir", "webhook-certs-dir", "certs-dir", "tls-cert-dir"];
 const WEBHOOK_PORT: &[&str] = &["webhook-port", "webhook-server-port", "webhook-bind-port"];
-/// Names of the flags for certificate and key, for programs that take no folder.
+/// Names of the flags for certificate and key file, for programs without a flag for the folder.
 const PAIRS: &[(&str, &str)] = &[
     ("tls-cert-file", "tls-private-key-file"),
     ("webhook-cert-file", "webhook-key-file"),
@@ -53,27 +53,27 @@ const PROBES: &[&str] = &[
 ];
 const LEADER: &[&str] = &["leader-elect", "enable-leader-election", "leader-election", "enable-leader-elect"];
 
-/// Parts of names of probe flags.
+/// Words in the names of probe flags.
 const PROBED: &[&str] = &["health", "probe", "readiness", "liveness"];
-/// The most probe ports: one for each sort of probe.
 const PROBE_PORTS: usize = 3;
 
 fn has_one(name: &str, words: &[&str]) -> bool {
     words.iter().any(|word| name.contains(word))
 }
 
-/// Flags by name, with their default as written.
+/// Flags by name, with the default as written in the source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Flags {
     defined: BTreeMap<String, String>,
     has_zap: bool,
     port: Option<u16>,
-    /// Whether the flags come from the program's own help text. If so, an unknown name means what its parts say.
+    /// Whether the flags come from the program's help text. If so, the meaning of an unknown name is guessed from its
+    /// words.
     is_told: bool,
 }
 
 impl Flags {
-    /// Reads the flags from Go code without comments.
+    /// Reads flags from Go code without comments.
     pub(super) fn read(text: &str) -> Self {
         let defined = DEFINED.captures_iter(text).take(FLAGS_MAX);
         let defined = defined.map(|found| (found[1].to_owned(), found[2].trim().to_owned())).collect();
@@ -81,7 +81,7 @@ impl Flags {
         Self { defined, has_zap: text.contains(ZAP), port, is_told: false }
     }
 
-    /// Reads the flags from a program's help text.
+    /// Reads flags from a program's help text.
     pub(crate) fn of_help(help: &Help) -> Self {
         Self {
             defined: help.flags.clone(),
@@ -91,7 +91,7 @@ impl Flags {
         }
     }
 
-    /// Whether a run itself sets a flag of this name, whatever a manifest says.
+    /// Whether the run itself sets a flag of this name, so that the manifest's value is ignored.
     pub(crate) fn is_ours(name: &str) -> bool {
         let lists = [FOLDER, WEBHOOK_PORT, METRICS, METRICS_PORT, SECURE, PROBES, LEADER];
         lists.into_iter().flatten().any(|one| *one == name)
@@ -105,7 +105,7 @@ impl Flags {
         self.port = self.port.or(more.port);
     }
 
-    /// Whether any flag has a known meaning.
+    /// Whether at least one flag has a known meaning.
     pub(super) fn is_known(&self) -> bool {
         [FOLDER, WEBHOOK_PORT, METRICS, PROBES, LEADER].into_iter().flatten().any(|name| self.has(name))
     }
@@ -114,13 +114,14 @@ impl Flags {
         self.defined.contains_key(name)
     }
 
-    /// A flag with one of these names, or else the first one whose name matches by its parts.
+    /// The first flag with one of these names. Otherwise, if the flags come from a help text, the first one whose name
+    /// passes `means`.
     fn meant(&self, names: &[&'static str], means: fn(&str) -> bool) -> Option<&str> {
         let first = names.iter().copied().find(|name| self.has(name));
         first.or_else(|| self.defined.keys().map(String::as_str).find(|name| means(name)).filter(|_| self.is_told))
     }
 
-    /// The flag for the folder of the webhook's certificate.
+    /// The flag for the folder with the webhook's certificate.
     pub(crate) fn folder(&self) -> Option<&str> {
         self.meant(FOLDER, |name| {
             has_one(name, &["webhook", "tls", "serving"])
@@ -129,7 +130,6 @@ impl Flags {
         })
     }
 
-    /// The flag for the webhook's port.
     pub(crate) fn webhook_port(&self) -> Option<&str> {
         self.meant(WEBHOOK_PORT, |name| name.contains("webhook") && name.ends_with("port"))
     }
@@ -139,7 +139,7 @@ impl Flags {
         PAIRS.iter().copied().find(|(certificate, key)| self.has(certificate) && self.has(key))
     }
 
-    /// The flag for the port of the metrics alone.
+    /// The flag for the port of the metrics, if it takes a port without a host.
     pub(crate) fn metrics_port(&self) -> Option<&str> {
         self.meant(METRICS_PORT, |name| name.contains("metrics") && name.ends_with("port"))
     }
@@ -149,7 +149,7 @@ impl Flags {
         self.metrics().is_some() || self.metrics_port().is_some()
     }
 
-    /// The constant port in the program itself.
+    /// The constant port in the program's source.
     pub(crate) fn fixed_port(&self) -> Option<u16> {
         self.port
     }
@@ -166,7 +166,7 @@ impl Flags {
         self.meant(PROBES, |name| has_one(name, PROBED) && has_one(name, &["addr", "bind", "listen"]))
     }
 
-    /// The flags for a port of the probes alone; 0 may switch them off.
+    /// The flags for a probe port without a host; 0 may switch the probe off.
     pub(crate) fn probe_ports(&self) -> Vec<&str> {
         let is_it = |name: &&str| self.is_told && has_one(name, PROBED) && name.ends_with("port");
         self.defined.keys().map(String::as_str).filter(is_it).take(PROBE_PORTS).collect()
@@ -177,7 +177,7 @@ impl Flags {
         self.meant(LEADER, |_| false)
     }
 
-    /// Whether `--zap-log-level` is a flag.
+    /// Whether the program has the flag `--zap-log-level`.
     pub(crate) fn has_zap(&self) -> bool {
         self.has_zap
     }

@@ -1,4 +1,4 @@
-//! Kinds in the spelling of Go programs, and their resources. Pure.
+//! Kinds as Go programs write them, and their resources. Does no I/O.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use crate::init::Crd;
 
 static IMPORT: LazyLock<Regex> =
     LazyLock::new(|| super::pattern(r#"(?m)^\s*(?:import\s+)?(?:(\w+)\s+)?"([\w./~-]+)"\s*$"#));
-/// The path prefix of packages with built-in kinds.
+/// The path prefix of Go packages with built-in kinds.
 const BUILT_IN: &str = "k8s.io/api/";
 /// Packages whose name differs from their group.
 const GROUPS: &[(&str, &str)] = &[
@@ -24,7 +24,6 @@ const GROUPS: &[(&str, &str)] = &[
     ("storage", "storage.k8s.io"),
 ];
 
-/// A kind and its package.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Kind {
     pub(crate) name: String,
@@ -36,7 +35,7 @@ impl Kind {
         Self { name: name.to_owned(), package: package.map(str::to_owned) }
     }
 
-    /// The resource in the spelling of scenarios; `None` if the kind is neither built in nor one of the project's.
+    /// The resource as in scenarios; `None` if the kind is neither built in nor defined by the project.
     pub(crate) fn resource(&self, crds: &[Crd]) -> Option<String> {
         let built_in = self.package.as_deref().and_then(|package| package.strip_prefix(BUILT_IN));
         let Some((group, version)) = built_in.and_then(|rest| rest.split_once('/')) else {
@@ -48,7 +47,7 @@ impl Kind {
     }
 }
 
-/// The plural that Kubernetes forms for built-in kinds.
+/// The plural of a built-in kind.
 fn plural(kind: &str) -> String {
     let lower = kind.to_lowercase();
     if lower.ends_with("endpoints") {
@@ -62,7 +61,7 @@ fn plural(kind: &str) -> String {
     }
 }
 
-/// The packages that a text imports, by their local names.
+/// The imported packages of a Go file, by their local names.
 pub(super) fn imports(text: &str) -> BTreeMap<String, String> {
     let named = |found: regex::Captures<'_>| {
         let path = &found[2];

@@ -1,4 +1,5 @@
-//! A program's last output before it ended: changes that let it run, and the next step for its author. Pure.
+//! The last output of a program that exited: changes with which it may run, and the next step for the user. Does no
+//! I/O.
 
 use std::sync::LazyLock;
 
@@ -27,29 +28,29 @@ static IN_USE: LazyLock<Regex> =
 static ABSENT: LazyLock<Regex> =
     LazyLock::new(|| crate::init::pattern(r#"(?i)\b(secret|configmap)s? \\?"([a-z0-9.-]+)\\?" not found"#));
 
-/// Words of a program that reads the API server's address and its token where a Pod finds them.
+/// Texts of a program that reads the API server's address and its token where a Pod finds them.
 const IN_CLUSTER: [&str; 3] = ["in-cluster config", "KUBERNETES_SERVICE_HOST", "serviceaccount/token"];
 
-/// The most lines that are shown.
+/// The most lines of output that are shown.
 const TOLD: usize = 6;
 
-/// A change before the program is started again.
+/// A change before the next start of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mend {
-    /// Remove this flag from its arguments.
+    /// Remove this flag from the arguments.
     Without(String),
-    /// Add this argument.
+    /// Add this argument to the command.
     Word(String),
-    /// Add this variable.
+    /// Add this environment variable.
     Variable(&'static str, &'static str),
-    /// The service account of a Pod.
+    /// Mount the service account of a Pod.
     Account,
     /// Create an empty object with this kind and name. Programs that rotate their own certificates fill such a Secret.
     Object(&'static str, String),
 }
 
 impl Mend {
-    /// The change in words for the scenario file.
+    /// The change as text for the scenario file.
     pub(crate) fn told(&self) -> String {
         match self {
             Self::Without(flag) => {
@@ -63,7 +64,7 @@ impl Mend {
     }
 }
 
-/// The change that its last output asks for, if it is possible.
+/// The change that the program's last output suggests, if it is possible.
 pub(crate) fn mend(words: &str, run: &[String], help: &Help, has_account: bool) -> Option<Mend> {
     let has = |flag: &str| run.iter().any(|word| word.trim_start_matches('-').split('=').next() == Some(flag));
     for pattern in [&UNKNOWN, &INVALID] {
@@ -89,8 +90,8 @@ pub(crate) fn mend(words: &str, run: &[String], help: &Help, has_account: bool) 
     None
 }
 
-/// The relevant lines of its last output: an error with the lines after it, without the usage; otherwise the last
-/// lines.
+/// The relevant lines of the last output: an error with the lines after it, without usage; or the last lines if there
+/// is no error.
 pub(crate) fn telling(words: &str) -> Vec<&str> {
     let names_error = |line: &&str| {
         let bare = line.trim_start();
@@ -112,7 +113,7 @@ pub(crate) fn telling(words: &str) -> Vec<&str> {
     std::iter::once(lines[at]).chain(after.copied()).collect()
 }
 
-/// The next step for its author, by how far the program came.
+/// The next step for the user, by how far the observation came.
 pub(crate) fn next_step(came: &Came) -> Option<String> {
     match came {
         Came::Ran => None,

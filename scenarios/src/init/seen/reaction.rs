@@ -1,5 +1,5 @@
-//! The reaction of a program to one object: requests, children, finalizers, status, and the fields of the object that
-//! may change. Pure.
+//! The reaction of a program to one object: requests, children, finalizers, status, and fields of the object that may
+//! change. Does no I/O.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ use serde_json::Value;
 use super::requests::is_aside;
 use super::{Ask, Wrote};
 
-/// The characters from which an API server and its controllers generate parts of names.
+/// The characters in generated parts of Kubernetes names.
 const DRAWN: &str = "bcdfghjklmnpqrstvwxz2456789";
 /// The shortest generated part of a name.
 const DRAWN_CHARS: usize = 5;
 
-/// One object that was created, changed and deleted, with the objects around it.
+/// One object that the observation created, changed and deleted, with its children.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Step {
     pub(crate) kind: String,
@@ -26,33 +26,33 @@ pub(crate) struct Step {
     pub(crate) from: Option<PathBuf>,
     /// The object with placeholders for changing values, as in a scenario.
     pub(crate) template: Value,
-    /// The object before anything was observed.
+    /// The object as it was sent to the API server.
     pub(crate) original: Value,
-    /// Samples that the object refers to.
+    /// Sample objects to which the object refers.
     pub(crate) with: Vec<Value>,
-    /// The API server's message if it refused the object.
+    /// The message with which the API server refused the object.
     pub(crate) refused: Option<String>,
     pub(crate) name: String,
     pub(crate) namespace: String,
     pub(crate) uid: String,
     pub(crate) began_us: u64,
     pub(crate) ended_us: u64,
-    /// The object after the program came to rest.
+    /// The object when the program was idle again.
     pub(crate) after: Value,
-    /// Objects that were created meanwhile, by resource, in their state at that time.
+    /// Objects that were created meanwhile, by resource, as they were at that time.
     pub(crate) made: Vec<(String, Value)>,
     pub(crate) changes: Vec<Change>,
-    /// Whether it was gone soon after its deletion; `None` if it was not deleted.
+    /// Whether the object was gone soon after its deletion; `None` if it was not deleted.
     pub(crate) is_gone: Option<bool>,
     /// Deleted children, and whether each was created again.
     pub(crate) restored: BTreeMap<String, bool>,
-    /// Names of other existing objects.
+    /// Names of other objects that exist.
     pub(crate) others: Vec<String>,
-    /// Number of objects of the children's kinds after a change.
+    /// Number of objects of each child kind after a change.
     pub(crate) counted_later: BTreeMap<String, usize>,
 }
 
-/// A field of the spec that was changed.
+/// A changed field of the spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) pointer: String,
@@ -60,11 +60,11 @@ pub(crate) struct Change {
     pub(crate) refused: Option<String>,
     /// Whether the program made a request after the change.
     pub(crate) is_noticed: bool,
-    /// Whether the object's status then repeated the new generation; `None` if the generation stayed.
+    /// Whether the status then had the new generation; `None` if the generation did not change.
     pub(crate) is_repeated: Option<bool>,
 }
 
-/// Objects of one kind that the program creates for another.
+/// Objects of one kind that the program creates for an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Child {
     /// The resource, such as `configmaps` or `deployments.apps`.
@@ -72,24 +72,24 @@ pub(crate) struct Child {
     /// The resource with its version, such as `configmaps/v1`.
     pub(crate) churned: String,
     pub(crate) count: usize,
-    /// The relation to the owner: an owner reference, or else a name with `{name}` in it.
+    /// How the parent is recognized: by an owner reference, or by a name with `{name}`.
     pub(crate) by: By,
-    /// Whether it was created again after its deletion.
+    /// Whether the program created the object again after its deletion.
     pub(crate) is_restored: Option<bool>,
-    /// Whether their number differed after a change.
+    /// Whether the number of such objects differed after a change.
     pub(crate) varies: bool,
 }
 
-/// How a child's owner is recognized.
+/// How the parent of a child is recognized.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum By {
     Owner,
     Name(String),
-    /// Neither is reliable: a part of the name may differ between objects.
+    /// The parent cannot be recognized reliably, because a part of the name may differ between objects.
     Nothing,
 }
 
-/// The conclusions from a step.
+/// The conclusions from the observation of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reaction {
     pub(crate) kind: String,
@@ -105,20 +105,20 @@ pub(crate) struct Reaction {
     pub(crate) finalizers: Vec<String>,
     /// Top-level fields of the status that the program wrote.
     pub(crate) status: Vec<String>,
-    /// Whether the status repeats the generation.
+    /// Whether the status contains the observed generation.
     pub(crate) observes: bool,
-    /// Conditions that repeat the generation.
+    /// Types of conditions with the observed generation.
     pub(crate) conditions: Vec<String>,
-    /// Whether the program repeats the generation only after some changes.
+    /// Whether the program updates the observed generation only after some changes.
     pub(crate) is_lazy: bool,
     pub(crate) changes: Vec<Change>,
     pub(crate) is_gone: Option<bool>,
-    /// Objects that it looked for by name and did not find.
+    /// Objects that the program requested by name and that did not exist.
     pub(crate) missing: Vec<(String, String)>,
 }
 
 impl Reaction {
-    /// Draws the conclusions from a step.
+    /// Draws the conclusions from the observation of one object.
     pub(crate) fn of(step: &Step, asks: &[Ask]) -> Self {
         let children = children(step);
         let (requests, missing) = requests(step, asks);
@@ -154,7 +154,7 @@ impl Reaction {
         }
     }
 
-    /// The reaction on one line of text.
+    /// The reaction as one line of text.
     pub(crate) fn told(&self) -> String {
         if let Some(why) = &self.refused {
             return format!("could not be made: {why}");
@@ -174,20 +174,21 @@ impl Reaction {
         told.join(", ")
     }
 
-    /// The field that a write may change; fields that the program reacts to come first.
+    /// The field that each write of the churn changes, preferably one to which the program reacts.
     pub(crate) fn varies(&self) -> Option<&Change> {
         let taken = || self.changes.iter().filter(|change| change.refused.is_none());
         taken().find(|change| change.is_noticed).or_else(|| taken().next())
     }
 
-    /// The strength of the reaction. Visible effects count before mere requests.
+    /// The strength of the reaction. Visible effects count more than requests.
     pub(crate) fn weight(&self) -> (bool, usize) {
         let has_trace = !self.children.is_empty() || !self.status.is_empty() || !self.finalizers.is_empty();
         (has_trace && self.requests > 0, self.requests)
     }
 }
 
-/// Number of requests about the object, its children and the objects that it names, with those that were not found.
+/// Number of requests for the object, its children and objects that it names. Also returns the requested objects that
+/// did not exist.
 fn requests(step: &Step, asks: &[Ask]) -> (usize, Vec<(String, String)>) {
     let spec = step.after["spec"].to_string();
     let (mut count, mut missing) = (0, Vec::new());
@@ -215,7 +216,7 @@ fn requests(step: &Step, asks: &[Ask]) -> (usize, Vec<(String, String)>) {
     (count, missing)
 }
 
-/// Children of the object, by kind.
+/// The children of the object, by kind.
 fn children(step: &Step) -> Vec<Child> {
     let mut by_kind: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for (resource, object) in &step.made {
@@ -250,14 +251,15 @@ fn child(step: &Step, resource: &str, objects: &[&Value]) -> Option<Child> {
     })
 }
 
-/// Whether a child's name has a part that looks generated, beside the parent's name. Such a part may differ next time.
+/// Whether a child's name contains a part that looks generated, besides the parent's name. Such a part may differ for
+/// the next object.
 fn is_drawn(child: &str, parent: &str) -> bool {
     let rest = child.replacen(parent, "-", 1);
     let mut long = rest.split(['-', '.']).filter(|part| part.len() >= DRAWN_CHARS);
     long.any(|part| part.contains(|c: char| c.is_ascii_digit()) || part.chars().all(|c| DRAWN.contains(c)))
 }
 
-/// Objects other than the churned one that were written meanwhile; the caller fetches them.
+/// Objects that were written meanwhile, without the churned one; the caller fetches them.
 pub(crate) fn made<'w>(step: &Step, wrote: &'w [Wrote]) -> Vec<&'w Wrote> {
     let is_it = |one: &&Wrote| one.resource == step.resource && one.name == step.name;
     let is_aside = |one: &&Wrote| {
@@ -331,7 +333,7 @@ mod tests {
         assert_eq!((silent.told().as_str(), silent.weight()), ("nothing", (false, 0)));
     }
 
-    /// A name with a generated part belongs to one object, so it is no pattern.
+    /// A name with a generated part is no pattern for the children of other objects.
     #[test]
     fn a_name_that_looks_drawn_is_no_pattern() {
         let by = |name: &str| {

@@ -1,4 +1,4 @@
-//! The kinds that a program follows, its refused requests, and its Lease. Pure.
+//! The kinds that a program watches, its refused requests, and its Lease. Does no I/O.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,18 +10,17 @@ use serde_json::Value;
 use super::{Ask, Wrote};
 use crate::scenario::Mount;
 
-/// A field of `spec` at the beginning of a cause, as k8s.io/apimachinery words it: `spec.sources[0]: Invalid value: …`.
+/// A field of `spec` at the beginning of an error, as k8s.io/apimachinery writes it: `spec.sources[0]: Invalid value:
+/// …`.
 static CAUSE: LazyLock<Regex> = LazyLock::new(|| {
     crate::init::pattern(
         r"(?:^|[ \[])(spec(?:\.\w+|\[\d+\])*): (?:Invalid value|Required value|Forbidden|Unsupported value|Duplicate value|Too few)",
     )
 });
-/// Fields of one refusal that are looked at.
 const FIELDS_MAX: usize = 4;
 
-/// The most different refusals that are shown.
 const REFUSALS: usize = 20;
-/// Resources that show the program itself and not its work.
+/// Resources that a program uses for itself (leader election, events) and not for its work.
 const ASIDE: [&str; 3] = ["leases.coordination.k8s.io", "events", "events.events.k8s.io"];
 
 /// A kind that the program lists or watches.
@@ -31,7 +30,7 @@ pub(crate) struct Followed {
     pub(crate) is_watched: bool,
 }
 
-/// Requests that were refused for one reason.
+/// Requests that were refused for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) verb: &'static str,
@@ -41,8 +40,8 @@ pub(crate) struct Refused {
     pub(crate) times: u32,
 }
 
-/// The Secrets (path and name) that the program's manifests mount and that the program writes itself, each in the namespace of that write.
-/// Programs that rotate their own certificates wait for such files. `given` are Secrets that others made.
+/// The Secrets (path and name) that the program's manifests mount and the program writes itself, each in the namespace of the write.
+/// Programs that rotate their own certificates wait for such files. `given` are Secrets that others created.
 pub(crate) fn filled(
     secrets: &[(String, String)],
     asks: &[Ask],
@@ -72,7 +71,7 @@ pub(crate) fn filled(
     written.collect()
 }
 
-/// The fields of `spec` that a refusal names.
+/// The fields of `spec` in the message of a refusal.
 pub(crate) fn refused_fields(why: &str) -> Vec<String> {
     let mut fields: Vec<String> = CAUSE.captures_iter(why).map(|found| found[1].to_owned()).collect();
     fields.dedup();
@@ -80,12 +79,13 @@ pub(crate) fn refused_fields(why: &str) -> Vec<String> {
     fields
 }
 
-/// Whether a request concerns the program itself and not its work.
+/// Whether a request serves leader election or events and not the program's work.
 pub(crate) fn is_aside(ask: &Ask) -> bool {
     ask.verb.is_empty() || ASIDE.contains(&ask.resource.as_str())
 }
 
-/// The kinds that it follows, in the order of its first requests, and the kinds that the server does not have.
+/// The kinds that the program lists or watches, in the order of its first requests, and the kinds that the server does
+/// not serve.
 pub(crate) fn follows(asks: &[Ask]) -> (Vec<Followed>, Vec<String>) {
     let (mut followed, mut absent): (Vec<Followed>, Vec<String>) = (Vec::new(), Vec::new());
     for ask in asks.iter().filter(|ask| matches!(ask.verb, "list" | "watch") && !is_aside(ask)) {
@@ -118,8 +118,7 @@ pub(crate) fn follows(asks: &[Ask]) -> (Vec<Followed>, Vec<String>) {
     (followed, absent)
 }
 
-/// The refused requests, by verb and resource. "Not found", "already exists" and "conflict" are answers and no
-/// refusals.
+/// The refused requests, by verb and resource. "Not found", "already exists" and "conflict" are no refusals.
 pub(crate) fn refusals(asks: &[Ask]) -> Vec<Refused> {
     let mut all: BTreeMap<(&str, &str, u16, String), u32> = BTreeMap::new();
     for ask in asks {
@@ -143,7 +142,7 @@ pub(crate) fn refusals(asks: &[Ask]) -> Vec<Refused> {
 
 const VERBS: [&str; 8] = ["list", "watch", "get", "create", "update", "patch", "delete", "deletecollection"];
 
-/// The Lease that it holds or wants.
+/// The Lease that the program holds or tries to get.
 pub(crate) fn lease(asks: &[Ask]) -> Option<(String, String)> {
     let of_lease = |ask: &&Ask| ask.resource == ASIDE[0];
     let named = asks.iter().filter(of_lease).find_map(|ask| Some((ask.namespace.clone()?, ask.name.clone()?)));

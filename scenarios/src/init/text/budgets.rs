@@ -1,4 +1,4 @@
-//! The proposed budgets: those that the found witness can decide in a run of this length.
+//! The proposed budgets: those that the proposed witness can decide in a run of this length.
 
 use std::fmt::Write as _;
 
@@ -9,8 +9,8 @@ use crate::init::seen::Seen;
 use crate::init::witness::Proposal;
 use crate::init::yaml::printable;
 
-/// A limit, in requests per second, that a careful controller stays well below at ten changes a second. Each change
-/// costs a handful of requests, and a relist of fifty objects costs one more per object.
+/// Proposed limit in requests per second; a careful controller stays well below it at ten changes per second. Each
+/// change costs a handful of requests, and a relist of fifty objects costs one more per object.
 const REQUESTS: u32 = 300;
 
 pub(super) fn budgets(text: &mut String, found: &Found, seen: &Seen, proposal: Option<&Proposal>) {

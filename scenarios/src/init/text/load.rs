@@ -1,4 +1,4 @@
-//! The churned objects and the faults of the proposed scenario.
+//! The objects to churn and the faults in the proposed scenario.
 
 use std::fmt::Write as _;
 
@@ -7,9 +7,8 @@ use crate::init::seen::{Reaction, Seen};
 use crate::init::yaml::{block, printable, quoted};
 use crate::init::{Crd, Found, WITH, sample};
 
-/// The warm-up finds the highest rate that the subject sustains; the run uses half of it.
+/// Proposed rate: the warm-up measures the highest rate that the subject sustains, and the run uses half of it.
 const RATE: &str = "auto";
-/// The most fields that a comment names.
 const FIELDS: usize = 5;
 
 pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
@@ -72,7 +71,8 @@ pub(super) fn load(text: &mut String, found: &Found, seen: &Seen) {
     line!(text, "");
 }
 
-/// Built-in kinds for a program that follows no custom one: resource name, scenario name, and an example object.
+/// Built-in kinds, for a program that watches no custom resource: resource name, name in scenarios, and an example
+/// object.
 const BUILT_IN: [(&str, &str, &str); 4] = [
     ("configmaps", "configmaps/v1", "{kind: ConfigMap, data: {a: '${random 1..9}'}}"),
     ("services", "services/v1", "{kind: Service, spec: {ports: [{port: 80}]}}"),
@@ -80,7 +80,7 @@ const BUILT_IN: [(&str, &str, &str); 4] = [
     ("secrets", "secrets/v1", "{kind: Secret, stringData: {a: '${random 1..9}'}}"),
 ];
 
-/// The kind with the strongest reaction, with an object that the program reacted to.
+/// Writes churn of the kind to which the program reacted most, with an accepted object.
 fn seen_churn(text: &mut String, found: &Found, best: &Reaction) {
     let from = best
         .from
@@ -114,7 +114,7 @@ fn seen_churn(text: &mut String, found: &Found, best: &Reaction) {
     template(text, found, best);
 }
 
-/// Churn of objects like one that was made in the observation.
+/// Writes churn of objects like one that was created in the observation.
 fn template(text: &mut String, found: &Found, taken: &Reaction) {
     line!(text, "churn:");
     line!(text, "  resource: {}", quoted(&taken.churned));
@@ -129,7 +129,7 @@ fn template(text: &mut String, found: &Found, taken: &Reaction) {
     block(&taken.template, 4, text);
 }
 
-/// Other kinds, with the program's reaction to each.
+/// Writes a comment on each other kind, with the program's reaction.
 fn others(text: &mut String, found: &Found, seen: &Seen) {
     let best = seen.best().filter(|_| seen.ran()).map(|best| best.kind.as_str());
     for reaction in seen.reactions.iter().filter(|reaction| Some(reaction.kind.as_str()) != best).take(OTHERS) {

@@ -1,4 +1,4 @@
-//! The subject as observed while it ran.
+//! The proposed subject, from the observation of the program.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::init::witness::Proposal;
 use crate::init::yaml::{printable, quoted};
 use crate::scenario::{METRICS_PORT_NAME, Mount, WEBHOOK_PORT};
 
-/// The first port that Linux assigns for port 0.
+/// The lowest port that Linux assigns for port 0.
 const EPHEMERAL: u16 = 32_768;
 
 pub(super) fn subject(text: &mut String, found: &Found, seen: &Seen, proposal: Option<&Proposal>) {
@@ -77,7 +77,7 @@ fn variables(text: &mut String, seen: &Seen, proposal: Option<&Proposal>) {
     }
 }
 
-/// The folders that a kubelet would mount for it.
+/// Writes the folders that a kubelet would mount for the program.
 fn mounts(text: &mut String, seen: &Seen) {
     if seen.mounts.is_empty() {
         return;
@@ -94,7 +94,7 @@ fn mounts(text: &mut String, seen: &Seen) {
     }
 }
 
-/// Reports fixed ports: two runs at once would collide there.
+/// Writes comments about fixed ports, because two simultaneous runs would conflict.
 fn ports(text: &mut String, seen: &Seen) {
     for open in &seen.ports {
         let Open { port, variable, is_tls, pages, .. } = open;
@@ -172,7 +172,7 @@ fn metrics(text: &mut String, seen: &Seen) {
     }
 }
 
-/// The children of the created object.
+/// Writes the children that the program created for the sample.
 fn children(text: &mut String, seen: &Seen) {
     let Some(best) = seen.best() else { return };
     let mut lines = Vec::new();

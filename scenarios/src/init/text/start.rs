@@ -1,4 +1,4 @@
-//! The subject as the project's files describe it, without an observation: everything has to be checked.
+//! The proposed subject, from the project's files alone. Without an observation, every value gets the comment `check`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -99,7 +99,7 @@ fn start(text: &mut String, found: &Found, seen: &Seen, language: &Language) {
     }
 }
 
-/// The address of its webhook; a registration of the project's own states the path.
+/// Writes the address of the webhook; if the project registers webhooks, their registration contains the path.
 fn serves(text: &mut String, found: &Found, flags: Option<&Flags>) {
     let Some(hook) = found.hooks.iter().find(|hook| hook.is_mutating).or(found.hooks.first()) else { return };
     let is_own = found.own_hooks().next().is_some();
@@ -133,7 +133,7 @@ fn serves(text: &mut String, found: &Found, flags: Option<&Flags>) {
     }
 }
 
-/// Webhooks for the project's own kinds, registered as the project registers them.
+/// Writes webhooks for the project's own kinds, as the project registers them.
 pub(super) fn install(text: &mut String, found: &Found) {
     let mut files: Vec<&Path> = found.own_hooks().map(|hook| hook.file.as_path()).collect();
     files.sort_unstable();
@@ -151,7 +151,7 @@ pub(super) fn install(text: &mut String, found: &Found) {
     line!(text, "  install: {{webhooks: {}}}", quoted(&place.display().to_string()));
 }
 
-/// The comment about a fixed port.
+/// Writes the comment about a fixed port.
 fn fixed(text: &mut String) {
     line!(
         text,

@@ -1,7 +1,7 @@
-//! Workers that send during a run. Their intervals are taken like those of a load in this process.
+//! Workers that send load during a run. Intervals of workers are read like those of load from this process.
 //!
-//! Owns the intervals that were measured and not taken yet, and the end of the workers. An interval is complete once
-//! every worker has sent its part, a second or two later.
+//! Owns the measured intervals that the run has not read yet, and the end of the workers. An interval is complete when
+//! each worker has sent its part, a second or two later.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,14 +18,13 @@ use super::merge::Sum;
 use crate::load::Job;
 use crate::load::measure::{self, Ended};
 
-/// A plan with less time left than this ends by itself, with all the time that its calls may take.
+/// If less than this time of the plan is left, the plan ends by itself, and open calls get their full timeout.
 const NEARLY: Duration = Duration::from_secs(2);
 
-/// Load that workers send.
 pub(crate) struct Beside {
     told: Arc<Mutex<Told>>,
     stop: Arc<Notify>,
-    /// The moment when everything is planned, and the moment when every call has had its time.
+    /// The time at which the last request is planned, and the time at which every call has ended.
     planned: Instant,
     over: Instant,
     ends: AbortOnDropHandle<()>,
@@ -33,20 +32,20 @@ pub(crate) struct Beside {
 
 #[derive(Default)]
 struct Told {
-    /// Figures since they were taken last.
+    /// Counts since the last call of [`Beside::take`].
     interval: Interval,
     gone: Option<Gone>,
 }
 
-/// The reason why the sent load is no longer the planned one.
+/// The reason why less than the planned load is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Gone {
-    /// A Pod was taken away by its platform.
+    /// A worker's Pod was removed.
     Lost(String),
     Broken(String),
 }
 
-/// Workers that have their shares.
+/// Workers that have received their shares of the plan.
 pub(crate) struct Assigned {
     workers: Workers,
     length: Duration,
@@ -61,7 +60,7 @@ impl Assigned {
         Ok(Self { workers, length: job.length(), drain: measure::drain(job, true), longest: longest(job) })
     }
 
-    /// Lets them begin together. Returns the moment when the first request is due as well.
+    /// Lets all workers begin at the same time. Returns the planned time of the first request.
     pub(crate) async fn begin(self) -> Result<(Beside, Instant)> {
         let Self { mut workers, length, drain, longest } = self;
         let sending = Sending::begin(&mut workers, longest).await?;
@@ -75,18 +74,18 @@ impl Assigned {
 }
 
 impl Beside {
-    /// The figures since the last call.
+    /// The counts since the last call.
     pub(crate) fn take(&self) -> Interval {
         std::mem::take(&mut self.told.lock().interval)
     }
 
-    /// The reason why the sent load is no longer the planned one; returned once.
+    /// The reason why less than the planned load is sent. Returned only once.
     pub(crate) fn take_gone(&self) -> Option<Gone> {
         self.told.lock().gone.take()
     }
 
-    /// Lets them end. Returns the rest of their figures, and the reason if those are incomplete. Calls under way get
-    /// their time, unless much of the plan is left.
+    /// Ends the workers. Returns the last counts, and the reason if they are incomplete. Open calls get their full
+    /// timeout, unless much of the plan is left.
     pub(crate) async fn stop(self) -> (Interval, Option<Gone>) {
         let now = Instant::now();
         let limit = if now + NEARLY > self.planned {
@@ -104,7 +103,7 @@ impl Beside {
     }
 }
 
-/// Adds up their messages until the last one, then lets them go.
+/// Adds the workers' messages until the last one, then ends the workers.
 async fn follow(mut sending: Sending, told: Arc<Mutex<Told>>, stop: Arc<Notify>, workers: Workers) {
     let add = |Sum { interval, .. }: Sum| told.lock().interval.add(&interval);
     let gone = loop {

@@ -1,12 +1,12 @@
-//! The offset of a worker's clock from the coordinator's, with its uncertainty. Pure.
+//! The offset of a worker's clock from the coordinator's, with its uncertainty. Does no I/O.
 
 use std::time::Duration;
 
-/// The most rounds of ping and pong; the quickest one decides.
+/// The most pings; the quickest decides.
 pub(crate) const ROUNDS_MAX: u64 = 200;
-/// After this many rounds, a good enough result ends the comparison.
+/// After this many pings, a good enough result ends the comparison.
 pub(crate) const ROUNDS_LEAST: u64 = 20;
-/// The most that the starts of workers may be apart. More would distort the plan: at 1,000/s it is five requests.
+/// The most by which the starts of workers may differ. At 1,000 requests per second, the difference is five requests.
 pub(crate) const UNCERTAINTY_MAX: Duration = Duration::from_millis(5);
 
 /// The result of the pings so far. All times are in nanoseconds.
@@ -17,8 +17,8 @@ pub(crate) struct Offset {
 }
 
 impl Offset {
-    /// Adds a round: a ping left at `sent` and its pong came at `came`, both on our clock. The worker's clock showed
-    /// `clock` in between.
+    /// Adds a ping sent at `sent` with a pong received at `came`, both on the coordinator's clock. The worker's clock
+    /// showed `clock` in between.
     pub(crate) fn round(&mut self, sent: u64, came: u64, clock: u64) {
         self.rounds += 1;
         let way = came.saturating_sub(sent);
@@ -28,18 +28,18 @@ impl Offset {
         }
     }
 
-    /// Half of the quickest round trip, because the clock was read at an unknown moment in it.
+    /// Half of the quickest round trip, because the worker read its clock at an unknown moment in it.
     pub(crate) fn uncertainty(&self) -> Option<Duration> {
         self.best.map(|(way, _)| Duration::from_nanos(way / 2))
     }
 
-    /// Whether no further round is needed or worthwhile.
+    /// Whether further pings are unnecessary or useless.
     pub(crate) fn is_settled(&self) -> bool {
         let good = self.uncertainty().is_some_and(|uncertainty| uncertainty <= UNCERTAINTY_MAX);
         self.rounds >= ROUNDS_MAX || (self.rounds >= ROUNDS_LEAST && good)
     }
 
-    /// The worker's clock at this time of our clock.
+    /// The time of the worker's clock at a time of the coordinator's clock.
     pub(crate) fn theirs(&self, ours: u64) -> Option<u64> {
         let (_, offset) = self.best?;
         u64::try_from(i128::from(ours) + offset).ok()
@@ -52,7 +52,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// For any delay in both directions, the true offset lies within the stated uncertainty.
+        /// The true offset is within the stated uncertainty, for any delay in both directions.
         #[test]
         fn the_truth_is_within_the_uncertainty(
             offset in -1_000_000_000i64..1_000_000_000,

@@ -1,4 +1,4 @@
-//! The coordinator: gives each worker its share, lets all begin at one moment, and adds up their measurements.
+//! The coordinator: gives each worker its share, starts all at the same time, and merges their measurements.
 
 use std::time::{Duration, Instant};
 
@@ -16,16 +16,16 @@ use super::protocol::{Assignment, BadRow, Order, PROTOCOL, Word, cut};
 use crate::load::Job;
 use crate::load::measure::{self, Ended, Measured, Run, Watch};
 
-/// Time to make the payloads: usually a second or two, and longer for a large file of a replay.
+/// The longest wait for payloads: usually a second or two, longer for a large recorded file.
 const READY_LIMIT: Duration = Duration::from_mins(1);
-/// Time from the start order to the first request: every worker must have received the order by then.
+/// Time from the start order to the first request, so that every worker receives the order before.
 const LEAD: Duration = Duration::from_millis(1500);
-/// Longest silence of a worker, which sends every second. After that it hangs, or its machine does.
+/// The longest time without a message of a worker, which sends every second. Afterwards the worker counts as hanging.
 pub(super) const SILENCE_LIMIT: Duration = Duration::from_secs(30);
-/// The most messages that wait to be added. Each worker sends one per second, and waits with the next until it is added.
+/// The most queued messages. Each worker sends one per second, and waits while the queue is full.
 const WORDS_MAX: usize = 8;
 
-/// The longest that workers may send the plan of a job: until all is planned, and calls have ended.
+/// The longest time that workers may need for the plan of a job, with the last calls.
 pub(super) fn longest(job: &Job) -> Duration {
     job.length() + measure::PACING_LIMIT + measure::drain(job, true)
 }
@@ -55,7 +55,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Compares clocks and orders all workers to begin at one moment.
+    /// Compares clocks and orders all workers to begin at the same time.
     async fn start(&mut self, epoch: Instant) -> Result<Instant> {
         let mut offsets = Vec::new();
         for worker in &mut self.0 {
@@ -70,20 +70,20 @@ impl Workers {
     }
 }
 
-/// Sending workers, and the sum of their messages.
+/// Sending workers, and their merged measurements.
 pub(super) struct Sending {
     pub(super) begin: Instant,
     words: mpsc::Receiver<Message>,
     readers: JoinSet<(usize, Reader)>,
     outputs: Vec<ChildStdin>,
     merge: Merge,
-    /// How long they may send.
+    /// The longest time that the workers may send.
     longest: Duration,
     are_pods: bool,
 }
 
 impl Sending {
-    /// Lets workers with shares begin together; they may send for `longest`. An error means that nothing was sent.
+    /// Starts workers that have their shares; they may send for `longest`. An error means that nothing was sent.
     pub(super) async fn begin(workers: &mut Workers, longest: Duration) -> Result<Self> {
         let begin = workers.start(Instant::now()).await?;
         // One more at the end of the plan, and one with what calls under way had to say.
@@ -117,12 +117,11 @@ impl Sending {
         Ok(std::iter::from_fn(|| self.merge.pop()).collect())
     }
 
-    /// Whether all workers have sent everything.
     pub(super) fn is_over(&self) -> bool {
         self.merge.is_over()
     }
 
-    /// Asks them to send no new requests.
+    /// Orders the workers to send no new requests.
     pub(super) async fn stop(&mut self) {
         for output in &mut self.outputs {
             // The reader of a lost worker reports the loss.
@@ -130,7 +129,7 @@ impl Sending {
         }
     }
 
-    /// The rest of incomplete intervals, and the workers if all of them have ended and wait for another plan.
+    /// The incomplete intervals. Also returns the workers, if all have ended well and wait for another plan.
     pub(super) async fn end(mut self) -> (Vec<Sum>, Vec<Worker>) {
         let mut workers = Vec::new();
         if self.merge.is_over() {
@@ -147,7 +146,7 @@ impl Sending {
 }
 
 /// Sends the plan with these workers. An error means that nothing was sent. Afterwards the workers wait for the next
-/// plan, unless one of them failed: then all are gone.
+/// plan, unless a worker failed; then all are stopped.
 pub(crate) async fn measure(job: &Job, plan: &Plan, workers: &mut Workers, watch: &mut Watch) -> Result<Measured> {
     workers.assign(job, plan).await?;
     let longest = longest(job);
@@ -196,7 +195,7 @@ fn tell(run: &mut Run, Sum { start_ms, end_ms, interval }: Sum, watch: &mut Watc
     run.tell_at(&interval, (start_ms, end_ms), watch);
 }
 
-/// The shares must add up to the plan; otherwise the measurement is invalid.
+/// Makes the measurement invalid if the workers' shares do not add up to the plan.
 fn checked(mut measured: Measured, planned: u64) -> Measured {
     if measured.ended == Ended::Whole && measured.total.counts.planned != planned {
         let found = measured.total.counts.planned;
@@ -221,7 +220,7 @@ fn add(merge: &mut Merge, worker: usize, word: Word, longest: Duration) -> Resul
     Ok(())
 }
 
-/// The reason why a worker spoils a run; the text follows its name.
+/// The reason why a worker makes a measurement invalid; the text follows the worker's name.
 #[derive(Debug, thiserror::Error)]
 enum Spoilt {
     #[error(transparent)]
@@ -246,7 +245,7 @@ pub(super) struct Message {
     word: Result<Word, Spoilt>,
 }
 
-/// Forwards a worker's messages until it ends.
+/// Forwards the messages of a worker until it ends.
 async fn listen(worker: usize, mut reader: Reader, said: mpsc::Sender<Message>) -> (usize, Reader) {
     loop {
         let word = match tokio::time::timeout(SILENCE_LIMIT + LEAD, reader.input.next::<Word>()).await {
@@ -270,7 +269,8 @@ mod tests {
 
     const A_MINUTE: Duration = Duration::from_mins(1);
 
-    /// A sum that differs from the plan is no measurement of it. A run that broke off keeps its own reason.
+    /// If the shares do not add up to the plan, the measurement is invalid. An aborted measurement keeps its own
+    /// reason.
     #[test]
     fn shares_must_add_up_to_the_plan() {
         let ended = |planned, ended| {

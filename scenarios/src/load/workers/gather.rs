@@ -1,4 +1,4 @@
-//! Starts workers: processes of this program, and commands that run it elsewhere.
+//! Starts workers: processes of this program, and commands that start it elsewhere.
 
 use std::process::Stdio;
 
@@ -9,11 +9,11 @@ use super::job::Job;
 use super::peer::{HELLO_LIMIT, Worker};
 use super::protocol::{PROTOCOL, Word, cut};
 
-/// Workers that have sent their hello, and their Job, which is removed after they have gone.
+/// Workers that have sent their hello, and their Job, which is removed when they have ended.
 pub(crate) struct Workers(pub(super) Vec<Worker>, Option<Job>);
 
 impl Workers {
-    /// Starts `count` processes of this program on this machine, and one with each of the commands, which `sh` runs.
+    /// Starts `count` processes of this program on this machine, and one worker with each command, which `sh` runs.
     pub(crate) async fn open(count: u32, commands: &[String]) -> Result<Self> {
         let program = std::env::current_exe().context("failed to find this program")?;
         let mut starts = Vec::new();
@@ -30,13 +30,13 @@ impl Workers {
         Ok(Self(greeted(starts, false).await?, None))
     }
 
-    /// The workers of a Job, reached by the commands that attach to its Pods.
+    /// The workers of a Job; `commands` attach to its Pods.
     pub(crate) async fn in_cluster(job: Job, commands: Vec<(Command, String)>) -> Result<Self> {
         let starts = commands.into_iter().map(|(command, pod)| (command, Some(pod))).collect();
         Ok(Self(greeted(starts, true).await?, Some(job)))
     }
 
-    /// Whether they are Pods, which a cluster may take away.
+    /// Whether the workers are Pods, which a cluster may remove.
     pub(super) const fn are_pods(&self) -> bool {
         self.1.is_some()
     }
@@ -46,8 +46,8 @@ impl Workers {
     }
 }
 
-/// Starts all, then waits for each hello. Attached workers wait for an empty line first, because earlier output would
-/// be lost.
+/// Starts all workers, then waits for the hello of each. A worker in a Pod first waits for an empty line, because
+/// earlier output would be lost.
 async fn greeted(starts: Vec<(Command, Option<String>)>, are_attached: bool) -> Result<Vec<Worker>> {
     let mut workers = Vec::new();
     for (number, (mut command, text)) in starts.into_iter().enumerate() {
@@ -66,7 +66,7 @@ async fn greeted(starts: Vec<(Command, Option<String>)>, are_attached: bool) -> 
     Ok(workers)
 }
 
-/// Receives the hello of a worker, which must have the same protocol version.
+/// Receives the hello of a worker, and compares its protocol version.
 async fn greet(worker: &mut Worker) -> Result<()> {
     let (protocol, version) = match worker.hear(HELLO_LIMIT).await? {
         Word::Hello { protocol, version } => (protocol, version),

@@ -1,13 +1,13 @@
-//! Workers as one indexed Kubernetes Job: a Pod each, in a temporary namespace.
+//! Workers as one indexed Kubernetes Job, with one Pod each, in a temporary namespace.
 //!
-//! Owns the objects in the cluster and their removal. It uses `kubectl`, so that everything a kubeconfig needs
-//! (plugins, proxies) works. The workers' messages travel over their Pods' own stdin and stdout (`kubectl attach`), in
-//! the protocol of all workers: the coordinator handles start barrier, clocks and histograms. The Pods have no rights
-//! at all: no token is mounted.
+//! Owns the objects in the cluster and their removal. Uses `kubectl`, so that all features of a kubeconfig (plugins,
+//! proxies) work. Messages of workers use stdin and stdout of their Pods (`kubectl attach`), in the same protocol as
+//! other workers: the coordinator handles start, clocks and histograms. The Pods have no rights, because no token is
+//! mounted.
 //!
-//! Nothing outlives its coordinator for long. When an attach ends, the worker's stdin closes and the worker ends. The
-//! Job has a deadline, and the cluster removes it once it is over. If the coordinator is killed, an empty namespace
-//! stays, with the label [`LABEL`].
+//! No object long outlives its coordinator. When an attach ends, the worker's stdin closes and the worker exits. The
+//! Job has a deadline, and the cluster removes a finished Job. If the coordinator is killed, an empty namespace with
+//! the label [`LABEL`] remains.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
@@ -19,46 +19,45 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
-/// The label of all created objects.
+/// The label of all objects that are created for the workers.
 pub(crate) const LABEL: &str = "longhaul.dev/load";
-/// The name of the container and of the Job.
 const NAME: &str = "worker";
-/// The name on the nodes of the image made from this program.
+/// The name of the image that is made from this program and loaded into nodes.
 pub(crate) const OWN_IMAGE: &str = "localhost/longhaul-worker:loaded";
-/// An unprivileged user ID.
+/// The user ID of the workers, without privileges.
 const USER: u32 = 65532;
-/// Time until all Pods run. With an image on the node it takes seconds; with an image to pull it takes longer.
+/// The longest wait until all Pods run. If the image is on the node, Pods start in seconds; a pull takes longer.
 const RUNNING_LIMIT: Duration = Duration::from_mins(3);
 const ASK_EVERY: Duration = Duration::from_millis(300);
-/// Time limit of a call of kubectl that has nothing to wait for.
+/// Timeout of a kubectl command that does not wait for objects.
 const CALL_LIMIT: Duration = Duration::from_secs(30);
-/// Time limit of the request to remove everything; the removal itself is not awaited.
+/// Timeout of the request to delete all objects; their removal is not awaited.
 const REMOVE_LIMIT: Duration = Duration::from_secs(15);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Seconds after which the cluster removes a finished Job that was not removed before.
+/// Seconds after which the cluster removes a finished Job.
 const KEPT_S: u32 = 60;
-/// Memory for a worker's plan, payloads and histograms at the highest rate, with reserve. Its processor time is not
-/// limited, because a limit would make it late.
+/// Memory for a worker's plan, payloads and histograms at the highest rate, with reserve. There is no CPU limit,
+/// because throttling would delay requests.
 const MEMORY: &str = "512Mi";
 const CPU: &str = "100m";
 
-/// The place of the workers.
+/// Where and how the Job runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) kubectl: PathBuf,
     pub(crate) kubeconfig: PathBuf,
-    /// An existing namespace, which is left as it is. `None`: a temporary one.
+    /// An existing namespace, which is not removed. With `None`, a temporary namespace is created.
     pub(crate) namespace: Option<String>,
     /// An image whose entry point is `longhaul`.
     pub(crate) image: String,
     pub(crate) workers: u32,
     /// Time after which the cluster ends the Job.
     pub(crate) deadline: Duration,
-    /// A label, key and value, that all created objects must have.
+    /// Key and value of a label for all created objects.
     pub(crate) mark: Option<(String, String)>,
 }
 
-/// A Job whose Pods run. Dropping it removes all of its objects.
+/// A Job whose Pods run. Dropping this value deletes all its objects.
 #[derive(Debug)]
 pub(crate) struct Job {
     place: Place,
@@ -67,7 +66,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Creates the Job and waits until every Pod runs. If that fails, it removes what it created.
+    /// Creates the Job and waits until every Pod runs. If that fails, deletes all objects that it created.
     pub(crate) async fn start(place: Place) -> Result<(Self, Vec<(Command, String)>)> {
         // The name must be unused and need not be secret.
         let id = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
@@ -141,7 +140,7 @@ impl Job {
         })
     }
 
-    /// Waits until every Pod runs. Returns their names by index.
+    /// Waits until every Pod runs. Returns the names of the Pods by index.
     async fn running(&self) -> Result<Vec<String>> {
         let selector = format!("{LABEL}={}", self.name);
         let began = Instant::now();
@@ -171,8 +170,8 @@ impl Job {
         }
     }
 
-    /// The command that connects stdin and stdout of a Pod. No shell is in between, so that its end is the end of the
-    /// pipe.
+    /// The command that connects to stdin and stdout of a Pod. There is no shell in between, so that the end of the
+    /// command closes the pipe.
     fn attach(&self, pod: &str) -> Command {
         let mut command = Command::new(&self.place.kubectl);
         command.arg(format!("--kubeconfig={}", self.place.kubeconfig.display()));
@@ -220,7 +219,7 @@ impl Drop for Job {
     }
 }
 
-/// Waits for a command up to the limit. `None`: it was killed at the limit. This blocks, because a destructor cannot
+/// Waits for a command. `None` means that the command was killed at the limit. Blocks, because a destructor cannot
 /// await.
 fn ended(mut command: std::process::Command, limit: Duration) -> std::io::Result<Option<std::process::ExitStatus>> {
     let (mut child, began) = (command.spawn()?, Instant::now());
@@ -237,14 +236,13 @@ fn ended(mut command: std::process::Command, limit: Duration) -> std::io::Result
     }
 }
 
-/// The state of a Pod.
 #[derive(Debug, PartialEq, Eq)]
 enum State {
-    /// Its index and name.
+    /// The Pod runs; its index and name.
     Runs(u64, String),
-    /// The Pod does not run yet, for this reason.
+    /// The Pod does not run yet, with the reason.
     Waits(String),
-    /// The Pod will never run, for this reason.
+    /// The Pod will never run, with the reason.
     Failed(String),
 }
 
@@ -286,7 +284,7 @@ fn state(pod: &Value) -> State {
     State::Waits(format!("{name} is not running{why}"))
 }
 
-/// A call of kubectl with a time limit.
+/// Runs kubectl with a timeout.
 async fn call(mut command: Command, input: Option<String>) -> Result<String> {
     command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -305,7 +303,7 @@ async fn call(mut command: Command, input: Option<String>) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The archive of an image of this program, named [`OWN_IMAGE`].
+/// An image archive with this program, named [`OWN_IMAGE`].
 pub(crate) async fn own_image() -> Result<Vec<u8>> {
     let program = std::env::current_exe().context("failed to find this program")?;
     let made =
@@ -313,7 +311,7 @@ pub(crate) async fn own_image() -> Result<Vec<u8>> {
     made.await?.context("failed to make an image of this program")
 }
 
-/// Makes the image of this program and loads it into a node of ours. Returns its name there.
+/// Makes an image of this program and loads it into a node that Longhaul started. Returns the image's name on the node.
 pub(crate) async fn load_own_image(state: &Path, node: &str) -> Result<String> {
     let folder = tempfile::tempdir().context("failed to make a folder for the image")?;
     let archive = folder.path().join("longhaul.tar");
@@ -354,7 +352,7 @@ mod tests {
         }
     }
 
-    /// There is one Pod per worker, never a second, without rights and without other objects.
+    /// The Job has one Pod per worker, does not replace Pods, has no rights, and creates no other objects.
     #[test]
     fn what_is_made_is_small_and_ends_by_itself() {
         let job = std::mem::ManuallyDrop::new(job(None));

@@ -1,4 +1,4 @@
-//! JSON lines over any pair of streams, with bounds on length and time.
+//! JSON lines over a pair of streams, with limits of length and time.
 
 use std::io;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, 
 
 use super::protocol::{LINE_BYTES_MAX, cut};
 
-/// Time limit of a write: the other side does not read.
+/// Timeout of a write, if the peer does not read.
 const WRITE_LIMIT: Duration = Duration::from_secs(20);
 
-/// A problem with a line; the text follows the peer's name.
+/// A problem with a line; the text follows the name of the peer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("cannot be read: {0}")]

@@ -1,14 +1,14 @@
-//! Merges the intervals of several workers. Pure.
+//! Merges the intervals of several workers. Does no I/O.
 
 use std::collections::BTreeMap;
 
 use loadgen::admission::Interval;
 
-/// The most intervals that a worker may lag behind the first one. Beyond that it hangs, and the others' intervals would
-/// pile up.
+/// The most intervals by which a worker may be behind the first one. A worker further behind counts as hanging, so that
+/// waiting intervals are bounded.
 const BEHIND_MAX: u64 = 30;
 
-/// A mistake of a worker; the text follows its name.
+/// A mistake of a worker; the text follows the worker's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Error {
     #[error("delivered interval {number} where {next} is next")]
@@ -21,19 +21,18 @@ pub(crate) enum Error {
     Endless { most: u64 },
 }
 
-/// Intervals that some workers have delivered and others have not.
+/// Intervals that not all workers have delivered.
 #[derive(Debug)]
 pub(crate) struct Merge {
     /// The number of the interval that each worker must deliver next.
     next: Vec<u64>,
-    /// Whether each worker has ended and delivers nothing more.
     ended: Vec<bool>,
-    /// Intervals that the longest run of the plan has.
+    /// Number of intervals in the longest possible run of the plan.
     most: u64,
     open: BTreeMap<u64, Sum>,
 }
 
-/// The sum of the delivered intervals.
+/// The merged intervals of all workers that have delivered theirs.
 #[derive(Debug)]
 pub(crate) struct Sum {
     pub(crate) start_ms: u64,
@@ -42,7 +41,7 @@ pub(crate) struct Sum {
 }
 
 impl Merge {
-    /// For so many workers, each of which delivers at most `most` intervals.
+    /// A merge for this number of workers, each of which delivers at most `most` intervals.
     pub(crate) fn new(workers: usize, most: u64) -> Self {
         Self { next: vec![0; workers], ended: vec![false; workers], most, open: BTreeMap::new() }
     }
@@ -72,7 +71,7 @@ impl Merge {
         }
     }
 
-    /// Ends a worker, which says that it delivered `intervals` intervals.
+    /// Ends a worker, which reports that it delivered `intervals` intervals.
     pub(crate) fn end(&mut self, worker: usize, intervals: u64) -> Result<(), Error> {
         let delivered = self.next[worker];
         if delivered != intervals || self.ended[worker] {
@@ -93,7 +92,7 @@ impl Merge {
         if number < slowest { self.open.remove(&number) } else { None }
     }
 
-    /// The incomplete rest of a run that broke off, for the report.
+    /// The incomplete intervals of a measurement that was aborted, for the report.
     pub(crate) fn rest(self) -> impl Iterator<Item = Sum> {
         self.open.into_values()
     }
@@ -137,7 +136,8 @@ mod tests {
         assert!(merge.is_over() && merge.pop().is_none());
     }
 
-    /// A merged interval begins with the first and ends with the last of its parts; the rest is included.
+    /// A merged interval begins with its first and ends with its last part, and incomplete intervals are returned at
+    /// the end.
     #[test]
     fn an_interval_lasts_from_the_first_to_the_last() {
         let part = |start_ms, end_ms| Sum { start_ms, end_ms, interval: Interval::default() };
@@ -165,7 +165,7 @@ mod tests {
         assert!(!merge.is_over());
     }
 
-    /// A worker that goes on when all others have ended is not followed for ever.
+    /// A worker that continues when all others have ended is reported.
     #[test]
     fn a_worker_without_an_end_is_told() {
         let mut merge = Merge::new(2, 90);

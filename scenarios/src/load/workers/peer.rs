@@ -1,4 +1,4 @@
-//! A worker on the coordinator's side: its name, its streams, and the comparison of its clock.
+//! One worker as the coordinator sees it: its name, its streams, and the offset of its clock.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ use super::clock::{Offset, UNCERTAINTY_MAX};
 use super::lines::{Reading, write};
 use super::protocol::{Order, Word, cut};
 
-/// Time to start: a new process says hello at once, but a busy machine may take long to start it.
+/// The longest wait for the hello. A new process says hello at once, but a busy machine may start it late.
 pub(super) const HELLO_LIMIT: Duration = Duration::from_secs(30);
-/// Time limit of a pong; a slower one says nothing about the clock.
+/// The longest wait for a pong; a slower pong does not help to compare clocks.
 const PONG_LIMIT: Duration = Duration::from_secs(10);
-/// Time for a process to end after its output ended.
+/// The longest wait for the end of a process whose output has ended.
 const ENDING_LIMIT: Duration = Duration::from_secs(5);
 
 pub(super) struct Worker {
@@ -23,16 +23,17 @@ pub(super) struct Worker {
     pub(super) output: ChildStdin,
 }
 
-/// The receiving half of a worker.
+/// The receiving end of a worker's messages.
 pub(super) struct Reader {
     pub(super) name: String,
     pub(super) input: Reading<ChildStdout>,
-    /// The started process, the leader of a group that is killed on drop: a command may start more than one process.
+    /// The started process. The process leads a group that is killed on drop, because a command may start further
+    /// processes.
     child: Child,
 }
 
 impl Worker {
-    /// Takes a process that was just started, with pipes.
+    /// Takes over a process that was just started, with pipes.
     pub(super) fn new(name: String, mut child: Child) -> Result<Self> {
         let (Some(output), Some(input)) = (child.stdin.take(), child.stdout.take()) else {
             bail!("{name} has no pipes");
@@ -44,7 +45,7 @@ impl Worker {
         &self.reader.name
     }
 
-    /// Sends the empty line that lets a worker in a Pod begin.
+    /// Sends the empty line that a worker in a Pod waits for.
     pub(super) async fn begin(&mut self) -> Result<()> {
         let written = tokio::time::timeout(HELLO_LIMIT, self.output.write_all(b"\n")).await;
         let why = || format!("{} could not be attached to", self.name());
@@ -82,7 +83,7 @@ impl Worker {
         anyhow::anyhow!("{} sent `{text}` instead of `{wanted}`", self.name())
     }
 
-    /// Compares its clock with ours, which counts from `epoch`.
+    /// Measures the offset of the worker's clock from the coordinator's clock, which counts from `epoch`.
     pub(super) async fn compare(&mut self, epoch: Instant) -> Result<Offset> {
         let mut offset = Offset::default();
         let mut id = 0;
@@ -107,7 +108,7 @@ impl Worker {
         }
     }
 
-    /// Orders it to begin at this time of our clock.
+    /// Orders the worker to begin at this time of the coordinator's clock.
     pub(super) async fn start(&mut self, offset: Offset, ours: u64) -> Result<()> {
         let theirs = offset.theirs(ours);
         let at_clock_ns = theirs.with_context(|| format!("the clock of {} is no clock", self.name()))?;
@@ -122,7 +123,7 @@ impl Drop for Reader {
 }
 
 impl Reader {
-    /// Kills all that the command started: a shell that ignores its closed pipe would live on, and hold what it inherited.
+    /// Kills all processes that the command started. A shell that ignores its closed pipe would otherwise keep inherited files open.
     fn kill_group(leader: Option<u32>) {
         let group = leader.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         if let Some(group) = group {
@@ -131,7 +132,7 @@ impl Reader {
         }
     }
 
-    /// How the process ended, if it did.
+    /// A text on how the process ended, if it did.
     pub(super) async fn ending(&mut self) -> String {
         let leader = self.child.id();
         let ending = self.wait().await;

@@ -1,5 +1,5 @@
-//! The worker protocol: its messages as JSON lines, and the encoding of intervals. Pure. `docs/worker-protocol.md`
-//! describes it for other implementations. A change that an older side would not understand needs a new version.
+//! The worker protocol: messages as JSON lines, and the encoding of intervals. Does no I/O. `docs/worker-protocol.md`
+//! describes the protocol for other implementations. An incompatible change needs a new version.
 
 use std::time::Duration;
 
@@ -14,63 +14,63 @@ use serde::{Deserialize, Serialize};
 
 use crate::load::{Job, hlog};
 
-/// The version of the protocol. Both sides must name the same one.
+/// The version of the protocol. Coordinator and worker must have the same version.
 pub(crate) const PROTOCOL: &str = "longhaul-worker/4";
-/// Longest line. The longest are intervals: five histograms of at most 18,000 counters of a few bytes each, in base64.
+/// The longest line. Intervals are longest: five histograms of at most 18,000 counters of a few bytes each, in base64.
 pub(crate) const LINE_BYTES_MAX: usize = 4 << 20;
 /// The most example texts in one interval.
 const EXAMPLES_MAX: usize = 8;
-/// Entries of a list or a map in one interval. A list of nothing would take ten times its line in memory.
+/// The most entries of a list or a map in one interval. A list of empty entries takes ten times its line in memory.
 const ENTRIES_MAX: usize = 64;
-/// Bytes of a histogram's head in V2 format: cookie, length of the counters, offset, digits, lowest, highest, ratio.
+/// Bytes of the header of a histogram in V2 format: cookie, length of the counters, offset, digits, lowest, highest,
+/// ratio.
 const HISTOGRAM_HEAD_BYTES: usize = 40;
-/// The first bytes of that format, not compressed.
+/// The first bytes of an uncompressed histogram in V2 format.
 const V2_COOKIE: u32 = 0x1c84_9303 | 0x10;
-/// The most characters of a text from the other side that are used or shown.
+/// The most characters of a text from the peer that are shown.
 const TEXT_CHARS_MAX: usize = 600;
 
 /// A message of the coordinator.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Order {
-    /// The work: the whole job, and the worker's share. Another one may follow when it is done.
+    /// The job, and the worker's share of it. A further job may follow when this one is done.
     Assign(Box<Assignment>),
-    /// Answer with your clock.
+    /// Asks for the time of the worker's clock.
     Ping { id: u64 },
-    /// Send the first request when your clock shows this.
+    /// Orders the worker to send the first request when its clock shows this time.
     #[serde(rename_all = "camelCase")]
     Start { at_clock_ns: u64 },
-    /// Send no new requests, give calls a moment, and end.
+    /// Orders the worker to send no new requests, wait shortly for open calls, and end.
     Stop {},
 }
 
-/// The share of a job.
+/// A worker's share of a job.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Assignment {
     pub(crate) protocol: String,
     pub(crate) job: Job,
-    /// Index from 0.
+    /// Index of the worker, from 0.
     pub(crate) worker: u32,
     pub(crate) workers: u32,
 }
 
-/// A message of a worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Word {
-    /// The first line.
+    /// The first message.
     Hello { protocol: String, version: String },
-    /// The plan is made. The fingerprint is that of the whole plan.
+    /// The payloads are ready. The fingerprint is that of the whole plan.
     Ready { planned: u64, fingerprint: String },
-    /// The answer to a ping: nanoseconds on the worker's own clock, which never goes back.
+    /// The answer to a ping, with nanoseconds on the worker's monotonic clock.
     #[serde(rename_all = "camelCase")]
     Pong { id: u64, clock_ns: u64 },
-    /// The measurement since the last interval.
+    /// The measurements since the previous interval.
     Interval(Box<Row>),
-    /// The last message, with the number of intervals.
+    /// The last message of a job, with the number of sent intervals.
     End { intervals: u64 },
-    /// The work cannot be done, for this reason.
+    /// The job cannot be done, with the reason.
     Error { message: String },
 }
 
@@ -78,18 +78,18 @@ pub(crate) enum Word {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Row {
-    /// Index from 0, without gaps.
+    /// Index of the interval, from 0, without gaps.
     pub(crate) number: u64,
-    /// Milliseconds since the start.
+    /// Begin of the interval, in milliseconds since the start.
     pub(crate) start_ms: u64,
     pub(crate) end_ms: u64,
     pub(crate) counts: Counts,
-    /// Histograms by tag, as in `.hlog` files: `HdrHistogram` V2, base64. Those without samples are left out.
+    /// Histograms by tag, as in `.hlog` files: `HdrHistogram` V2, base64. Empty histograms are left out.
     #[serde(deserialize_with = "few_named")]
     pub(crate) histograms: std::collections::BTreeMap<String, String>,
     #[serde(deserialize_with = "few")]
     pub(crate) examples: Vec<String>,
-    /// The longest calls, longest first.
+    /// The slowest calls, slowest first.
     #[serde(deserialize_with = "few")]
     pub(crate) slowest: Vec<SlowRow>,
 }
@@ -122,7 +122,7 @@ impl SlowRow {
         }
     }
 
-    /// A phase is at most as long as a histogram's highest value, so a sum of phases cannot overflow.
+    /// Limits each phase to the highest value of a histogram, so that a sum of phases cannot overflow.
     fn slow(self) -> Slow {
         let time = |us: u64| Duration::from_micros(us.min(HIGHEST_US));
         let phases = Phases {
@@ -136,7 +136,7 @@ impl SlowRow {
     }
 }
 
-/// A problem with an encoded interval.
+/// Why an encoded interval is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BadRow {
     #[error("the histogram `{tag}` {why}")]
@@ -151,7 +151,7 @@ pub(crate) enum BadRow {
     Times { start_ms: u64, end_ms: u64 },
 }
 
-/// A problem with a histogram; the text follows its name.
+/// Why a histogram is invalid; the text follows the name of the histogram.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BadHistogram {
     #[error("is no base64: {0}")]
@@ -190,8 +190,8 @@ impl Row {
         })
     }
 
-    /// Decodes it, and refuses values that no worker of this version writes: they would spoil every number. `longest_ms` is
-    /// the end of the longest run of the plan.
+    /// Decodes the interval, and refuses values that no worker of this version sends, because they would distort all results. `longest_ms`
+    /// is the end of the longest possible run of the plan.
     pub(crate) fn interval(mut self, longest_ms: u64) -> Result<Interval, BadRow> {
         let Self { start_ms, end_ms, .. } = self;
         if start_ms > end_ms || end_ms > longest_ms {
@@ -238,7 +238,7 @@ fn histogram_of(text: &str) -> Result<Histogram<u64>, BadHistogram> {
     Ok(Deserializer::new().deserialize(&mut bytes.as_slice())?)
 }
 
-/// A list with few entries.
+/// Parses a list of at most [`ENTRIES_MAX`] entries.
 fn few<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(input: D) -> Result<Vec<T>, D::Error> {
     struct Few<T>(std::marker::PhantomData<T>);
     impl<'de, T: Deserialize<'de>> Visitor<'de> for Few<T> {
@@ -262,7 +262,7 @@ fn few<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(input: D) -> Resul
     input.deserialize_seq(Few(std::marker::PhantomData))
 }
 
-/// A map with few entries.
+/// Parses a map of at most [`ENTRIES_MAX`] entries.
 fn few_named<'de, D: serde::Deserializer<'de>>(
     input: D,
 ) -> Result<std::collections::BTreeMap<String, String>, D::Error> {
@@ -288,7 +288,7 @@ fn few_named<'de, D: serde::Deserializer<'de>>(
     input.deserialize_map(Few)
 }
 
-/// A text of the other side, bounded and without line feeds.
+/// A text from the peer, shortened and without line feeds.
 pub(crate) fn cut(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TEXT_CHARS_MAX).collect()
 }
@@ -297,7 +297,7 @@ pub(crate) fn cut(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// When a run in these tests is over.
+    /// The end of the runs in these tests.
     const LONGEST_MS: u64 = 60_000;
 
     fn sample() -> Interval {
@@ -388,7 +388,7 @@ mod tests {
         assert!(refused(&all).contains("do not agree"));
     }
 
-    /// Lists and maps of nothing are small on the wire and large in memory.
+    /// Long lists and maps of empty entries are refused, because they are short as JSON and large in memory.
     #[test]
     fn a_row_has_few_entries() {
         let line = |key: &str, value: String| {
@@ -406,7 +406,7 @@ mod tests {
         assert!(error("slowest", format!("[{}]", vec![slow; 65].join(","))).contains("at most 64 entries"));
     }
 
-    /// Too large values are cut, so that neither a sum nor a screen overflows.
+    /// Too large values are limited, so that no sum overflows.
     #[test]
     fn foreign_slow_calls_are_bounded() {
         let mut row = Row::of(0, (0, 1000), &sample()).unwrap();
@@ -419,7 +419,8 @@ mod tests {
         assert_eq!(slowest[0].label, " ".repeat(TEXT_CHARS_MAX));
     }
 
-    /// The messages of version 4, byte for byte, because other workers may be written from the description.
+    /// The messages of version 4 stay the same byte for byte, because workers in other languages may use the documented
+    /// protocol.
     #[test]
     fn lines_are_those_of_the_description() {
         let text = |word: &Word| serde_json::to_string(word).unwrap();

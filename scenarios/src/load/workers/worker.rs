@@ -1,6 +1,7 @@
-//! `longhaul worker`: one generator among several. It follows the orders of its coordinator and ends with it.
+//! `longhaul worker`: one of several load generators. The worker follows the orders of its coordinator and exits with
+//! the coordinator.
 //!
-//! The end of its input ends it at once, so that no worker outlives its coordinator, however that died.
+//! The worker exits when its input ends, so that no worker outlives its coordinator.
 
 use std::time::{Duration, Instant};
 
@@ -14,13 +15,13 @@ use super::lines::{self, Reading, write};
 use super::protocol::{Assignment, Order, PROTOCOL, Row, Word};
 use crate::load::{descriptors, measure};
 
-/// The most waiting orders: a ping and a stop.
+/// The most queued orders: a ping and a stop.
 const ORDERS_MAX: usize = 8;
-/// Longest silence of a coordinator before the start. It may wait for other workers, which may read a large file of a
-/// replay.
+/// The longest time without an order before the start. The coordinator may wait for other workers, which may read a
+/// large recorded file.
 const ORDER_LIMIT: Duration = Duration::from_mins(30);
 
-/// The reason why a worker gives up; it is sent to the coordinator.
+/// The reason why a worker stops; it is sent to the coordinator.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("the coordinator is gone")]
@@ -29,7 +30,7 @@ pub(crate) enum Error {
     Silent,
     #[error("the coordinator {0}")]
     Order(#[source] lines::Error),
-    /// The coordinator cannot be reached.
+    /// Messages to or from the coordinator failed.
     #[error(transparent)]
     Line(#[from] lines::Error),
     #[error("the next order must be `assign`")]
@@ -42,7 +43,7 @@ pub(crate) enum Error {
     Protocol { protocol: String },
     #[error("there is no worker {worker} of {workers}")]
     Number { worker: u32, workers: u32 },
-    /// The machine does not allow the load.
+    /// This machine cannot send the load.
     #[error("{0}")]
     Machine(anyhow::Error),
     #[error(transparent)]
@@ -53,8 +54,8 @@ pub(crate) enum Error {
     Row(#[from] V2SerializeError),
 }
 
-/// Says hello, then does one job after the other until the coordinator is gone. An error has been sent to the
-/// coordinator if that was possible.
+/// Says hello, then does one job after the other until the coordinator is gone. An error is sent to the coordinator, if
+/// possible.
 pub(crate) async fn work<R, W>(input: R, mut output: W) -> Result<(), Error>
 where
     R: AsyncRead + Unpin + Send + 'static,
@@ -96,7 +97,7 @@ async fn jobs<W: AsyncWrite + Unpin>(
     }
 }
 
-/// Forwards orders. The end of the input closes the queue.
+/// Reads orders into a queue. The end of the input closes the queue.
 async fn read<R: AsyncRead + Unpin>(mut reading: Reading<R>, orders: mpsc::Sender<Result<Order, lines::Error>>) {
     loop {
         let order = reading.next::<Order>().await.transpose();
@@ -168,7 +169,7 @@ async fn obey<W: AsyncWrite + Unpin>(
     Ok(write(output, &Word::End { intervals: rows.number }).await?)
 }
 
-/// Answers pings until the start is known.
+/// Answers pings until the order to start arrives.
 async fn start<W: AsyncWrite + Unpin>(
     epoch: Instant,
     orders: &mut mpsc::Receiver<Result<Order, lines::Error>>,
@@ -198,7 +199,7 @@ async fn next(orders: &mut mpsc::Receiver<Result<Order, lines::Error>>) -> Resul
     }
 }
 
-/// Answers a ping; a stop after the end changes nothing.
+/// Answers a ping, and ignores a stop after the end of the job.
 async fn answer<W: AsyncWrite + Unpin>(epoch: Instant, order: Order, output: &mut W) -> Result<(), Error> {
     match order {
         Order::Ping { id } => {
@@ -210,7 +211,7 @@ async fn answer<W: AsyncWrite + Unpin>(epoch: Instant, order: Order, output: &mu
     }
 }
 
-/// Numbered intervals.
+/// Sends numbered intervals.
 struct Rows {
     begin: Instant,
     number: u64,
@@ -218,7 +219,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// The end of the current second, or of the plan if that comes first.
+    /// The end of the current second, or the end of the plan if it comes first.
     fn next_tick(&self, length: Duration) -> Instant {
         let ticks = u32::try_from(self.number + 1).unwrap_or(u32::MAX);
         let regular = self.begin + measure::EVERY * ticks;
@@ -235,7 +236,7 @@ impl Rows {
     }
 }
 
-/// This worker's part of the calls in flight; the remainder goes to the first workers.
+/// This worker's share of the limit of calls in flight; the first workers get the remainder.
 fn part(together: u32, worker: u32, workers: u32) -> u32 {
     together / workers + u32::from(worker < together % workers)
 }

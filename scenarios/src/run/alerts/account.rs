@@ -1,6 +1,7 @@
-//! Compares answers with alerts: each decision is reported once, none twice, and no dry run.
+//! Compares the webhook's answers with the alerts: each decision must cause one alert, and a dry run none.
 //!
-//! Pure: time is an argument. Bounded: decided reviews are forgotten, and at the limit the oldest is decided early.
+//! Pure: time is an argument. Bounded: decided reviews are dropped, and at the limit the oldest open review is decided
+//! early.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -8,25 +9,25 @@ use std::time::{Duration, Instant};
 use loadgen::admission::{Answer, Tells};
 use reports::record::AlertsRow;
 
-/// Time limit of an alert after its answer, retries and a busy machine included.
+/// The longest time from an answer to its alert, for retries and a busy machine.
 const WITHIN: Duration = Duration::from_secs(10);
-/// Time limit of an answer after its alert: the longest timeout of a webhook.
+/// The longest time from an alert to its answer: the longest timeout of a webhook.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
-/// The most reviews that are followed at one time: ten seconds at 20,000 a second.
+/// The most open reviews: ten seconds at 20,000 reviews per second.
 const OPEN_MAX: usize = 200_000;
-/// The most texts of one row.
+/// The most example texts in one row.
 const EXAMPLES_MAX: usize = 5;
-/// Length of a Kubernetes uid.
+/// Number of characters of a Kubernetes uid.
 const UID_LEN: usize = 36;
 
 type Uid = [u8; UID_LEN];
 
-/// The state of open reviews, and the decisions since they were taken last.
+/// Open reviews, and the decisions since the last call of [`Account::take`].
 #[derive(Debug, Default)]
 pub(super) struct Account {
     open: BTreeMap<Uid, Open>,
     due: VecDeque<(Instant, Uid)>,
-    /// Alerts that came before their answer; they may wait longer.
+    /// Alerts that came before their answer, with the time of arrival.
     early: VecDeque<(Instant, Uid)>,
     row: AlertsRow,
 }
@@ -52,7 +53,7 @@ impl Account {
         self.bound();
     }
 
-    /// Records an alert. One that names no review of the load is one too many.
+    /// Records an alert. An alert without a review of the load counts as surplus.
     pub(super) fn received(&mut self, request: &[u8], admitted: bool, now: Instant) {
         self.row.told += 1;
         let Ok(uid) = Uid::try_from(request) else {
@@ -72,7 +73,7 @@ impl Account {
         self.bound();
     }
 
-    /// Decides reviews whose time is up at `now`; without a time it decides all.
+    /// Decides the reviews whose time is over at `now`; without `now`, decides all.
     pub(super) fn settle(&mut self, now: Option<Instant>) {
         let is_due = |at: &Instant| now.is_none_or(|now| *at <= now);
         while let Some((_, uid)) = self.due.pop_front_if(|(at, _)| is_due(at)) {
@@ -86,7 +87,7 @@ impl Account {
         }
     }
 
-    /// The decisions since the last call.
+    /// Counts of the decisions since the last call.
     pub(super) fn take(&mut self) -> AlertsRow {
         std::mem::take(&mut self.row)
     }
@@ -149,7 +150,7 @@ mod tests {
         account.answered(&Answer { uid: &uid(number), label: "Pod CREATE a/b", allowed, tells }, now);
     }
 
-    /// Each mistake is counted under its own name, and none before its time.
+    /// Each kind of mistake has its own count, and no alert counts as missing too early.
     #[test]
     fn each_decision_is_told_once() {
         let (mut account, now) = (Account::default(), Instant::now());

@@ -1,6 +1,6 @@
-//! Handles a process of the subject that ended by itself: the run ends, or the process is started again.
+//! Handles a process of the subject that exited: the run ends, or the process is started again.
 //!
-//! Owns the reports to record, ledger, observer, the subject's log and the user.
+//! Reports each crash to the record, the ledger, the observer, the subject's log and the user.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use super::{Conductor, Halt};
 use crate::run::crashes::told;
 
 impl Conductor<'_> {
-    /// Checks the subject's processes.
+    /// Handles exited processes of the subject.
     pub(super) async fn processes(&mut self, now_ms: u64) -> Result<(), Halt> {
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         while let Some(exit) = stage.subject.exited() {
@@ -38,7 +38,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Checks a subject in Pods, whose containers a kubelet restarts.
+    /// Handles crashes of a subject in Pods, whose containers a kubelet restarts.
     fn pods(&mut self, now_ms: u64) -> Result<(), Halt> {
         let Some(stage) = self.stage.as_mut() else { return Ok(()) };
         let Some(pods) = stage.subject.pods().cloned() else { return Ok(()) };

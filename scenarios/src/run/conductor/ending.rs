@@ -1,4 +1,4 @@
-//! The end of a run: its reason, stopping everything, and closing the record.
+//! The end of a run: the reason, stopping load and subject, and closing the record.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ impl Conductor<'_> {
         }
     }
 
-    /// Stops load and subject in all cases. From here on a second signal ends the process at once.
+    /// Stops load and subject, however the run ended. From here on, a second signal ends the process at once.
     pub(super) async fn leave(&mut self, stop_timeout: Duration) {
         let impatient = self.signals.take().map(Signals::abort_on_next);
         if let Some(stage) = self.stage.as_mut() {
@@ -86,7 +86,7 @@ impl Conductor<'_> {
         drop(impatient);
     }
 
-    /// Writes the rest and closes the record. A record that cannot be written any more is judged as it is.
+    /// Writes the last rows and closes the record. If the record cannot be written, it is judged as it is.
     pub(in crate::run) fn close(&mut self, end: &End) {
         let rows = self.last_rows();
         let mut holes = self.told.take_holes(&self.clock);

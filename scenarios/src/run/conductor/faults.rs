@@ -1,4 +1,4 @@
-//! Faults and their canaries in a run: their begin and end, their hits, and their rows in the record.
+//! Faults and canaries in a run: begin and end, hits, and rows in the record.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use crate::run::interval;
 use crate::run::manifest::{describe, fault_id};
 use crate::run::timeline::Action;
 
-/// Faults that begin within this time share a row: the number of rows is bounded for any number of faults.
+/// Faults that begin within this time share an interval row, which bounds the number of rows.
 const ROW_LEAST: Duration = Duration::from_millis(500);
 
 impl Conductor<'_> {
-    /// Processes hits and due faults. This runs before the times count as well, because a fault may wait for the first
-    /// list of a subject.
+    /// Handles hits, and begins and ends faults that are due. Called from the start of the subject, because a fault may
+    /// wait for the subject's first list.
     pub(super) fn faults(&mut self) -> Result<(), Halt> {
         self.hits()?;
         while let Some(action) = self.due()? {
@@ -61,8 +61,8 @@ impl Conductor<'_> {
         }
     }
 
-    /// Closes the row in which a planned fault begins, so that its effects are separate from the time before. A fault
-    /// that waits for a hit begins at once.
+    /// Closes the interval row when a planned fault begins, so that the next row contains its effects. Not for a fault
+    /// that waits for a hit, which begins at once.
     fn cut(&mut self, index: usize) -> Result<(), Halt> {
         let planned = self.scenario.faults[index].when.is_none() && self.clock.runs();
         let from_ms = self.stage()?.interval_due_ms.saturating_sub(crate::clock::millis(interval::EVERY));
@@ -85,7 +85,7 @@ impl Conductor<'_> {
         Ok(self.writer.fault(&row)?)
     }
 
-    /// Updates the oracle of the load: a fault of the registry changes the right answers.
+    /// Tells the oracle of the load that a fault of the registry changes the right answers.
     pub(super) fn tell_truth(&self, index: usize, begins: bool) {
         let fault = &self.scenario.faults[index];
         let Some(truth) = self.truth.as_ref().filter(|_| makes_sick(fault)) else { return };

@@ -1,5 +1,4 @@
-//! The last comparison of the subject's state with the control plane, after the drain and before the subject is
-//! stopped.
+//! Compares the subject's state with the control plane for the last time, after the drain and before the subject stops.
 
 use std::time::Instant;
 
@@ -9,7 +8,7 @@ use super::{Conductor, Halt};
 use crate::run::end_state::{self, Reader};
 
 impl Conductor<'_> {
-    /// Compares the subject's state with the control plane's until they agree or the time is up, and writes the last
+    /// Compares the subject's state with the control plane's until both are equal or the time is over. Writes the last
     /// comparison into the record.
     pub(super) async fn last_look(&mut self) -> Result<(), Halt> {
         let health = self.stage()?.upkeep.health();

@@ -1,5 +1,4 @@
-//! Begins and ends the observation of the control plane's objects, which [`Siblings`], [`Quiet`] and [`hanging`]
-//! evaluate.
+//! Starts and ends the watches of objects that [`Siblings`], [`Quiet`] and [`hanging`] evaluate.
 
 use std::time::Duration;
 
@@ -12,11 +11,11 @@ use crate::run::hanging;
 use crate::run::quiet::{Quiet, Window};
 use crate::run::siblings::Siblings;
 
-/// Time limit for opening the watches of the quiet phase.
+/// Limit of the wait until the watches of the quiet time are open.
 const QUIET_BEGINS_MAX: Duration = Duration::from_secs(5);
 
 impl Conductor<'_> {
-    /// Begins to count children, before there are any.
+    /// Starts to count children, before any child exists.
     pub(super) async fn begin_siblings(&mut self) -> Result<(), Halt> {
         let (scenario, api, clock) = (self.scenario, self.world.api(), self.clock.clone());
         let siblings = self.beside(Box::pin(async move { Siblings::start(scenario, &api, clock).await })).await?;
@@ -24,8 +23,8 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// The load has ended: begins to observe further writes of the subject, and starts the drifts that wait for this
-    /// moment.
+    /// Called when the load has ended: starts to observe the subject's writes, and the drifts that are planned after
+    /// the load.
     pub(super) async fn begin_quiet(&mut self) -> Result<(), Halt> {
         let (now_ms, drain) = (self.clock.now_ms(), self.scenario.phases.drain.0);
         let stage = self.stage()?;
@@ -46,8 +45,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// The drain, which began at `from_ms`, is over: reads the remaining facts and writes the facts about objects into
-    /// the record.
+    /// Called when the drain, which began at `from_ms`, is over: writes the facts about objects into the record.
     pub(super) async fn last_objects(&mut self, from_ms: u64) -> Result<(), Halt> {
         let to_ms = self.clock.now_ms();
         let Self { stage, writer, .. } = self;
@@ -85,7 +83,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// The run ended early: earlier facts are kept. Facts that only the drain shows are missing.
+    /// Called when the run ends early: writes the facts so far. Facts that only the drain shows are missing.
     pub(super) async fn objects_so_far(&mut self) {
         let Some(stage) = self.stage.as_mut() else { return };
         let grace_ms = stage.events.deadline_ms();

@@ -1,8 +1,7 @@
-//! A subject that counts as ready and makes no request for a churned resource: the run ends early, because it would
-//! show nothing.
+//! Ends the run early if a ready subject makes no request for a churned resource, because such a run shows nothing.
 //!
-//! Owns the moment of that decision. A fault that has begun may be the reason for missing requests; then the run goes
-//! on, and its judges decide.
+//! Owns the time of this decision. If a fault has begun, the fault may prevent requests; then the run goes on, and its
+//! judges decide.
 
 use std::time::{Duration, Instant};
 
@@ -12,16 +11,16 @@ use crate::run::ready::{Asked, Ready};
 use crate::run::told::Told;
 use crate::scenario::Scenario;
 
-/// Time after the start. A controller that waits for the lock of a dead one gets it after 15 s.
+/// Least time after the start. A controller that waits for the leader lease of a dead one gets it after 15 s.
 const AFTER: Duration = Duration::from_secs(20);
-/// Least time after it counted as ready: a program that reports readiness itself may list objects right after that.
+/// Least time after readiness, because a program that reports its readiness may list objects right after that.
 const AFTER_READY: Duration = Duration::from_secs(10);
-/// Interval of the checks.
+/// Interval of the checks for a first request.
 const EVERY: Duration = Duration::from_millis(500);
-/// The most resources that are named.
+/// The most resources that the message names.
 const NAMED_MAX: usize = 8;
 
-/// Waits for the subject's first request.
+/// Waits for the subject's first request for a churned resource.
 pub(super) struct Unasked {
     told: Told,
     started: Instant,
@@ -30,7 +29,7 @@ pub(super) struct Unasked {
 }
 
 impl Unasked {
-    /// Begins to wait, for a subject that was started at that time and is ready now. `None` if it need not ask for any
+    /// Starts to wait for a subject that was started at `started` and is now ready. `None` if it need not request any
     /// churned resource.
     pub(super) fn of(scenario: &Scenario, ready: &Ready, told: Told, started: Instant) -> Option<Self> {
         // With `ready: {request: first}` the subject may ask for judged resources at any time.
@@ -42,7 +41,7 @@ impl Unasked {
         (is_asked && !content).then(|| Self { told, started, due: (started + AFTER).max(now + after), next: now })
     }
 
-    /// Returns the message about a subject without requests, if it is time, and whether the subject has made requests.
+    /// Returns the message if the time is over without a request, and whether the subject has made a request.
     fn look(&mut self, plane: &Plane, now: Instant) -> (Option<String>, bool) {
         if now < self.next {
             return (None, false);
@@ -59,7 +58,7 @@ impl Unasked {
 }
 
 impl Conductor<'_> {
-    /// Ends the run once it is time to report that the subject makes no request for a churned resource.
+    /// Ends the run if the subject made no request for a churned resource in time.
     pub(super) fn unasked(&mut self) -> Result<(), Halt> {
         let Some(unasked) = &mut self.unasked else { return Ok(()) };
         let (said, has_asked) = unasked.look(&self.world.plane, Instant::now());
@@ -73,7 +72,7 @@ impl Conductor<'_> {
     }
 }
 
-/// The requested resources, the churned resources, and the remedy. Each requested kind has its verbs.
+/// The message: requested kinds with their verbs, churned resources, and the remedy.
 fn sentence(passed: Duration, churned: &[String], kinds: &[(String, Vec<String>)]) -> String {
     let is_followed = |verbs: &[String]| verbs.iter().any(|verb| verb == "list" || verb == "watch");
     let locks = |kind: &str| kind == "leases.coordination.k8s.io";

@@ -1,6 +1,6 @@
-//! Follows the Pods of a subject: their processes, ended containers, and output.
+//! Follows the subject's Pods: their processes, ended containers, and output.
 //!
-//! Owns the polling, twice a second. A kill by the run itself is no crash: [`crate::run::trouble`] announces it
+//! Lists the Pods twice a second. A kill by the run itself is no crash: [`crate::run::trouble`] announces it
 //! beforehand.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,8 @@ use super::{Cluster, Rollout, logs};
 use crate::subject::{Crash, Log, Pods};
 
 const EVERY: Duration = Duration::from_millis(500);
-/// Longest silence of the API server, longer than any fault of it. After that the run has no account of the subject.
+/// The longest time without an answer of the API server, longer than any fault. Afterwards the run cannot observe the
+/// subject.
 const BLIND_AFTER: Duration = Duration::from_secs(210);
 /// The most containers whose output is read at a time.
 const LOGS_MAX: usize = 256;
@@ -23,7 +24,7 @@ const LOGS_MAX: usize = 256;
 /// Number of restarts of each container, by the uid of its Pod and its name.
 pub(super) type Restarts = BTreeMap<(String, String), u64>;
 
-/// Restarts before the observation began; they are no crashes of this run.
+/// Restarts before the run, which are no crashes of this run.
 pub(super) fn before(all: &[Pod]) -> Restarts {
     let of = |pod: &Pod| {
         let uid = pod.uid.clone();
@@ -32,7 +33,7 @@ pub(super) fn before(all: &[Pod]) -> Restarts {
     all.iter().flat_map(of).collect()
 }
 
-/// Polls until it is dropped.
+/// Lists the Pods regularly until the future is dropped.
 pub(super) async fn follow(cluster: Cluster, rollout: Arc<Rollout>, mut known: Restarts, pods: Pods, log: Log) {
     // Starts of containers whose output is read.
     let mut read = BTreeSet::new();
@@ -80,7 +81,7 @@ pub(super) async fn follow(cluster: Cluster, rollout: Arc<Rollout>, mut known: R
     }
 }
 
-/// Reports their processes. Returns whether any are visible on this machine.
+/// Reports the processes of the Pods. Returns whether this machine sees any process of a Pod.
 fn tell(rollout: &Rollout, all: &[Pod], pods: &Pods) -> bool {
     let mut pids: Vec<u32> = all.iter().flat_map(|pod| rollout.first_processes(pod)).collect();
     pids.sort_unstable();
@@ -89,7 +90,7 @@ fn tell(rollout: &Rollout, all: &[Pod], pods: &Pods) -> bool {
     are_here
 }
 
-/// Reports a container that was restarted since the last look.
+/// Reports a container that was restarted since the last list.
 fn ended(pod: &Pod, container: &Container, before: u64, pods: &Pods) {
     if container.restarts <= before {
         return;

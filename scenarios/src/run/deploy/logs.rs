@@ -13,12 +13,12 @@ use tokio_rustls::TlsConnector;
 
 use crate::subject::{Log, Pods};
 
-/// Time until the answer begins.
+/// Timeout until the answer begins.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-/// The most bytes that are read and not yet written.
+/// The most bytes that are read and not yet written to the log.
 const PIPE_BYTES: usize = 64 << 10;
 
-/// Reads the output of a container to its end into the log, each line with the container's name before it.
+/// Copies the output of a container into the log until its end, with the container's name before each line.
 pub(super) async fn follow(api: Api, path: String, name: String, log: Log, pods: Pods) {
     let (near, mut far) = tokio::io::duplex(PIPE_BYTES);
     let reads = log.reads(near, &name, &pods);

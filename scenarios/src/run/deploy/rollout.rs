@@ -14,28 +14,27 @@ use super::Cluster;
 use crate::scenario::{Manifest, PodsOf};
 
 const MERGE: &str = "application/merge-patch+json";
-/// Time limit of a connection to a Service on this machine.
+/// Timeout of a connection to a Service.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 
-/// The Deployments of a subject.
 pub(in crate::run) struct Rollout {
     cluster: Cluster,
     deployments: Vec<Named>,
-    /// Addresses that have to accept connections as well.
+    /// Addresses that must accept connections before the rollout is complete.
     reached: Vec<SocketAddr>,
 }
 
 struct Named {
     path: String,
-    /// Path and query of the list of its Pods.
+    /// Path and query for the list of the subject's Pods.
     pods: String,
     name: String,
     namespace: String,
-    /// The selector of its Pods.
+    /// The label selector of the subject's Pods.
     labels: Value,
 }
 
-/// The used fields of a Pod.
+/// The fields of a Pod that are needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::run) struct Pod {
     pub(in crate::run) uid: String,
@@ -46,7 +45,7 @@ pub(in crate::run) struct Pod {
     pub(in crate::run) is_ready: bool,
     /// Whether the Pod is terminating.
     pub(in crate::run) is_going: bool,
-    /// Its address, once it has one.
+    /// The Pod IP, once assigned.
     pub(in crate::run) address: Option<IpAddr>,
     pub(in crate::run) containers: Vec<Container>,
 }
@@ -54,10 +53,9 @@ pub(in crate::run) struct Pod {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::run) struct Container {
     pub(in crate::run) name: String,
-    /// Number of restarts.
     pub(in crate::run) restarts: u64,
     pub(in crate::run) runs: bool,
-    /// The last end of the container.
+    /// The last termination of the container.
     pub(in crate::run) ended: Option<Ended>,
 }
 
@@ -89,7 +87,7 @@ impl Rollout {
         Self { cluster, deployments: deployments.iter().map(named).collect(), reached }
     }
 
-    /// Pods without a known Deployment.
+    /// Pods whose Deployments are not known.
     pub(super) fn of_pods(cluster: Cluster, of: &PodsOf) -> Self {
         let PodsOf { namespace, selector } = of;
         // All characters of a selector are allowed in a query except those that end its value.
@@ -106,7 +104,8 @@ impl Rollout {
         Self { cluster, deployments: vec![named], reached: Vec::new() }
     }
 
-    /// The missing conditions until all Pods exist and are ready, and none is superfluous.
+    /// The reasons why the rollout is not complete: Pods that are missing, not ready or superfluous. `None` if the
+    /// rollout is complete.
     pub(in crate::run) async fn missing(&self) -> Option<String> {
         match self.look().await {
             Ok(missing) => missing,
@@ -147,7 +146,7 @@ impl Rollout {
         Ok(pods)
     }
 
-    /// Begins a rollout of each, as `kubectl rollout restart` does.
+    /// Starts a rollout of each Deployment, as `kubectl rollout restart` does.
     pub(in crate::run) async fn restart(&self) -> Result<()> {
         let now = jiff::Timestamp::now().to_string();
         let annotations = json!({"kubectl.kubernetes.io/restartedAt": now});
@@ -172,8 +171,8 @@ impl Rollout {
         Ok(())
     }
 
-    /// Requests the eviction of a Pod, as `kubectl drain` does. Returns false if a disruption budget forbids it for
-    /// now.
+    /// Requests the eviction of a Pod, as `kubectl drain` does. Returns false if a PodDisruptionBudget forbids the
+    /// eviction for now.
     pub(in crate::run) async fn evict(&self, pod: &Pod) -> Result<bool> {
         let Pod { namespace, name, .. } = pod;
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/eviction");
@@ -188,7 +187,7 @@ impl Rollout {
         Ok(true)
     }
 
-    /// Annotates all Pods. Their kubelet then looks at them at once and reads the Secrets in them again.
+    /// Annotates all Pods, so that their kubelets sync them at once and read their Secrets again.
     pub(in crate::run) async fn touch(&self) -> Result<()> {
         let now = jiff::Timestamp::now().to_string();
         let patch = json!({"metadata": {"annotations": {"longhaul.dev/touched": now}}}).to_string();
@@ -222,7 +221,7 @@ impl Rollout {
         Ok(())
     }
 
-    /// Limits the resources of a Pod's containers, except for known ones.
+    /// Limits the resources of a Pod's containers, except for containers in `known`.
     pub(in crate::run) fn press(&self, pod: &Pod, limits: Limits, known: &[String]) -> std::io::Result<Vec<Pressed>> {
         press(&self.first_processes(pod), limits, known)
     }
@@ -232,7 +231,7 @@ impl Rollout {
         self.deployments.iter().map(|one| (one.namespace.clone(), one.name.clone(), one.labels.clone())).collect()
     }
 
-    /// The addresses of its Services.
+    /// The addresses of the subject's Services.
     pub(in crate::run) fn reached(&self) -> &[SocketAddr] {
         &self.reached
     }
@@ -252,7 +251,7 @@ impl fmt::Debug for Rollout {
     }
 }
 
-/// A character in percent-encoding (RFC 3986, section 2.1).
+/// The percent-encoding of a character (RFC 3986, section 2.1).
 fn escaped(c: char) -> String {
     let mut text = String::new();
     for byte in c.to_string().bytes() {
@@ -262,7 +261,7 @@ fn escaped(c: char) -> String {
     text
 }
 
-/// The missing condition of a Deployment (Kubernetes documentation, "Deployment status").
+/// The reason why a Deployment is not complete (Kubernetes documentation, "Deployment status").
 fn missing(deployment: &Value) -> Option<String> {
     let number = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
     if number("/status/observedGeneration") < number("/metadata/generation") {
@@ -297,7 +296,7 @@ impl Pod {
         }
     }
 
-    /// Number of restarts of its containers.
+    /// Number of restarts of all containers of the Pod.
     pub(in crate::run) fn restarts(&self) -> u64 {
         self.containers.iter().map(|container| container.restarts).sum()
     }

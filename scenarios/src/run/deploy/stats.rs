@@ -1,9 +1,9 @@
-//! The resource usage of a subject's Pods, reported by their nodes' kubelets, if this machine does not see their
+//! The resource usage of the subject's Pods, read from the kubelets of their nodes if this machine cannot see their
 //! processes.
 //!
 //! Owns the requests and the sum. A kubelet measures containers every ten to fifteen seconds (cAdvisor's housekeeping),
-//! independent of requests; a repeated measurement is used once. It reports processor time and memory, but neither
-//! descriptors nor threads.
+//! independent of requests; a repeated measurement counts once. A kubelet reports processor time and memory, but no
+//! descriptors or threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -15,21 +15,21 @@ use super::Cluster;
 use super::rollout::Pod;
 use crate::subject::{Log, Pods};
 
-/// Interval of the requests. Each answer covers all Pods of a node.
+/// Interval of the requests. An answer covers all Pods of a node.
 const EVERY: Duration = Duration::from_secs(3);
 
-/// The reports so far.
+/// State between requests.
 #[derive(Debug, Default)]
 pub(super) struct Stats {
     due: Option<Instant>,
-    /// Times of the measurements in the last report.
+    /// Times of the measurements in the last answer.
     told: BTreeSet<String>,
-    /// Whether the lack of reports was already printed.
+    /// Whether a message about missing answers was already printed.
     refused: bool,
 }
 
 impl Stats {
-    /// Asks the kubelets of these Pods, if it is time, and reports new measurements.
+    /// Asks the kubelets of these Pods if the interval is over, and reports new measurements.
     pub(super) async fn read(&mut self, cluster: &Cluster, all: &[Pod], pods: &Pods, log: &Log) {
         let now = Instant::now();
         if all.is_empty() || self.due.is_some_and(|due| now < due) {
@@ -64,16 +64,16 @@ impl Stats {
     }
 }
 
-/// The sum over containers.
+/// The sum over all containers.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Used {
     process: Process,
-    /// Times of the measurements, with the containers' names.
+    /// Time of each measurement, with the container's name.
     at: BTreeSet<String>,
 }
 
 impl Used {
-    /// Adds a node's figures for these Pods (`stats.k8s.io` of the kubelet's API, v1alpha1).
+    /// Adds the figures of one node for these Pods (`stats.k8s.io` of the kubelet's API, v1alpha1).
     fn add(&mut self, summary: &Value, uids: &BTreeSet<&str>) {
         let pods = summary["pods"].as_array().into_iter().flatten();
         for pod in pods.filter(|pod| pod["podRef"]["uid"].as_str().is_some_and(|uid| uids.contains(uid))) {
@@ -102,7 +102,8 @@ mod tests {
 
     use super::*;
 
-    /// The answer is that of kubelet 1.34. Foreign Pods, and containers without figures yet, do not count.
+    /// The figures of the subject's containers are added up. Other Pods, and containers without figures, are skipped.
+    /// The answer was recorded from kubelet 1.34.
     #[test]
     fn containers_of_its_pods_are_added_up() {
         let container = |name: &str, set: u64, rss: u64, cpu_ns: u64| {

@@ -1,4 +1,4 @@
-//! The fate of drifted children until their parents are written. It is polled, because a subject may need a while.
+//! Observes whether the subject restores changed children before their parents are written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -13,23 +13,22 @@ use crate::run::end_state::children::{Known, holds, parent_of};
 use crate::run::end_state::list::{Item, list};
 use crate::scenario::Children;
 
-/// Interval of looks. A look is two lists.
+/// Interval of the checks. A check needs two lists.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// A child that was deleted or edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Taken {
-    /// The uid of its parent.
+    /// The uid of the child's parent.
     pub parent: String,
-    /// The uid of the child.
     pub child: String,
-    /// Number of children that the parent had before.
+    /// Number of children of this parent before the change.
     pub had: u64,
-    /// Time of the parent's next write: a later restoration proves nothing.
+    /// Time of the parent's next write. A later restoration proves nothing.
     pub until_ms: u64,
 }
 
-/// Children that drifted together.
+/// Children that one change deleted or edited.
 pub(super) struct Aftermath {
     keys: Children,
     collection: String,
@@ -53,7 +52,7 @@ impl Aftermath {
         Self { keys, collection, edit, taken, resource, path, api, clock }
     }
 
-    /// Polls until each child is restored, its parent is written or gone, or the time is up.
+    /// Checks regularly until each child is restored, its parent is written or gone, or the time is over.
     pub(super) async fn watch(mut self) -> Drifted {
         let mut drifted = Drifted::default();
         let deadline = Instant::now() + ALONE_FOR;
@@ -73,10 +72,10 @@ impl Aftermath {
     }
 }
 
-/// The state at a look.
+/// The lists of one check.
 struct Now<'a> {
     parents: BTreeSet<&'a str>,
-    /// Number of children of each parent without the edit.
+    /// Number of unedited children of each parent.
     whole: BTreeMap<String, u64>,
     uids: BTreeSet<&'a str>,
     /// Children that still have the edit.
@@ -107,7 +106,7 @@ impl<'a> Now<'a> {
         }
     }
 
-    /// Whether the fate of a child is still open; otherwise it is counted.
+    /// Whether the result of a child is still open; if not, counts the result.
     fn still_open(&self, taken: &Taken, now_ms: u64, drifted: &mut Drifted) -> bool {
         if !self.parents.contains(taken.parent.as_str()) {
             drifted.gone += 1;
@@ -145,7 +144,7 @@ mod tests {
         Taken { parent: "p".to_owned(), child: "a".to_owned(), had: 2, until_ms: 1000 }
     }
 
-    /// The result of one look at child `a` of `p`, which had two children.
+    /// The result of one check of child `a` of parent `p`, which had two children.
     fn look(children: &[Item], edit: Option<Value>, now_ms: u64) -> (bool, Drifted) {
         let edit = edit.map(|edit| edit.as_object().unwrap().clone());
         let mut drifted = Drifted::default();

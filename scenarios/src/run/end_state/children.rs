@@ -1,4 +1,5 @@
-//! Compares children with their parents: their number, their version, and whether an edit is still in them. Pure.
+//! Compares children with their parents: number, version, and whether an edit by the harness is still present. Does no
+//! I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,19 +11,17 @@ use crate::run::unowned::hints;
 use crate::scenario::{By, Children};
 use crate::witness::is_grandchild;
 
-/// The relation of a child to its parent.
 #[derive(Debug, PartialEq, Eq)]
 enum Parent<'a> {
-    /// Its parent has this uid.
+    /// The parent has this uid.
     Of(&'a str),
-    /// Its parent does not exist.
+    /// The parent does not exist.
     Gone,
-    /// The child has no parent.
     Nobodys,
 }
 
-/// Compares. Parents that are being deleted are left out, with all their children. Without a garbage collector
-/// (`is_collected` is false) a child with an owner reference is left out, because only a collector would remove it.
+/// Compares children and parents. Skips parents that are being deleted, with all their children. Without a garbage
+/// collector (`is_collected` is false), skips children of deleted owners, because only a collector would remove them.
 pub(super) fn compare(
     keys: &Children,
     resource: &str,
@@ -113,7 +112,7 @@ pub(super) fn compare(
     state
 }
 
-/// The uid of a child's parent, if it has one; for callers that change the child.
+/// The uid of a child's parent, if it has one. Used by drift, which changes children.
 pub(in crate::run) fn parent_of<'a>(keys: &Children, known: &Known<'a>, child: &Item) -> Option<&'a str> {
     match known.parent(&keys.by, child) {
         Parent::Of(uid) => Some(uid),
@@ -121,16 +120,16 @@ pub(in crate::run) fn parent_of<'a>(keys: &Children, known: &Known<'a>, child: &
     }
 }
 
-/// Parents, indexed by the ways in which children refer to them.
+/// Parents, indexed by uid and by name, as children refer to them.
 pub(in crate::run) struct Known<'a> {
     uids: BTreeSet<&'a str>,
     names: BTreeMap<(&'a str, &'a str), &'a str>,
-    /// The group of the parents, as in owner references: empty for the core group.
+    /// The API group of the parents, as in owner references; empty for the core group.
     group: &'a str,
 }
 
 impl<'a> Known<'a> {
-    /// `resource` is that of the parents, such as `packages.longhaul.dev`.
+    /// Indexes the parents. `resource` is the resource of the parents, such as `packages.longhaul.dev`.
     pub(in crate::run) fn of(resource: &'a str, parents: &'a [Item]) -> Self {
         Self {
             uids: parents.iter().map(|item| item.uid.as_str()).collect(),
@@ -142,8 +141,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The parent that a child without an owner resembles by its name and labels, in cases in which only owner
-    /// references count.
+    /// The parent whose name or labels a child without an owner has. Only if owner references define parents.
     fn resembling(&self, by: &By, child: &Item) -> Option<&'a str> {
         if *by != By::Owner || !owners(child).is_empty() {
             return None;
@@ -212,7 +210,7 @@ fn wanted(keys: &Children, parent: &Item) -> u64 {
     }
 }
 
-/// The value that a child should repeat and the one that it has, if they differ.
+/// The value that a child should have from its parent, and the value that it has, if they differ.
 fn stale(keys: &Children, parent: &Item, child: &Item) -> Option<(String, String)> {
     let repeats = |pointer: &Option<String>, what: &str, now: String| {
         let pointer = pointer.as_ref()?;
@@ -269,7 +267,7 @@ mod tests {
         .unwrap()
     }
 
-    /// A correct state, then each possible problem alone.
+    /// A correct state shows no problem, and each possible problem is found alone.
     #[test]
     fn each_problem_is_found_alone() {
         let keys = keys(
@@ -296,8 +294,8 @@ mod tests {
         assert_eq!(wrong(&edited), ([0, 0, 0, 1, 0], at("n/p", "as the harness edited it")));
     }
 
-    /// kube-apiserver alone collects nothing, so an operator that leaves its children to the garbage collector is
-    /// right.
+    /// kube-apiserver without a garbage collector removes no children, so an operator that relies on garbage collection
+    /// is right.
     #[test]
     fn without_a_garbage_collector_nobody_takes_what_has_an_owner() {
         for (by, orphans) in [("owner", 1), ("{label: parent}", 1)] {
@@ -340,8 +338,8 @@ mod tests {
         }
     }
 
-    /// The Pods of a Deployment have the labels of its template. The Deployment is the subject's child; the Pods are
-    /// not.
+    /// Pods of a Deployment have the labels of its Pod template, but only the Deployment is a child of the subject's
+    /// parent.
     #[test]
     fn what_a_controller_makes_of_a_child_is_no_child() {
         let parents = [parent("p", "1", 1, 0)];
@@ -356,7 +354,7 @@ mod tests {
         assert_eq!(compare(&keys, OF, &parents, &[child("own", "1", "1"), pod], true).surplus, 1);
     }
 
-    /// A finding of "too few" alone would make the reader look for children that exist.
+    /// A child without an owner reference is reported as such, and not only as a missing child.
     #[test]
     fn a_child_without_an_owner_is_told_where_one_is_lacking() {
         let keys = keys("{resource: configmaps/v1, by: owner}");

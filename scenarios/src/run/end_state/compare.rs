@@ -1,4 +1,4 @@
-//! Compares a fresh list with the subject's state. Pure.
+//! Compares a new list from the control plane with the subject's state. Does no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ pub(super) struct Believed {
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) uid: String,
-    /// `None` if the subject has an unknown older version.
+    /// The version that the subject has; `None` if it has an older version that is not known.
     pub(super) revision: Option<String>,
 }
 
-/// The differences: the counts, and the first few by namespace and name.
+/// The differences: their counts, and the first few by namespace and name.
 pub(super) fn compare(listed: &[Item], believed: &[Believed]) -> (Differences, Vec<Difference>) {
     let by_uid: BTreeMap<&str, &Item> = listed.iter().map(|item| (item.uid.as_str(), item)).collect();
     let by_name: BTreeMap<(&str, &str), &Item> =
@@ -71,8 +71,8 @@ fn difference(kind: DifferenceKind, believed: Option<&Believed>, listed: Option<
     }
 }
 
-/// The state of a subject that repeats generations in each object (witness `status`); `pointer` leads to the newest
-/// generation that it saw.
+/// The state of a subject that writes the observed generation into each object (witness `status`). `pointer` leads to
+/// this generation.
 pub(super) fn by_generation(listed: &[Item], pointer: &str) -> Vec<Believed> {
     let seen = |item: &Item| {
         let observed = facts::seek(&item.object, pointer).and_then(facts::number)?;
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(named, [("again", Replaced), ("gone", Gone), ("moved", Behind), ("new", Unknown)]);
     }
 
-    /// If the subject has both the old and the new object of a name, it has one that is gone.
+    /// If the subject has the deleted and the new object of one name, the deleted one is reported.
     #[test]
     fn an_old_object_beside_the_new_one_is_gone() {
         let known = [believed("a", "1", "10"), believed("a", "2", "20")];
@@ -147,7 +147,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each missing, invented or outdated object is reported, and no other.
+        /// Each missing, invented or outdated object is reported, and no other object.
         #[test]
         fn what_was_spoilt_is_what_differs(fates in proptest::collection::vec(0u8..4, 0..60)) {
             let (mut listed, mut known, mut planted) = (Vec::new(), Vec::new(), Differences::default());

@@ -1,4 +1,4 @@
-//! A fresh list of the control plane's objects, read from its API and not from any cache.
+//! A new list of the control plane's objects, read from the API and not from a cache.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use crate::run::install;
 
-/// Objects per page: whole ones of 64 KiB still fit into an answer.
+/// Objects per page: 200 objects of 64 KiB fit into an answer.
 const PAGE_OBJECTS: usize = 200;
-/// More than the largest population with its children; a server without an end is not followed.
+/// The most objects of a list, more than the largest population with its children.
 const OBJECTS_MAX: usize = 1 << 20;
-/// How often a list is begun again if its pages expire.
+/// How often a list is started if its pages expire.
 const TRIES: u32 = 3;
-/// Asks for `metadata` alone, which every server supports.
+/// The media type for metadata only, which every server supports.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,12 +25,12 @@ pub(in crate::run) struct Item {
     pub(in crate::run) uid: String,
     pub(in crate::run) revision: String,
     pub(in crate::run) generation: i64,
-    /// The whole object, or its metadata alone.
+    /// The whole object, or only its metadata.
     pub(in crate::run) object: Value,
 }
 
 impl Item {
-    /// Reads the fields of an object.
+    /// Parses an object; `None` if a needed field is missing.
     pub(in crate::run) fn of(object: Value) -> Option<Self> {
         let meta = object.get("metadata")?;
         let text = |key: &str| meta.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -44,13 +44,13 @@ impl Item {
         })
     }
 
-    /// Namespace and name for messages.
+    /// Namespace and name of an object, for messages.
     pub(in crate::run) fn place(&self) -> String {
         if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
     }
 }
 
-/// All objects at one version of the control plane, whole or only their metadata, sorted by namespace and name.
+/// All objects at one revision of the control plane, whole or only metadata, sorted by namespace and name.
 pub(in crate::run) async fn list(api: &Api, path: &str, whole: bool) -> Result<Vec<Item>> {
     for _ in 0..TRIES {
         if let Some(items) = pages(api, path, whole).await? {
@@ -60,7 +60,7 @@ pub(in crate::run) async fn list(api: &Api, path: &str, whole: bool) -> Result<V
     bail!("the pages of GET {path} expired {TRIES} times")
 }
 
-/// `None` if the version of the first page was compacted before the last one was read.
+/// `None` if the revision of the first page was compacted before the last page was read.
 async fn pages(api: &Api, path: &str, whole: bool) -> Result<Option<Vec<Item>>> {
     let asked = install::Api::from(api);
     let mut items = Vec::new();
@@ -96,7 +96,7 @@ async fn pages(api: &Api, path: &str, whole: bool) -> Result<Option<Vec<Item>>> 
     }
 }
 
-/// A token is opaque, so it may contain any character.
+/// The percent-encoding of a continue token, which may contain any character.
 fn escaped(token: &str) -> String {
     token.bytes().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "%{byte:02X}");

@@ -1,4 +1,4 @@
-//! The subject's own page with its state: objects as JSON lines, and a checksum if it has one.
+//! The subject's state page: its objects as JSON lines, and a checksum if the subject has one.
 
 use std::time::Duration;
 
@@ -10,23 +10,22 @@ use super::compare::Believed;
 use super::list::Item;
 use crate::fetch;
 
-/// Time limit of an answer, and its largest size: the largest population with long names.
+/// Timeout and size limit of an answer. The largest population with long names fits in.
 const LIMITS: fetch::Limits = fetch::Limits { answer: Duration::from_secs(10), bytes: 64 << 20 };
 
-/// The paths of the page and its checksum.
+/// URL paths of the state page and of its checksum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Page {
-    /// One JSON object per line: `namespace`, `name`, `uid`, `resourceVersion`, and `resource` if the page covers
-    /// several.
+    /// Path of a page with one JSON object per line: `namespace`, `name`, `uid`, `resourceVersion`, and `resource` if
+    /// the page covers several.
     pub(super) objects: String,
-    /// A JSON object with `resource`, `objects` and `checksum`.
+    /// Path of a page with one JSON object: `resource`, `objects` and `checksum`.
     pub(super) checksum: Option<String>,
 }
 
-/// The content of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Read {
-    /// The number of objects, and their checksum.
+    /// The number of objects in the subject's state, and their checksum.
     Checksum(u64, String),
     Objects(Vec<Believed>),
 }
@@ -51,7 +50,7 @@ struct Line {
 }
 
 impl Page {
-    /// The checksum, if there is a page for it.
+    /// The checksum, if the subject has a page for it.
     pub(super) async fn checksum(&self, resource: &str) -> Result<Option<Read>, String> {
         let Some(url) = &self.checksum else { return Ok(None) };
         let sum: Sum = serde_json::from_slice(&get(url).await?)
@@ -68,7 +67,7 @@ impl Page {
     }
 }
 
-/// The objects of that resource among the lines.
+/// The objects of one resource among the lines.
 fn lines(text: &[u8], resource: &str) -> Result<Vec<Believed>, String> {
     let mut all = Vec::new();
     for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
@@ -90,7 +89,7 @@ fn lines(text: &[u8], resource: &str) -> Result<Vec<Believed>, String> {
     Ok(all)
 }
 
-/// SHA-256 over the lines `uid resourceVersion`, sorted, each ended by a newline; hexadecimal.
+/// SHA-256, in hexadecimal, over the sorted lines `uid resourceVersion`, each with a newline.
 pub(super) fn checksum(items: &[Item]) -> String {
     let mut lines: Vec<String> = items.iter().map(|item| format!("{} {}\n", item.uid, item.revision)).collect();
     lines.sort_unstable();

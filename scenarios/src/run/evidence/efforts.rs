@@ -1,7 +1,7 @@
-//! The latest writes of the subject, refused or not.
+//! The subject's latest writes, with those that the API server refused.
 //!
-//! Owns a bounded memory of them. [`Efforts::add_to`] picks those for an anomaly's story: writes of the object itself,
-//! and of objects whose name begins with its name, as for a controller's children.
+//! Owns a bounded history of these writes. [`Efforts::add_to`] selects writes for the history of an anomaly: writes of
+//! the object, and of objects whose name begins with its name, as a controller names children.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use reports::record::{RequestRow, Step, Verb};
 
 use super::About;
 
-/// The most writes that are remembered: 4 MiB, and an hour of a subject that is limited to five requests a second.
+/// The most writes that are kept: 4 MiB, or an hour of a subject with five requests per second.
 const WRITES_MAX: usize = 16_384;
-/// The most steps of one story, each a series of writes with the same result. The newest count.
+/// The most steps for one anomaly. Each step is a series of writes with the same result; the newest are kept.
 const STEPS_MAX: usize = 8;
 
 /// The subject's latest writes.
 #[derive(Debug, Default)]
 pub(crate) struct Efforts {
     newest: VecDeque<Effort>,
-    /// The last reason of a refusal, shared because the same one is often repeated.
+    /// The last reason of a refusal, shared because the same reason often repeats.
     reason: Option<Arc<str>>,
 }
 
@@ -35,7 +35,7 @@ struct Effort {
 }
 
 impl Efforts {
-    /// Records a request that was answered, or ended without an answer.
+    /// Records a request that was answered, or that ended without an answer.
     pub(crate) fn note(&mut self, row: &RequestRow) {
         if !row.writes() || row.is_aside() || row.name.is_empty() {
             return;
@@ -56,8 +56,8 @@ impl Efforts {
         self.reason.insert(known.unwrap_or_else(|| text.into())).clone()
     }
 
-    /// Adds the subject's writes for an object since the first of its versions in the steps, and only the newest if
-    /// there are many.
+    /// Adds the subject's writes for an object since the first of its versions in the steps; if there are many, only
+    /// the newest.
     pub(super) fn add_to(&self, steps: &mut Vec<Step>, about: &About<'_>) {
         let mut told: VecDeque<Step> = VecDeque::new();
         let first = steps.iter().filter(|step| matches!(step, Step::Committed { .. })).map(Step::t_ms).min();
@@ -76,15 +76,15 @@ impl Efforts {
 }
 
 impl Effort {
-    /// Whether it is of the object, or of one named after it. For an object without a namespace, these may be in any
-    /// namespace.
+    /// Whether the write is of the object, or of an object with the same name as a prefix. For an object without a
+    /// namespace, other namespaces count too.
     fn concerns(&self, about: &About<'_>) -> bool {
         let near = self.namespace == about.namespace || about.namespace.is_empty() || self.namespace.is_empty();
         let after = self.name.strip_prefix(about.name).filter(|_| !about.name.is_empty());
         near && after.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']))
     }
 
-    /// Adds it to the count of the step before if it is the same again.
+    /// Adds the write to the previous step if both are equal.
     fn goes_on(&self, last: &mut Step) -> bool {
         let Step::Wrote { t_ms, verb, resource, object, status, times, message } = last else { return false };
         let same = *verb == self.verb && **resource == *self.resource && *object == self.object();
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(told(&efforts, "b", 0), []);
     }
 
-    /// For any number of writes, the memory and the story have their bounds.
+    /// Memory and steps are bounded for any number of writes.
     #[test]
     fn what_is_remembered_and_told_is_bounded() {
         let mut efforts = Efforts::default();

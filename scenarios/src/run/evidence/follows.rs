@@ -1,7 +1,7 @@
-//! The latest lists and watches of the subject.
+//! The subject's latest lists and watches.
 //!
-//! Owns a bounded memory of them: open watches are never forgotten for others. [`Follows::add_to`] picks those for an
-//! anomaly's story.
+//! Owns a bounded history of these requests, which always keeps open watches. [`Follows::add_to`] selects requests for
+//! the history of an anomaly.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,18 +9,18 @@ use reports::record::{EndedBy, RequestRow, Step, Verb};
 
 use super::About;
 
-/// The most ended lists and watches that are remembered: 1 MiB.
+/// The most ended lists and watches that are kept: 1 MiB.
 const OVER_MAX: usize = 4096;
-/// The most open watches that are remembered; no client has more.
+/// The most open watches that are kept; no client has more.
 const OPEN_MAX: usize = 1024;
-/// The most requests of a story before the moment, and after it.
+/// The most requests shown before the time of an anomaly, and after it.
 const BEFORE: usize = 4;
 const AFTER: usize = 8;
 
 /// The subject's latest lists and watches.
 #[derive(Debug, Default)]
 pub(crate) struct Follows {
-    /// Open ones by their number, which rises with time.
+    /// Open requests by number, which rises with time.
     open: BTreeMap<u64, Follow>,
     over: BTreeMap<u64, Follow>,
 }
@@ -44,7 +44,7 @@ struct Follow {
 }
 
 impl Follows {
-    /// Records a request that was answered or ended; only lists and watches count.
+    /// Records a list or a watch that was answered or has ended; skips other requests.
     pub(crate) fn note(&mut self, row: &RequestRow) {
         if !row.follows() {
             return;
@@ -60,9 +60,9 @@ impl Follows {
         }
     }
 
-    /// Adds the subject's requests for an object's resource to the steps of its story, and returns the number of
-    /// omitted ones. It picks those around the moment, those that were open then, and the first ones that could have
-    /// brought the version.
+    /// Adds the subject's requests for an object's resource to the steps of an anomaly. Selects requests around its
+    /// time, watches that were open then, and the first requests that could deliver the version. Returns the number of
+    /// omitted requests.
     pub(super) fn add_to(&self, steps: &mut Vec<Step>, about: &About<'_>) -> u64 {
         let all: BTreeMap<u64, &Follow> =
             self.over.iter().chain(&self.open).map(|(id, follow)| (*id, follow)).collect();
@@ -107,8 +107,8 @@ impl Follow {
         }
     }
 
-    /// Whether it could have brought the object, as far as resource and namespace show. A request of an unknown
-    /// resource could bring any object.
+    /// Whether the request could deliver the object, by resource and namespace. A request for an unknown resource could
+    /// deliver any object.
     fn concerns(&self, about: &About<'_>) -> bool {
         let resource = about.resource.is_empty() || self.resource == about.resource;
         let namespace = self.namespace.is_empty() || about.resource.is_empty() || self.namespace == about.namespace;
@@ -158,8 +158,8 @@ mod tests {
         (steps.iter().map(Step::t_ms).collect(), left_out)
     }
 
-    /// A watch that has been open for long is shown for any number of later lists, and so is the list that could have
-    /// brought the version.
+    /// A watch that has been open for long is shown even after many lists, and so is the list that could deliver the
+    /// version.
     #[test]
     fn what_was_open_and_what_could_have_brought_it_is_told() {
         let mut follows = Follows::default();

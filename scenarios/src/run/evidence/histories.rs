@@ -1,6 +1,6 @@
 //! The latest writes and reports of all objects.
 //!
-//! Owns a bounded memory of them, which forgets the oldest first, whatever object it belongs to.
+//! Owns a bounded history of all objects together, which drops the oldest entries first.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -8,21 +8,20 @@ use std::sync::Arc;
 use facts::{Change, Observation, Revision, Uid};
 use reports::record::{CommitEvent, ReadOn, Step};
 
-/// The most writes and reports that are remembered, of all objects together: 6 MiB, and ten minutes of 50 changes a
-/// second.
+/// The most writes and reports that are kept for all objects together: 6 MiB, or ten minutes of 50 changes per second.
 const MOMENTS_MAX: usize = 65_536;
-/// The most reports that are remembered as a proof that the subject read on.
+/// The most reports that are kept to prove that the subject still received events.
 const REPORTS_MAX: usize = 8192;
-/// The most moments of one object shown before and after a version.
+/// The most entries of one object shown before and after a version.
 const AROUND: usize = 7;
 
-/// The latest events of objects.
+/// The latest writes and reports by object.
 #[derive(Debug, Default)]
 pub(super) struct Histories {
     by_uid: HashMap<Uid, VecDeque<Moment>>,
-    /// One entry for each moment, oldest first.
+    /// The object of each entry, oldest first.
     arrivals: VecDeque<Uid>,
-    /// The resources of objects, if a version of them was written lately.
+    /// The resource of each object with a recently written version.
     resources: HashMap<Uid, Arc<str>>,
     /// The latest reports whose resource is known, oldest first.
     reports: VecDeque<Report>,
@@ -78,8 +77,8 @@ impl Histories {
         self.by_uid.entry(uid.clone()).or_default().push_back(moment);
     }
 
-    /// The first report of a later version of the resource, and the number of such reports: a watch sends later
-    /// versions later.
+    /// The first report of a later version of the resource, and the number of such reports. Later versions prove that
+    /// the watch passed the version.
     pub(super) fn read_on(&self, resource: &str, revision: &str) -> Option<ReadOn> {
         let revision: u64 = revision.parse().ok()?;
         let later = self.reports.iter().filter(|report| report.revision > revision && *report.resource == *resource);
@@ -88,7 +87,7 @@ impl Histories {
         Some(ReadOn { t_ms, times: 1 + later.count() as u64 })
     }
 
-    /// The begin of a version's story: its write, or else its first report.
+    /// The time at which a version was written, or first reported if the write is not known.
     pub(super) fn begin_ms(&self, uid: &str, revision: &str) -> Option<u64> {
         let moments = self.by_uid.get(uid)?;
         let of = |is_report: bool| {
@@ -97,7 +96,7 @@ impl Histories {
         of(false).or_else(|| of(true)).map(|moment| moment.t_ms)
     }
 
-    /// The object's creation if it is known, and its events around a version and at the end.
+    /// The object's creation if it is known, then its events around a version and its last events.
     pub(super) fn steps(&self, uid: &str, revision: &str, until_ms: u64) -> Vec<Step> {
         let Some(moments) = self.by_uid.get(uid) else { return Vec::new() };
         let moments: Vec<&Moment> = moments.iter().filter(|moment| moment.t_ms <= until_ms).collect();
@@ -146,7 +145,7 @@ mod tests {
         CommitEvent { t_ms, commit }
     }
 
-    /// The memory has one bound for all objects together, and it forgets the oldest moments first.
+    /// All objects share one bound of memory, and the oldest entries are dropped first.
     #[test]
     fn the_oldest_moments_are_forgotten() {
         let mut histories = Histories::default();

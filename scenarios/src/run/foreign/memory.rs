@@ -1,30 +1,30 @@
-//! The memory of objects and of the subject's reads of them. Pure and bounded.
+//! Bounded record of objects and of the subject's reads of them. Does no I/O.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use reports::record::{Carried, Read, RequestRow};
 
-/// The most existing objects that are remembered, of about 150 bytes each.
+/// The most existing objects that are kept, about 150 bytes each.
 const LIVE_MAX: usize = 50_000;
-/// The most deleted objects that are remembered: a recreation comes within seconds, and no control plane deletes that
-/// many meanwhile.
+/// The most deleted objects that are kept. A recreation follows within seconds, in which no control plane deletes so
+/// many objects.
 const GONE_MAX: usize = 10_000;
-/// The most creations with an unknown creator: as many requests as the control plane keeps until they are taken.
+/// The most creations whose client is not known yet: as many requests as the control plane keeps.
 const MADE_MAX: usize = 16_384;
 /// The most objects that the subject read by name.
 const GOT_MAX: usize = 4096;
-/// The most collections that the subject lists.
+/// The most collections that the subject lists, with their last lists.
 const LISTED_MAX: usize = 256;
 
 pub(super) type Key = (Arc<str>, Arc<str>, Arc<str>);
 
 #[derive(Debug, Clone, Copy)]
 struct Live {
-    /// The version of its creation.
+    /// The revision of the object's creation.
     first: u64,
     revision: u64,
-    /// The version in which its deletion was requested, and the time.
+    /// The revision and the time of the request to delete the object.
     leaving: Option<(u64, u64)>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Gone {
     pub(super) at_us: u64,
     pub(super) is_foreign: bool,
     revision: u64,
-    /// Its first and its last version, if they are remembered.
+    /// The first and the last revision of the object, if they are known.
     first: Option<u64>,
     last: Option<u64>,
     leaving: Option<(u64, u64)>,
@@ -46,14 +46,14 @@ pub(super) struct Memory {
     went: VecDeque<Key>,
     /// Existing objects that the subject created.
     own: HashSet<Key>,
-    /// Objects that the subject deletes.
+    /// Objects whose deletion the subject requested.
     taken: HashSet<Key>,
-    /// The newest creations by revision.
+    /// The newest creations, by revision.
     made: HashMap<u64, (Key, u64)>,
     making: VecDeque<u64>,
     got: HashMap<Key, Read>,
     asked: VecDeque<Key>,
-    /// Time and version of the last list, by resource and namespace.
+    /// Time and revision of the subject's last list, by resource and namespace.
     listed: HashMap<(Arc<str>, Arc<str>), (u64, u64)>,
 }
 
@@ -80,8 +80,8 @@ impl Memory {
         }
     }
 
-    /// Records the deletion of an object. Returns whether it was foreign and the subject had not requested the
-    /// deletion.
+    /// Records the deletion of an object. Returns whether another client created the object and the subject had not
+    /// requested its deletion.
     pub(super) fn deleted(&mut self, key: Key, revision: u64, at_us: u64) -> bool {
         let live = self.live.remove(&key);
         let (first, last) = (live.map(|live| live.first), live.map(|live| live.revision));
@@ -100,13 +100,13 @@ impl Memory {
         is_foreign
     }
 
-    /// The object that was created with this version, and the time; returned once.
+    /// The object that was created with this revision, and the time. Returned only once.
     pub(super) fn made(&mut self, revision: u64) -> Option<(Key, u64)> {
         self.made.remove(&revision)
     }
 
-    /// Marks an object created at `made_us` as the subject's own. Returns a deleted object of that name, deleted before
-    /// or since.
+    /// Marks an object created at `made_us` as the subject's own. Returns a deleted object of the same name, whether it
+    /// was deleted before or afterwards.
     pub(super) fn own(&mut self, key: &Key, made_us: u64) -> Option<Gone> {
         let is_full = self.is_full();
         let Some(gone) = self.gone.get_mut(key) else {
@@ -124,8 +124,8 @@ impl Memory {
         Some(before)
     }
 
-    /// A write of the subject had no answer with its result: objects created meanwhile in that collection may be its
-    /// own.
+    /// Handles a write of the subject whose result is unknown: all objects that were created in this collection
+    /// meanwhile may be the subject's own.
     pub(super) fn may_be_own(&mut self, resource: &str, namespace: &str, (from_us, to_us): (u64, u64)) {
         let of = |(key, at_us): &&(Key, u64)| {
             *key.0 == *resource && *key.1 == *namespace && (from_us..=to_us).contains(at_us)
@@ -136,12 +136,12 @@ impl Memory {
         }
     }
 
-    /// Whether the subject has more own objects than are remembered, so that ownership is unknown.
+    /// Whether the subject has created more objects than can be kept, so that the creator of others is unknown.
     pub(super) fn is_full(&self) -> bool {
         self.own.len() >= LIVE_MAX
     }
 
-    /// Whether a deletion that arrived at `at_us` removes a foreign object whose deletion nothing else had requested.
+    /// Whether a deletion request at `at_us` concerns an object of another client whose deletion nobody had requested.
     pub(super) fn takes(&self, key: &Key, at_us: u64) -> bool {
         if self.own.contains(key) || self.taken.contains(key) || self.is_full() {
             return false;
@@ -157,7 +157,7 @@ impl Memory {
         }
     }
 
-    /// The subject requested the deletion, so its end is no foreign deletion.
+    /// Records that the subject requested the deletion of an object.
     pub(super) fn taken(&mut self, key: &Key) {
         if self.live.contains_key(key) {
             self.taken.insert(key.clone());
@@ -195,7 +195,7 @@ impl Memory {
         }
     }
 
-    /// The subject's reads of an object by requests.
+    /// The subject's reads of an object by get and list.
     pub(super) fn read(&self, key: &Key, gone: Option<&Gone>) -> Vec<Read> {
         let listed = |namespace: Arc<str>| self.listed.get(&(key.0.clone(), namespace)).copied();
         let all = listed("".into());
@@ -212,7 +212,7 @@ impl Memory {
         listed.into_iter().chain(self.got.get(key).copied()).collect()
     }
 
-    /// The versions of an object that a watch may have carried, ascending.
+    /// The revisions of an object that a watch may have delivered, ascending.
     pub(super) fn versions(&self, key: &Key, gone: Option<&Gone>) -> Vec<(u64, Carried)> {
         if let Some(gone) = gone {
             let leaving = gone.leaving.map(|(revision, _)| (revision, Carried::Leaving));

@@ -1,8 +1,7 @@
-//! A control plane of real programs: etcd and kube-apiserver alone, a whole node, a kind cluster, or the user's own
-//! cluster.
+//! A real control plane: etcd and kube-apiserver alone, a whole node, a kind cluster, or the user's own cluster.
 //!
-//! Owns the choice, and the preparation of the cluster. The keeper removes the remains of a killed run, and
-//! `longhaul cluster status` finds them.
+//! Starts the kind of control plane that the scenario names, and prepares it. The keeper removes remains of a killed
+//! run, and `longhaul cluster status` lists them.
 
 use std::path::{Path, PathBuf};
 
@@ -18,13 +17,13 @@ use crate::run::account::{Account, MASTERS};
 use crate::run::install::{self, Api};
 use crate::scenario::{ControlPlane, ControlPlaneKind};
 
-/// The variable for the folder with the programs, by the convention of envtest.
+/// The environment variable for the folder with the programs, by the convention of envtest.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
 pub(in crate::run) struct Real(Provider);
 
 impl Real {
-    /// Starts it, or connects to it, and installs the Package resource.
+    /// Starts the control plane or connects to it, and installs the custom resource `Package`.
     pub(super) async fn start(wanted: &ControlPlane, directory: &Path, account: &Account) -> Result<Self> {
         let directory = directory.join("control-plane");
         let user = |name: &str, groups: Vec<String>| local::User { name: name.to_owned(), groups };
@@ -79,17 +78,17 @@ impl Real {
         Ok(real)
     }
 
-    /// Its kind and its abilities.
+    /// The kind of control plane and its features.
     pub(super) fn provider(&self) -> &Provider {
         &self.0
     }
 
-    /// Adds the credentials of an existing account.
+    /// Gets credentials for an existing account.
     pub(super) async fn admit(&mut self, user: &str) -> Result<()> {
         self.0.admit(user).await.with_context(|| format!("failed to let {user} in"))
     }
 
-    /// A user's token; empty for an unknown user.
+    /// The token of a user; empty for an unknown user.
     pub(super) fn token(&self, user: &str) -> &str {
         self.0.token(user).unwrap_or_default()
     }

@@ -1,7 +1,7 @@
-//! The writes in the quiet time, object by object: their number, their fields, their writers. Pure.
+//! The writes in the quiet time by object: number, changed fields, and clients. Does no I/O.
 //!
-//! A write's changes are the differences between two received versions, so the first write of an object after the load
-//! names no field. Memory: the last version of at most [`OBJECTS_MAX`] objects.
+//! The changed fields are the differences between two received versions, so the first write after the load names no
+//! field. Memory: the last version of at most [`OBJECTS_MAX`] objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,19 +14,19 @@ use super::Window;
 use super::writers::{Writers, is_no_object};
 use crate::run::field_managers::{self, FieldManager};
 
-/// The most objects that are followed; fewer suffice to see the mistake.
+/// The most objects that are counted; fewer are enough to notice repeated writes.
 const OBJECTS_MAX: usize = 500;
-/// The most fields of one object that are counted.
+/// The most changed fields that are counted for one object.
 const FIELDS_MAX: usize = 50;
-/// The most changed fields of one write.
+/// The most changed fields that are counted for one write.
 const CHANGES_MAX: usize = 20;
-/// The annotation in which leader election of older programs keeps its lease.
+/// The annotation that leader election of older programs uses as its lease.
 const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
-/// Fields that the control plane itself changes with every write.
+/// Fields that the control plane itself changes at every write.
 const OF_EVERY_WRITE: [&str; 4] =
     ["/metadata/resourceVersion", "/metadata/managedFields", "/metadata/uid", "/metadata/creationTimestamp"];
 
-/// Resource, namespace and name.
+/// Resource, namespace and name of a written object.
 type Key = (String, String, String);
 
 #[derive(Debug, Default)]
@@ -53,12 +53,12 @@ impl Rewrites {
         Self { window, objects: BTreeMap::new(), unread: None }
     }
 
-    /// Records that some writes were not seen.
+    /// Records that the watch missed some writes.
     pub(super) fn lost(&mut self, why: String) {
         self.unread.get_or_insert(why);
     }
 
-    /// Records a version that was received at `t_ms`.
+    /// Records a version that the watch delivered at `t_ms`.
     pub(super) fn wrote(&mut self, t_ms: u64, entry: audit::Entry) {
         let audit::Entry { commit, progress, fields, source, .. } = entry;
         let object = fields.into_iter().next().unwrap_or_default();
@@ -93,7 +93,7 @@ impl Rewrites {
         seen.last = object;
     }
 
-    /// The writes, with their clients if known.
+    /// Returns the writes, with their clients if known.
     pub(super) fn finish(self, writers: Option<&Writers>) -> record::Quiet {
         let Window { from_ms, to_ms } = self.window;
         let mut rows: Vec<Rewritten> = Vec::new();
@@ -161,7 +161,7 @@ fn is_lease(object: &Value) -> bool {
     object["metadata"]["annotations"].get(LEADER).is_some()
 }
 
-/// The differences of two versions, as JSON pointers. For a value in only one of them, the pointer of that value.
+/// The differences of two versions, as JSON pointers. A value that only one version has is one difference.
 fn differences(before: &Value, after: &Value, at: &str, found: &mut Vec<String>) {
     if before == after || found.len() >= CHANGES_MAX || OF_EVERY_WRITE.contains(&at) {
         return;

@@ -1,25 +1,25 @@
-//! The writer of each object, if the control plane records requests. Bounded: if a subject writes more objects than the
-//! limit, only the first ones are known.
+//! The client that wrote each object, if the control plane records requests. Bounded: if the subject writes more
+//! objects than the limit, only the first are known.
 
 use std::collections::BTreeMap;
 
 use reports::record::{RequestRow, Verb};
 
-/// The most objects that are remembered, of about 150 bytes each.
+/// The most objects that are kept, about 150 bytes each.
 const OBJECTS_MAX: usize = 10_000;
-/// The most resources that the subject writes beside those of the scenario.
+/// The most resources that the subject writes besides those of the scenario.
 const RESOURCES_MAX: usize = 8;
 
-/// Leases and events are no state, and reviews are questions.
+/// Resources that are not counted: leases, events and reviews are no state.
 const NO_OBJECTS: [&str; 5] =
     ["leases.coordination.k8s.io", "events", "events.events.k8s.io", "authorization.k8s.io", "authentication.k8s.io"];
 
 #[derive(Debug, Default)]
 pub(in crate::run) struct Writers {
-    /// The spelling of each resource that it wrote, such as `deployments.apps/v1`.
+    /// Each resource that the subject wrote, as in scenarios, such as `deployments.apps/v1`.
     resources: BTreeMap<String, String>,
-    /// The `User-Agent` of its writes since [`Self::begin`], by resource, namespace and name; creations with a
-    /// generated name have no name.
+    /// The `User-Agent` of the subject's writes since [`Self::begin`], by resource, namespace and name. A creation with
+    /// a generated name has no name.
     agents: BTreeMap<(String, String, String), String>,
     full: bool,
 }
@@ -44,7 +44,7 @@ impl Writers {
         self.agents.insert(key, row.user_agent.clone());
     }
 
-    /// Forgets earlier writes, but keeps the resources.
+    /// Drops earlier writes, but keeps the resources.
     pub(in crate::run) fn begin(&mut self) {
         self.agents.clear();
         self.full = false;
@@ -57,13 +57,13 @@ impl Writers {
         self.full |= more.full;
     }
 
-    /// All resources that it wrote, in the spelling of scenarios.
+    /// All resources that the subject wrote, as in scenarios.
     pub(super) fn spelled(&self) -> impl Iterator<Item = String> {
         self.resources.values().cloned()
     }
 
-    /// The program that wrote an object; `None` if the subject did not. An object that is not remembered counts as the
-    /// subject's own.
+    /// The user agent that wrote an object; `None` if the subject did not write it. Above the limit, an unknown object
+    /// counts as written by the subject.
     pub(super) fn of(&self, resource: &str, namespace: &str, name: &str) -> Option<&str> {
         let key = |name: &str| (resource.to_owned(), namespace.to_owned(), name.to_owned());
         let agent = self.agents.get(&key(name)).or_else(|| self.agents.get(&key("")));
@@ -71,12 +71,12 @@ impl Writers {
     }
 }
 
-/// Whether a resource has no objects in a user's sense.
+/// Whether writes of a resource are not counted.
 pub(super) fn is_no_object(resource: &str) -> bool {
     NO_OBJECTS.iter().any(|one| resource == *one || resource.ends_with(&format!(".{one}")))
 }
 
-/// The spelling of a path: `/apis/apps/v1/namespaces/n/deployments/a` is of `deployments.apps/v1`.
+/// The resource of a path, as in scenarios: `/apis/apps/v1/namespaces/n/deployments/a` gives `deployments.apps/v1`.
 fn spelled(path: &str) -> Option<String> {
     let words: Vec<&str> = path.split('/').skip(1).collect();
     let (group, version, rest) = match words[..] {

@@ -1,7 +1,8 @@
-//! Commands and answers of Redis (RESP2, <https://redis.io/docs/latest/develop/reference/protocol-spec/>), as far as a
-//! cache needs them.
+//! Commands and answers of Redis (RESP2, <https://redis.io/docs/latest/develop/reference/protocol-spec/>) that the
+//! service's cache needs.
 //!
-//! The expiry of a command is ignored: long expiries exceed the run, and values with short ones contain their own end.
+//! The expiry of a command is ignored: long expiries exceed the run, and values with short ones contain their own
+//! expiry.
 
 use std::io;
 
@@ -9,9 +10,8 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrit
 
 /// The most arguments of a command.
 const WORDS_MAX: usize = 16;
-/// The most bytes of an argument.
 const WORD_BYTES_MAX: usize = 64 << 10;
-/// The most bytes of a line: a mark and a number.
+/// The most bytes of a line: a type character and a number.
 const LINE_BYTES_MAX: u64 = 32;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -20,7 +20,6 @@ pub(super) enum Asked {
     Get(Vec<u8>),
     /// `SET name value …`.
     Set(Vec<u8>, Vec<u8>),
-    /// Any other command.
     Other(String),
 }
 
@@ -30,7 +29,7 @@ pub(super) enum Reply {
     Refused(String),
 }
 
-/// The next command; `None` at the end.
+/// Reads the next command; `None` at the end of the stream.
 pub(super) async fn read(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<Asked>> {
     let Some(count) = number(stream, b'*', WORDS_MAX).await? else { return Ok(None) };
     let mut words = Vec::with_capacity(count);
@@ -50,7 +49,7 @@ pub(super) async fn read(stream: &mut (impl AsyncBufRead + Unpin)) -> io::Result
     }))
 }
 
-/// Reads a line with this mark and a number up to `most`; `None` at the end.
+/// Reads a line that begins with `mark` and holds a number up to `most`; `None` at the end of the stream.
 async fn number(stream: &mut (impl AsyncBufRead + Unpin), mark: u8, most: usize) -> io::Result<Option<usize>> {
     let mut line = Vec::new();
     (&mut *stream).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).await?;

@@ -1,16 +1,16 @@
-//! Counts children, parent by parent. Pure: no sockets, no clock.
+//! Counts the children of each parent. Pure: no sockets, no clock.
 //!
-//! Two watches have no order between them, and a subject may replace children one by one. So a surplus child counts in
-//! two cases:
+//! Two watches have no common order, and a subject may replace children one by one. So a surplus child counts in two
+//! cases:
 //!
 //! - More children exist at once than the parent wants, all created since the parent's present version. For a moment
-//!   after a change of the parent, twice as many are allowed, because some may still have been created for the version
-//!   before.
-//! - More children of any version exist than the parent ever wanted, for longer than [`REPLACED_MS`] after one was
-//!   created.
+//! after a change of the parent, twice as many are allowed, because some may have been created for the previous
+//! version.
+//! - More children, of any version, exist than the parent ever wanted, for longer than [`REPLACED_MS`] after one was
+//! created.
 //!
-//! Both are checked a moment after the child came, when the parent's own version has come as well. Memory: an entry for
-//! each existing child and for each existing parent. Children without an owner are in [`Orphans`].
+//! Both cases are checked a moment after the child was created, when the parent's version has arrived as well. Memory:
+//! an entry for each existing child and each existing parent. Children without an owner are in [`Orphans`].
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -24,32 +24,32 @@ use super::parents::{self, APART_MS, Of, Parent, Parents};
 use crate::scenario::{By, Children};
 use crate::witness::is_grandchild;
 
-/// Time that a child may exist beside its replacement: the least deadline of events.
+/// How long a child may exist together with its replacement: the least deadline of events.
 const REPLACED_MS: u64 = 5000;
 
-/// One existing child.
+/// An existing child of a parent.
 #[derive(Debug, Clone)]
 struct Child {
     name: String,
     made_ms: u64,
 }
 
-/// A possible surplus child, to be checked at its time.
+/// A possible surplus child, which is checked later.
 #[derive(Debug)]
 struct Doubt {
     due_ms: u64,
     kind: usize,
     of: Of,
     child: Uid,
-    /// The time when the child came.
+    /// The time at which the child was created.
     at_ms: u64,
-    /// Number of children then, itself included: those created since the parent's present version, and all.
+    /// Number of children at that time, with this child: those created since the parent's present version, and all.
     fresh: u64,
     all: u64,
     names: Vec<String>,
-    /// The time when there were fewer again.
+    /// The time at which the parent had fewer children again.
     fewer_ms: Option<u64>,
-    /// Whether this is the second check, of all children.
+    /// Whether this is the second check, which counts children of all versions.
     again: bool,
 }
 
@@ -58,7 +58,7 @@ struct Kind {
     /// The existing children of each parent.
     live: BTreeMap<Of, BTreeMap<Uid, Child>>,
     of: HashMap<Uid, Of>,
-    /// Parents that had too many children, with the index of their example.
+    /// Parents that had too many children, each with the index of its example.
     excess: BTreeMap<Of, Option<usize>>,
     excess_total: u64,
     made: u64,
@@ -67,7 +67,7 @@ struct Kind {
 }
 
 pub(super) struct Census {
-    /// The parents' resource and its group; empty for the core group.
+    /// The resource and the API group of the parents; the group is empty for the core group.
     resource: String,
     group: String,
     parents: Parents,
@@ -102,12 +102,11 @@ impl Census {
         }
     }
 
-    /// Records that a watch was lost.
     pub(super) fn lost(&mut self, why: String) {
         self.unread.get_or_insert(why);
     }
 
-    /// Records a change of a parent. Its fields are the deletion mark, the list of entries of each kind, and the
+    /// Records a change of a parent. `entry` has its deletion mark, the list of wanted children of each kind, and its
     /// finalizers.
     pub(super) fn parent(&mut self, t_ms: u64, entry: &audit::Entry) {
         let (uid, place) = (&entry.commit.uid, (entry.commit.namespace.clone(), entry.commit.name.clone()));
@@ -155,7 +154,7 @@ impl Census {
         }
     }
 
-    /// Records a change of a child. Its fields are the deletion mark, its owners, and its labels.
+    /// Records a change of a child. `entry` has its deletion mark, its owners, and its labels.
     pub(super) fn child(&mut self, kind: usize, t_ms: u64, entry: &audit::Entry) {
         let group = self.group.clone();
         let Some(kind_of) = self.kinds.get_mut(kind) else { return };
@@ -207,7 +206,7 @@ impl Census {
         self.doubts.push_back(doubt);
     }
 
-    /// Records that a parent has children of a kind.
+    /// Records that a parent has children of this kind.
     fn has(&mut self, kind: usize, of: &Of) {
         let Some(parent) = self.parents.get_mut(of) else { return };
         parent.had.resize(self.kinds.len(), false);
@@ -216,7 +215,7 @@ impl Census {
         }
     }
 
-    /// Lets time pass and performs the checks that are due.
+    /// Advances the time and performs the checks that are due.
     pub(super) fn advance(&mut self, now_ms: u64) {
         while self.doubts.front().is_some_and(|doubt| doubt.due_ms <= now_ms) {
             let Some(doubt) = self.doubts.pop_front() else { break };
@@ -232,7 +231,7 @@ impl Census {
         self.orphans.advance(now_ms, &self.parents);
     }
 
-    /// Ends the run. Children that outlived their parent by at most `grace_ms` may still be collected.
+    /// Ends the count. Children that outlived their parent by at most `grace_ms` are no orphans yet.
     pub(super) fn finish(mut self, now_ms: u64, grace_ms: u64) -> Vec<record::Siblings> {
         // By now the events of both watches are there.
         self.advance(now_ms);
@@ -330,7 +329,8 @@ impl Census {
 }
 
 impl Kind {
-    /// Removes a child that is deleted or has another parent. Returns its parent, and the number of children left.
+    /// Removes a child that was deleted or has a new parent. Returns the old parent, and the number of its remaining
+    /// children.
     fn leave(&mut self, uid: &Uid) -> Option<(Of, u64)> {
         let of = self.of.remove(uid)?;
         let live = self.live.get_mut(&of)?;
@@ -347,7 +347,7 @@ fn is_set(field: Option<&Value>) -> bool {
     field.is_some_and(|at| !at.is_null())
 }
 
-/// The parent of a child, by the child's own data.
+/// The parent of a child, as the child's own fields show it.
 fn parent_of(by: &By, group: &str, entry: &audit::Entry) -> Option<Of> {
     let owners = entry.fields.get(1).unwrap_or(&Value::Null);
     let named = |key: &str| entry.fields.get(2).and_then(|labels| labels[key].as_str());

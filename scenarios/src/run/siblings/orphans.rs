@@ -1,9 +1,9 @@
-//! Children without an owner reference, and those of them that outlive their parent. Pure: no sockets, no clock.
+//! Children without an owner reference, and those that outlive their parent. Pure: no sockets, no clock.
 //!
-//! The scenario's key defines a child's parent. If that key is the missing owner reference, the name or a label is used
-//! ([`hints`]). An object without a parent is forgotten. The parent comes by another watch, so it is searched once more
-//! a moment later. A deletion that orphans its children (`propagationPolicy: Orphan`) removes their owner reference:
-//! those are no orphans of the subject. Memory: an entry for each existing child.
+//! The scenario's key defines a child's parent. If the key is the missing owner reference, the name or a label decides
+//! ([`hints`]). An object without a parent is dropped. Parents arrive by another watch, so a missing parent is searched
+//! again a moment later. A deletion with `propagationPolicy: Orphan` removes owner references: such children are not
+//! counted. Memory: an entry for each existing child.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -24,11 +24,11 @@ struct Child {
     namespace: Arc<str>,
     name: Arc<str>,
     labels: Value,
-    /// Its parent, once that is known.
+    /// The child's parent, once it is known.
     of: Option<Parent>,
-    /// The time when its owner reference was removed, if it had one.
+    /// The time at which the owner reference was removed, if the child had one.
     lost_ms: Option<u64>,
-    /// The time when the parent was gone.
+    /// The time at which the parent was deleted.
     since_ms: Option<u64>,
 }
 
@@ -45,11 +45,10 @@ pub(super) struct Orphans {
     of: HashMap<Uid, Vec<Uid>>,
     /// Children that have an owner.
     owned: HashSet<Uid>,
-    /// Children whose parent is searched once more.
+    /// Children whose parent is searched again later.
     later: VecDeque<(u64, Uid)>,
 }
 
-/// The orphans of a kind of children.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) total: u64,
@@ -57,7 +56,7 @@ pub(super) struct Found {
 }
 
 impl Orphans {
-    /// Records a child without an owner reference. `by` is the scenario's key, `of` the parent by that key.
+    /// Records a child without an owner reference. `by` is the scenario's key, `of` is the parent by this key.
     pub(super) fn unowned(
         &mut self,
         kind: usize,
@@ -98,13 +97,13 @@ impl Orphans {
         }
     }
 
-    /// Records that a child has an owner.
+    /// Records that a child has an owner reference.
     pub(super) fn owned(&mut self, uid: &Uid) {
         self.forget(uid);
         self.owned.insert(uid.clone());
     }
 
-    /// Records that a child is gone.
+    /// Records that a child was deleted.
     pub(super) fn left(&mut self, uid: &Uid) {
         self.forget(uid);
         self.owned.remove(uid);
@@ -120,7 +119,7 @@ impl Orphans {
         }
     }
 
-    /// Records that a parent is gone; `orphaning_ms` is the time of the deletion request if its children were to stay.
+    /// Records that a parent was deleted. `orphaning_ms` is the time of the deletion request if its policy is `Orphan`.
     pub(super) fn parent_gone(&mut self, uid: &Uid, t_ms: u64, orphaning_ms: Option<u64>) {
         for child in self.of.remove(uid).unwrap_or_default() {
             let Some(child) = self.children.get_mut(&child) else { continue };
@@ -131,7 +130,7 @@ impl Orphans {
         }
     }
 
-    /// Lets time pass: children whose parent is still unknown have none.
+    /// Advances the time, and drops children whose parent is still not found.
     pub(super) fn advance(&mut self, now_ms: u64, parents: &Parents) {
         while self.later.front().is_some_and(|(due_ms, _)| *due_ms <= now_ms) {
             let Some((_, uid)) = self.later.pop_front() else { break };
@@ -160,7 +159,7 @@ impl Orphans {
         found
     }
 
-    /// Whether its parent was found.
+    /// Searches the parent of a child. Returns whether the parent was found.
     fn look(&mut self, uid: &Uid, parents: &Parents) -> bool {
         let Some(child) = self.children.get(uid) else { return false };
         let (namespace, name) = (child.namespace.clone(), child.name.clone());

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use facts::Uid;
 
-/// The most that two watches of one control plane differ, on a busy machine.
+/// The largest delay between two watches of one control plane, on a busy machine.
 pub(super) const APART_MS: u64 = 1000;
 
-/// The key of a parent.
+/// The key by which a child refers to its parent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Of {
     Uid(Uid),
@@ -25,23 +25,23 @@ pub(super) struct Parents {
 pub(super) struct Parent {
     pub(super) place: String,
     pub(super) generation: i64,
-    /// Number of spec changes, as far as its generation shows.
+    /// Number of changes of the spec, from the generation.
     pub(super) specified: u64,
-    /// Time of its last write.
+    /// Time of the parent's last write.
     pub(super) since_ms: u64,
-    /// The most children that any of its versions wanted, by kind.
+    /// The most children that any version of the parent wanted, by kind.
     pub(super) wanted: Vec<u64>,
-    /// Whether it has had children, by kind.
+    /// Whether the parent has had children, by kind.
     pub(super) had: Vec<bool>,
-    /// Time since which it is being deleted.
+    /// Time at which the parent's deletion was requested.
     pub(super) going_ms: Option<u64>,
-    /// Time since which it is being deleted and its children are to stay (`propagationPolicy: Orphan`), so that the
-    /// garbage collector removes their owner reference.
+    /// Time at which a deletion with `propagationPolicy: Orphan` was requested. The garbage collector then removes the
+    /// children's owner references.
     pub(super) orphaning_ms: Option<u64>,
 }
 
 impl Parents {
-    /// The uid and the place of a parent.
+    /// The uid of a parent, and its namespace and name for messages.
     pub(super) fn find(&self, of: &Of) -> Option<(Uid, String)> {
         let uid = self.uid(of)?;
         Some((uid.clone(), self.by_uid.get(uid)?.place.clone()))
@@ -71,7 +71,7 @@ impl Parents {
     }
 }
 
-/// Namespace and name for messages.
+/// Namespace and name of a parent, for messages.
 pub(super) fn place(namespace: &str, name: &str) -> String {
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }

@@ -1,7 +1,7 @@
-//! The start and the addresses of a run's subject: its commands and variables, its readiness condition, and its review
+//! How a run's subject is started: commands, environment variables, addresses, readiness condition, and review
 //! endpoint.
 //!
-//! Owns the wiring. It starts nothing itself.
+//! Owns these settings. Starts nothing itself.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -26,40 +26,40 @@ use crate::subject::{self, Launch, Line};
 const PLANT_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
 /// The error for a file without a certificate.
 const BAD_CA: &str = "`ca` of the subject holds no certificate as PEM";
-/// Largest file of certificates; a bundle of all authorities that a machine trusts has a quarter of that.
+/// The largest file of certificates; the CA bundle of an operating system has a quarter of this size.
 const CA_BYTES_MAX: u64 = 1 << 20;
 
-/// The way to start the subject, the first time and every other time.
+/// How to start the subject, the first time and again.
 pub(in crate::run) struct Again<'a> {
     pub(super) options: &'a Options,
     pub(super) variables: Vec<(&'static str, String)>,
     /// The address at which the first process serves reviews.
     pub(in crate::run) first: Option<SocketAddr>,
-    /// The address of its pages, if the harness knows it.
+    /// The address of the subject's health pages, if the harness knows it.
     pub(in crate::run) health: Option<SocketAddr>,
-    /// The port for its metrics, if the scenario leaves the choice to the harness.
+    /// The port of the subject's metrics, if the scenario leaves the choice to the harness.
     pub(super) metrics: Option<u16>,
-    /// Its API over Deployments, if the scenario has calls.
+    /// The service's API for Deployments, if the scenario calls it.
     pub(super) door: Option<Door>,
     /// The receiver of alerts, if the scenario has one.
     pub(super) receiver: Option<Arc<Receiver>>,
-    /// The cache in which it keeps verdicts, if the scenario has one.
+    /// The shared cache for verdicts, if the scenario has one.
     pub(super) redis: Option<SocketAddr>,
-    /// Its validators; later processes find them at the same addresses.
+    /// The subject's validators. Later processes find the validators at the same addresses.
     pub(super) validators: Vec<Other>,
-    /// Folders that its processes find where a kubelet mounts them.
+    /// Folders that the subject's processes find where a kubelet would mount them.
     pub(super) mounted: Option<Mounted>,
 }
 
-/// The target of reviews.
+/// The webhook to which reviews are sent, and how its certificate is verified.
 pub(super) struct Reviews {
     pub(super) url: String,
-    /// The name that its certificate must have; empty: the host of the URL.
+    /// The name that the certificate must have; if empty, the host of the URL.
     pub(super) server_name: String,
     pub(super) ca_pem: String,
 }
 
-/// The SHA-256 of the subject's files, if they can be read.
+/// The SHA-256 of the subject's program files, if they can be read.
 pub(super) async fn digest(options: &Options, start: &Start) -> Result<Option<String>> {
     let (programs, ground) = (start.programs(), ground(options));
     let files = options.source.scenario.subject.kind().build().to_vec();
@@ -74,7 +74,7 @@ pub(super) async fn digest(options: &Options, start: &Start) -> Result<Option<St
     digest.map_err(|why| anyhow::anyhow!("{why}; correct `subject` of the scenario"))
 }
 
-/// All programs with their arguments, in the form of the manifest.
+/// All programs with their arguments, as the manifest shows them.
 pub(super) fn command_line(launches: &[Launch]) -> Vec<String> {
     let words = |launch: &Launch| {
         let name = launch.name.as_ref().map(|name| format!("{name}:"));
@@ -83,7 +83,7 @@ pub(super) fn command_line(launches: &[Launch]) -> Vec<String> {
     launches.iter().flat_map(words).collect()
 }
 
-/// The subject to start, or the running one to inform.
+/// The subject: processes to start, a running process, or Deployments to apply.
 pub(super) fn who(
     world: &World,
     again: &Again<'_>,
@@ -112,7 +112,7 @@ pub(super) fn who(
 }
 
 impl Again<'_> {
-    /// The next processes to start, their readiness condition, and their review endpoint.
+    /// The processes to start next, their readiness condition, and their review endpoint.
     pub(in crate::run) fn launch(&self, world: &World) -> Result<(Start, Ready, Option<SocketAddr>)> {
         let (options, scenario) = (self.options, &self.options.source.scenario);
         let (webhook, kind) = (webhook(scenario, world.plane.machine())?, scenario.subject.kind());
@@ -150,7 +150,7 @@ impl Again<'_> {
         Ok((start, ready, webhook))
     }
 
-    /// The world's addresses and files for the service's configuration.
+    /// Addresses and files of this run for the service's configuration.
     fn wiring(&self, world: &World, webhook: Option<SocketAddr>) -> Result<Wiring> {
         let files = world.certificate()?;
         let is_handed = self.options.source.scenario.registry.lock == Some(LockUse::Handed);
@@ -173,20 +173,20 @@ impl Again<'_> {
         })
     }
 
-    /// The section of its configuration for its Redis.
+    /// The section of the service's configuration for the shared cache.
     fn shared_cache(&self, world: &World) -> Result<Option<serde_json::Value>> {
         let Some(address) = self.redis else { return Ok(None) };
         Ok(Some(Redis::section(address, &world.write("shared-cache.key", redis::KEY)?)))
     }
 
-    /// The section of its configuration for the receivers of alerts.
+    /// The section of the service's configuration for the receivers of alerts.
     fn alerts(&self, world: &World) -> Result<Option<serde_json::Value>> {
         let Some(receiver) = &self.receiver else { return Ok(None) };
         let template = world.write("alert.json", alerts::TEMPLATE)?;
         Ok(Some(receiver.section(&template)))
     }
 
-    /// Values of its variables, which also replace placeholders in its arguments.
+    /// Values of the subject's environment variables, which also replace placeholders in its arguments.
     fn given(&self, world: &World, webhook: Option<SocketAddr>) -> Result<Given> {
         let mut given = metrics_given(self.metrics);
         self.environment(world)?.into_iter().for_each(|(name, value)| given.give(name, value));
@@ -206,7 +206,7 @@ impl Again<'_> {
         Ok(given)
     }
 
-    /// Prepares the subject's deployment; `None` for another kind of subject.
+    /// Prepares a subject in Pods; `None` for another kind of subject.
     pub(super) async fn deploy(&self, world: &World, start: &mut Start) -> Result<Option<Deployed>> {
         let Start::Deployed(planned) = start else { return Ok(None) };
         let nodes = world.plane.nodes().context("`deployment` needs a control plane with nodes")?;
@@ -232,7 +232,7 @@ impl Again<'_> {
         Watched::find(of, nodes, world.api()).await.map(Some)
     }
 
-    /// Variables for every process of the subject.
+    /// Environment variables for every process of the subject.
     fn environment(&self, world: &World) -> Result<Vec<(String, String)>> {
         let mut environment = Vec::new();
         let mut set = |name: &str, value: String| environment.push((name.to_owned(), value));
@@ -255,7 +255,7 @@ impl Again<'_> {
     }
 }
 
-/// The subject's address for admission reviews, if it serves them and the run chooses the address.
+/// The subject's address for admission reviews, if it serves reviews and the run chooses the address.
 fn webhook(scenario: &Scenario, machine: Ipv4Addr) -> Result<Option<SocketAddr>> {
     let subject = &scenario.subject;
     if !subject.serves() || subject.kind().url().is_some() {
@@ -266,8 +266,8 @@ fn webhook(scenario: &Scenario, machine: Ipv4Addr) -> Result<Option<SocketAddr>>
     Ok(Some(SocketAddr::from((machine, port))))
 }
 
-/// The readiness condition of a subject other than the service, and the line of its output that shows readiness, if
-/// there is one.
+/// The readiness condition of a subject other than the service. Also returns the line of output that shows readiness,
+/// if the scenario names one.
 fn ready(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Result<(Ready, Option<Arc<Line>>)> {
     let scenario = &options.source.scenario;
     let (subject, port) = (&scenario.subject, port(scenario, webhook)?);
@@ -288,7 +288,7 @@ fn ready(options: &Options, world: &World, webhook: Option<SocketAddr>) -> Resul
     Ok((ready, None))
 }
 
-/// The endpoint at which it serves reviews.
+/// The endpoint at which the subject serves reviews.
 pub(super) fn port(scenario: &Scenario, webhook: Option<SocketAddr>) -> Result<Option<Port>> {
     match (webhook, scenario.subject.kind().url()) {
         (Some(address), _) => Ok(Some(Port::ours(address))),
@@ -297,7 +297,7 @@ pub(super) fn port(scenario: &Scenario, webhook: Option<SocketAddr>) -> Result<O
     }
 }
 
-/// The authorities of its webhook's certificate.
+/// The CA certificates for the webhook's certificate, as PEM.
 fn ca(options: &Options, world: &World) -> Result<String> {
     let Some(path) = options.source.scenario.subject.kind().ca() else {
         return Ok(world.authority.ca_pem().to_owned());
@@ -307,12 +307,12 @@ fn ca(options: &Options, world: &World) -> Result<String> {
     Ok(text.text)
 }
 
-/// The files of the scenario, which were checked when it was read.
+/// Access to the files of the scenario, which were checked when it was read.
 fn ground(options: &Options) -> Ground {
     Ground::looked_at(&options.source.directory)
 }
 
-/// The target of reviews, and the authority of its certificate.
+/// The target of reviews, with the CA of its certificate.
 pub(super) fn reviews(options: &Options, world: &World, address: Option<SocketAddr>) -> Result<Option<Reviews>> {
     let scenario = &options.source.scenario;
     Ok(match (address, scenario.subject.kind().url()) {
@@ -329,7 +329,7 @@ pub(super) fn reviews(options: &Options, world: &World, address: Option<SocketAd
     })
 }
 
-/// Replaces the placeholders in a program's arguments and variables, and adds all values as variables.
+/// Replaces placeholders in a program's arguments and variables, and adds all values as environment variables.
 fn fill(launch: &mut Launch, given: &Given) {
     launch.environment.iter_mut().for_each(|(_, value)| *value = given.put(value));
     let mut all = given.clone();
@@ -339,7 +339,7 @@ fn fill(launch: &mut Launch, given: &Given) {
     launch.environment.splice(0..0, given.variables());
 }
 
-/// A text with the port in place of its variable.
+/// The text, with the port in place of its variable.
 pub(super) fn with_port(text: &str, port: Option<u16>) -> String {
     metrics_given(port).put(text)
 }

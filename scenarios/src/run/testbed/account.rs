@@ -1,8 +1,8 @@
-//! The versions that a subject saw: the lag of each, to the microsecond, and by the rules of the ledger the missing
-//! ones.
+//! The versions that a subject saw in a comparison: the lag of each, to the microsecond, and the missing versions by
+//! the ledger's rules.
 //!
-//! For a comparison, not for a verdict: nothing of it goes into a run record. Each period of churn has its own ledger,
-//! because no object outlives the period.
+//! Used for a comparison, not for a verdict: no run record contains these figures. Each period of churn has its own
+//! ledger, because no object outlives the period.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,43 +18,42 @@ use crate::run::claims::Claims;
 use crate::run::feed::{Entry, Feed};
 use crate::witness::{Counts, Reported, Statement};
 
-/// The most commits that wait for their observation; for a subject that lags so far, nothing more is measured.
+/// The most commits without an observation. If a subject lags further, the measurement stops.
 const WAITING_MAX: usize = 65_536;
-/// The most lags that are kept of one period.
+/// The most lags that are kept for one period.
 const KEPT_MAX: usize = 65_536;
-/// The most commits that are taken at a time.
+/// The most commits that are read at a time.
 const BATCH_MAX: usize = 1024;
 
-/// Shared between the following task and its readers.
+/// Shared between the task that follows the subject and its readers.
 pub(super) type Shared = Arc<Mutex<Account>>;
 
-/// A gap in the subject's stream that a list closed, as the control plane reports it.
+/// A gap in the subject's stream that a list has closed, as the control plane reports it.
 pub(super) struct Hole {
     pub(super) resource: String,
     pub(super) after: Order,
     pub(super) through: Order,
 }
 
-/// The observations of one period.
+/// The result of one period.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
-    /// The counts of the ledger.
     pub(crate) counts: EventCounts,
-    /// Times from commit to observation, up to a limit, for commits during the measurement.
+    /// Times from commit to observation, for commits during the measurement, up to a limit.
     pub(crate) lags: Vec<Duration>,
-    /// The reason why the figures are not valid any more, if so.
+    /// The reason why the figures are not valid, if they are not.
     pub(crate) broken: Option<String>,
 }
 
-/// Waiting commits, and observations.
+/// Commits without an observation, and the ledger.
 pub(super) struct Account {
     config: ledger::Config,
     ledger: Ledger,
     claims: Claims,
     clock: Clock,
-    /// Whether every commit is known at once.
+    /// Whether commits are known immediately after the write.
     at_hand: bool,
-    /// Time since which lags are measured; `None` while they are not.
+    /// Time since which lags are measured; `None` while they are not measured.
     measures: Option<Instant>,
     waiting: HashMap<(Uid, Revision), Instant>,
     seen: Seen,
@@ -67,7 +66,7 @@ impl Account {
         Arc::new(Mutex::new(Self { config, ledger, claims, clock, at_hand, measures: None, waiting, seen }))
     }
 
-    /// Begins a period: earlier commits are forgotten. A subject that skipped a version will not report it any more.
+    /// Begins a period, and drops earlier commits. A subject that skipped a version will not report it any more.
     pub(super) fn begin(&mut self) {
         self.ledger = Ledger::new(self.config.clone());
         self.waiting.clear();
@@ -75,12 +74,12 @@ impl Account {
         self.seen = Seen { broken: self.seen.broken.take(), ..Seen::default() };
     }
 
-    /// Begins or ends the measurement of the lag of later commits.
+    /// Starts or stops to measure the lag of later commits.
     pub(super) fn measure(&mut self, on: bool) {
         self.measures = on.then(Instant::now);
     }
 
-    /// Lets time pass for the ledger. Returns the number of waiting versions and of observations.
+    /// Advances the ledger's time. Returns the number of waiting versions and the number of observations.
     pub(super) fn look(&mut self) -> (u64, u64) {
         let now_ms = self.clock.now_ms();
         for observation in self.claims.look_again(false, now_ms, self.at_hand) {
@@ -91,7 +90,7 @@ impl Account {
         (self.ledger.pending(), self.ledger.counts().observations)
     }
 
-    /// Ends the period. Returns the fate of all its commits.
+    /// Ends the period. Returns the outcomes of all its commits.
     pub(super) fn finish(&mut self, holes: Vec<Hole>) -> Seen {
         let now_ms = self.clock.now_ms();
         for observation in self.claims.look_again(true, now_ms, self.at_hand) {
@@ -157,7 +156,7 @@ impl Account {
     }
 }
 
-/// Follows commits and observations until it is dropped. If the harness falls behind, nothing more is measured.
+/// Reads commits and observations until the future is dropped. If the harness falls behind, the measurement stops.
 pub(super) async fn follow(mut feed: Feed, mut reported: Reported, account: Shared) {
     loop {
         tokio::select! {
@@ -207,7 +206,7 @@ mod tests {
         Statement::Saw(Observation { t_ms, uid: Uid::from("a"), revision: Revision::from(revision), change })
     }
 
-    /// Each commit is measured once, and only during the measurement; the ledger counts the missed ones.
+    /// Each commit is measured once, and only during the measurement. The ledger counts missed commits.
     #[test]
     fn what_was_seen_and_what_was_not() {
         let clock = Clock::default();

@@ -1,4 +1,4 @@
-//! `apiserver-restart`: a hit is a new API server that reports readiness after the old one has ended.
+//! The fault `apiserver-restart`. A hit means that the old API server has ended and a new one reports readiness.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ use super::{Deed, LOOK_EVERY, OVER_WITHIN};
 use crate::run::install::Api;
 
 const PROGRAM: &str = "kube-apiserver";
-/// Time for an API server to end. It would wait a minute for clients that hold a connection; a kubelet does not wait
-/// that long.
+/// How long an API server may take to end. An API server would wait a minute for clients that hold a connection; a
+/// kubelet waits less.
 const GRACE: Duration = Duration::from_secs(10);
-/// Time limit of an answer; a starting API server accepts connections before it answers them.
+/// Timeout of an answer; a starting API server accepts connections before it can answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(3);
 
 pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {

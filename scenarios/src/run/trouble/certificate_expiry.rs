@@ -1,8 +1,8 @@
-//! `certificate-expiry`: a certificate that expires soon goes into the Secret, and the next one follows before the
-//! expiry. A hit is the expiry of the first.
+//! The fault `certificate-expiry`: writes a certificate that expires soon into the Secret, and the next certificate
+//! before that expiry. A hit is the expiry of the first certificate.
 //!
-//! The hit states how many connections to the Service got a valid certificate. A subject that keeps the old one fails
-//! every call from then on, which the judge of calls reports.
+//! The hit states how many connections to the Service got a valid certificate. If a subject keeps the old certificate,
+//! every later call fails, which the judge of calls reports.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::{Deed, Serving, Subject};
 use crate::run::deploy::Rollout;
 
 const MERGE: &str = "application/merge-patch+json";
-/// Number of test connections: each goes to another Pod, as kube-proxy distributes them.
+/// Number of test connections; kube-proxy distributes them over the Pods.
 const CONNECTIONS: u32 = 24;
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 
@@ -51,7 +51,7 @@ async fn expire(subject: &Subject, serving: &Serving, valid: Duration) -> Result
     Ok(format!("it has expired; {believed} of {CONNECTIONS} connections to its Service get a valid one"))
 }
 
-/// Writes the certificate into the Secret, from which the Pods read it.
+/// Writes the certificate into the Secret from which the Pods read it.
 async fn put(rollout: &Rollout, serving: &Serving, pair: &mock_pki::Pair) -> Result<()> {
     let (namespace, name) = &serving.secret;
     let path = format!("/api/v1/namespaces/{namespace}/secrets/{name}");
@@ -61,7 +61,7 @@ async fn put(rollout: &Rollout, serving: &Serving, pair: &mock_pki::Pair) -> Res
     rollout.touch().await
 }
 
-/// Number of connections with a certificate that a client accepts.
+/// Number of connections whose certificate a client accepts.
 async fn believed(service: SocketAddr, serving: &Serving) -> Result<u32> {
     let tls = mock_pki::client_config(serving.authority.ca_pem(), None, &["http/1.1"])?;
     let name = serving.names.first().context("it is for no name")?;

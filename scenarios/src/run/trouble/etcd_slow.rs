@@ -1,4 +1,4 @@
-//! `etcd-slow`: etcd is stopped for a part of each second, like by a disk that does not answer. Each stop is a hit.
+//! The fault `etcd-slow`: stops etcd for a part of each second, as a disk without answers would. Each stop is a hit.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     }
 }
 
-/// Stopped processes. Dropping this continues them in all cases.
+/// Stopped processes. Dropping this value continues the processes.
 struct Still(Vec<Pid>);
 
 impl Still {

@@ -1,5 +1,5 @@
-//! `leader-loss`: the control plane with the Lease of kube-controller-manager is stopped. A hit is the takeover by
-//! another one.
+//! The fault `leader-loss`: stops the control plane that holds the Lease of kube-controller-manager. A hit is the
+//! takeover by another control plane.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use kind::leaders::Leaders;
 
 use super::{Deed, LOOK_EVERY};
 
-/// Number of control planes that survive the loss of one.
+/// Number of control planes that a cluster needs to survive the loss of one.
 const NEEDED: usize = 3;
 
 pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
@@ -31,7 +31,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     told
 }
 
-/// Runs until the fault ends. Reports the takeover once.
+/// Runs until the fault ends. Reports the takeover as one hit.
 async fn take_over(deed: &Deed<'_>, leaders: &Leaders, leader: &str, seen_from: &str) -> Result<()> {
     let began = Instant::now();
     let mut is_told = false;

@@ -1,8 +1,8 @@
-//! `network-policy`: Pods of the subject may reach everything but the registry. A hit is the creation of the policies
-//! of all Deployments.
+//! The fault `network-policy`: the subject's Pods may reach any address except the registry. A hit is the creation of
+//! the policies of all Deployments.
 //!
-//! The policy is an object of the cluster. If the cluster's network enforces no policies, as with a plain bridge,
-//! equivalent rules of the node drop packets to the registry.
+//! The NetworkPolicies are objects of the cluster. If the cluster's network does not enforce policies, as with a plain
+//! bridge, firewall rules of the node drop packets to the registry.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{Deed, LOOK_EVERY, Subject};
 use crate::run::install::JSON;
 
-/// Prefix of our policies, before the name of a Deployment.
+/// Prefix of the names of these NetworkPolicies, before the name of a Deployment.
 const PREFIX: &str = "longhaul-cut-";
 
 pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
@@ -41,7 +41,7 @@ async fn cut(deed: &Deed<'_>, subject: &Subject, policies: &[(String, Value)], r
     last(deed, subject, registry).await
 }
 
-/// While it lasts, new Pods are cut off as well.
+/// Runs until the fault ends, and also cuts off new Pods.
 async fn last(deed: &Deed<'_>, subject: &Subject, registry: SocketAddr) -> Result<()> {
     let mut cut = BTreeSet::new();
     let mut is_told = false;
@@ -68,8 +68,8 @@ async fn last(deed: &Deed<'_>, subject: &Subject, registry: SocketAddr) -> Resul
     }
 }
 
-/// A policy for each Deployment, and its path: egress to everything but that address, and to that address's other
-/// ports.
+/// A NetworkPolicy for each Deployment, with its API path. Egress is allowed to all other addresses, and to other ports
+/// of the registry's address.
 fn policies(subject: &Subject, registry: SocketAddr) -> Vec<(String, Value)> {
     let block = format!("{}/32", registry.ip());
     let port = registry.port();

@@ -1,6 +1,6 @@
-//! `node-pressure`: containers have fewer resources while it lasts, new ones as well. Each limited container is a hit.
+//! The fault `node-pressure`: limits the resources of containers, also of new ones. Each limited container is a hit.
 //!
-//! The kernel's reaction is a separate fact: an ended container stands in `crashes.jsonl` with the kubelet's reason.
+//! If the kernel kills a limited container, `crashes.jsonl` shows the crash with the kubelet's reason.
 
 use anyhow::{Context as _, Result};
 use kind::node::{Limits, Pressed};

@@ -1,4 +1,5 @@
-//! `rolling-restart`: a hit is a rollout after which every old Pod is gone or terminating, and all new ones are ready.
+//! The fault `rolling-restart`. A hit is a rollout after which all old Pods are gone or terminating, and all new Pods
+//! are ready.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -17,7 +18,7 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Replaces every Pod. Returns a description.
+/// Replaces all Pods. Returns a description.
 async fn restart(subject: &Subject) -> Result<String> {
     let began = Instant::now();
     let before: BTreeSet<String> = subject.here().await?.into_iter().map(|pod| pod.uid).collect();

@@ -1,5 +1,5 @@
-//! `scale`: the Deployments have other numbers of Pods while it lasts. It has two hits: one when they have these, and
-//! one when they have their own again.
+//! The fault `scale`: changes the number of Pods of Deployments until it ends. Has two hits: when the new number of
+//! Pods is ready, and when the old number is ready again.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,8 @@ pub(super) async fn play(deed: &Deed<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Sets the number of Pods of the given number of Deployments until the fault ends. Returns whether they reached it.
+/// Sets the number of Pods of the given number of Deployments until the fault ends. Returns whether the Deployments
+/// reached this number.
 async fn hold(deed: &Deed<'_>, subject: &Subject, to: u64, deployments: usize) -> Result<bool> {
     let began = Instant::now();
     subject.rollout.scale(&vec![to; deployments]).await?;

@@ -1,8 +1,8 @@
-//! Access to the view of a running run.
+//! Access control for the HTTP pages of a running run.
 //!
-//! Any web page in a browser can send requests to listeners on this machine. With a host name of its own that resolves
-//! to this machine, it can also read the answer. This module owns the accepted host names (those that no stranger can
-//! choose), and the token in the address of the page.
+//! Any web page in a browser can send requests to listeners on this machine. If its host name resolves to this machine,
+//! the page can also read the answer. This module defines the accepted host names, which no attacker can choose, and
+//! the token in the page's URL.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,28 +11,27 @@ use hyper::Request;
 use hyper::header::HOST;
 use hyper::http::uri::Authority;
 
-/// Number of bytes in a token.
 const TOKEN_BYTES: usize = 16;
 
-/// The rules for requests.
+/// The rules by which requests are accepted.
 pub(super) struct Visitors {
     token: String,
 }
 
 impl Visitors {
-    /// Rules with a fresh token.
+    /// Rules with a new random token.
     pub(super) fn new() -> Result<Self> {
         let mut bytes = [0; TOKEN_BYTES];
         aws_lc_rs::rand::fill(&mut bytes).map_err(|_| anyhow::anyhow!("the system gives no random numbers"))?;
         Ok(Self { token: hex::encode(bytes) })
     }
 
-    /// The token in the address of the page.
+    /// The token in the URL of the page.
     pub(super) fn token(&self) -> &str {
         &self.token
     }
 
-    /// A path without its token, if that is the right one.
+    /// The path without its token; `None` if the token is wrong.
     pub(super) fn below<'a>(&self, path: &'a str) -> Option<&'a str> {
         let (token, rest) = path.strip_prefix('/')?.split_at_checked(self.token.len())?;
         let same = aws_lc_rs::constant_time::verify_slices_are_equal(token.as_bytes(), self.token.as_bytes());
@@ -40,7 +39,7 @@ impl Visitors {
     }
 }
 
-/// Whether the request names the server at this address by an accepted host name.
+/// Whether the request's host name is an accepted name of the server at this address.
 pub(super) fn is_asked_by_its_name<B>(request: &Request<B>, bound: SocketAddr) -> bool {
     let told = request.headers().get_all(HOST).iter().map(|host| host.to_str().ok().and_then(|host| host.parse().ok()));
     let told: Vec<Option<Authority>> = told.chain(request.uri().authority().cloned().map(Some)).collect();
@@ -48,8 +47,8 @@ pub(super) fn is_asked_by_its_name<B>(request: &Request<B>, bound: SocketAddr) -
     !told.is_empty() && told.iter().all(ours)
 }
 
-/// Whether a host name is safe. An IP address is: a browser that opens a page by it has really come to this machine. Of
-/// the names only those are that are not resolved elsewhere.
+/// Whether a host name is safe. IP addresses are safe, because a browser that uses one really connects to this machine.
+/// Of names, only those that are never resolved elsewhere are safe.
 fn is_ours(host: &str, bound: IpAddr) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
     if host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() || host.eq_ignore_ascii_case("localhost") {

@@ -22,7 +22,7 @@ fn version(change: Change, name: &str, object: Value) -> audit::Entry {
     audit::Entry { at, commit, progress, images, fields: vec![object], source: Source::Watched }
 }
 
-/// An object whose status was written by a manager.
+/// An object whose status was written by the given field manager.
 fn seen_at(number: u64, manager: &str) -> Value {
     let owned =
         json!([{"manager": manager, "subresource": "status", "time": "t", "fieldsV1": {"f:status": {"f:seenAt": {}}}}]);
@@ -82,7 +82,7 @@ fn leases_events_and_what_was_only_listed_do_not_count() {
     assert_eq!(rewrites.finish(None).objects, 0);
 }
 
-/// A controller that recreates its child all the time never writes one object twice.
+/// A controller that repeatedly recreates a child under new names is reported once, although it writes no object twice.
 #[test]
 fn what_is_made_under_ever_new_names_is_one_thing() {
     let mut rewrites = Rewrites::new(WINDOW);

@@ -45,12 +45,12 @@ fn gone(name: &str, of: &str) -> audit::Entry {
     owned(name, of, Change::Deleted)
 }
 
-/// The result of the census at 60 s.
+/// The result of counting until 60 s.
 fn end(census: Census) -> record::Siblings {
     census.finish(60_000, REPLACED_MS).remove(0)
 }
 
-/// A cache did not have the first child yet: the second one exists for a tenth of a second.
+/// A second child of the same parent is found even if it exists for only a tenth of a second.
 #[test]
 fn a_child_made_twice_is_found_although_it_goes_at_once() {
     let mut census = census(OWNED);
@@ -71,7 +71,8 @@ fn a_child_made_twice_is_found_although_it_goes_at_once() {
     assert_eq!((end.excess, end.parents, end.made, &end.examples[..]), (1, 1, 2, &[example][..]));
 }
 
-/// A rollout has more Pods for a while, all with the label of the parent; the subject created one Deployment.
+/// During a rollout more Pods exist, all with the label of the parent. These Pods are not counted, because the subject
+/// created only the Deployment.
 #[test]
 fn what_a_controller_makes_of_a_child_is_not_counted() {
     let mut census = census("{resource: pods/v1, by: {label: of}}");
@@ -102,7 +103,7 @@ fn who_has_what_it_wants_is_not_charged() {
     assert_eq!((end.excess, end.parents, end.made, end.unread), (0, 1, 4, None));
 }
 
-/// The watch of the children is ahead of that of the parents.
+/// A child is not surplus if the watch of children is ahead of the watch of parents.
 #[test]
 fn the_version_that_wants_more_may_come_a_moment_later() {
     let mut census = census("{resource: configmaps/v1, by: owner, perEntry: /spec/list}");
@@ -114,7 +115,7 @@ fn the_version_that_wants_more_may_come_a_moment_later() {
     assert_eq!(end(census).excess, 0);
 }
 
-/// A replacement may exist beside the old child for a moment. If both stay, there is one too many.
+/// A replacement may exist together with the old child for a moment. If both stay, one is surplus.
 #[test]
 fn a_replacement_has_its_time() {
     let replaced = |leaves_ms: Option<u64>| {
@@ -133,7 +134,7 @@ fn a_replacement_has_its_time() {
     assert_eq!((replaced(Some(10_500)), replaced(Some(14_000)), replaced(None)), (0, 0, 1));
 }
 
-/// A lagging subject creates the child of the earlier version when the next version is there already.
+/// A slow subject may create the child of the previous version when the next version already exists.
 #[test]
 fn a_late_subject_that_replaces_is_not_charged() {
     let mut census = census(OWNED);
@@ -146,7 +147,7 @@ fn a_late_subject_that_replaces_is_not_charged() {
     assert_eq!(end(census).excess, 0);
 }
 
-/// The remaining children of a parent that is being deleted belong to the garbage collector.
+/// Remaining children of a parent that is being deleted are not counted, because the garbage collector removes them.
 #[test]
 fn a_parent_that_goes_owes_nothing() {
     let mut census = census(OWNED);
@@ -177,7 +178,7 @@ fn a_watch_that_was_lost_is_said() {
     assert_eq!(end(census).unread.as_deref(), Some("too slow"));
 }
 
-/// The memory is proportional to the existing objects.
+/// Deleted objects are dropped, so memory is proportional to existing objects.
 #[test]
 fn what_is_gone_is_forgotten() {
     let mut census = census(OWNED);
@@ -223,7 +224,8 @@ fn parent_gone(census: &mut Census, t_ms: u64) {
     census.parent(t_ms, &entry("p", Change::Deleted, 0, json!([null, null])));
 }
 
-/// The garbage collector removes children with an owner; this child has none.
+/// A child without an owner reference that outlives its parent is an orphan, because the garbage collector does not
+/// remove it.
 #[test]
 fn a_child_that_nobody_owns_and_that_outlives_its_parent_is_an_orphan() {
     for (keys, name, labels, known) in [
@@ -282,8 +284,8 @@ fn who_has_an_owner_or_is_taken_in_time_is_no_orphan() {
     );
 }
 
-/// A deletion with the policy `Orphan` removes the owner reference while the parent is being deleted. An update that
-/// forgets the owner is the subject's mistake.
+/// A deletion with the policy `Orphan` removes owner references, so its children are no orphans. If an update drops the
+/// owner reference, the subject is at fault.
 #[test]
 fn a_child_that_a_deletion_lets_go_is_no_orphan() {
     let found = |lost_ms: u64, finalizer: &str| {
@@ -300,7 +302,7 @@ fn a_child_that_a_deletion_lets_go_is_no_orphan() {
     assert_eq!(found(18_900, "example.com/hold").len(), 1, "nobody asked that its children stay");
 }
 
-/// Two watches have no order between them.
+/// The parent of a child is found even if the watch of parents is behind.
 #[test]
 fn a_parent_that_comes_later_than_its_child_is_found() {
     let mut census = census(OWNED);
