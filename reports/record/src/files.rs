@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::Error;
 
-/// An error with its causes.
+/// The text of an error and of its causes.
 pub(super) fn chain(error: &Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
@@ -18,7 +18,7 @@ pub(super) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Err
     move |source| Error::Io { action, path, source }
 }
 
-/// Writes a file so that a reader sees the old one or the new one, never a half.
+/// Writes a file so that a reader sees either the old file or the complete new one.
 pub fn write_whole(path: &Path, fill: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>) -> Result<(), Error> {
     let mut bytes = Vec::new();
     fill(&mut bytes).map_err(|source| Error::Encode { path: path.to_owned(), source })?;
