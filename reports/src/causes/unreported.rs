@@ -93,7 +93,7 @@ fn by_delivery(row: &AnomalyRow, reported: &str) -> Option<Explained> {
     Some(of(cause, format!("{delivery}, {reported}")))
 }
 
-/// Whether the list was answered in time and showed the version's state of the object.
+/// Whether the list was answered in time and shows the state at the version or later.
 fn list_counts(history: &History<'_>, list: Listed, until_ms: u64) -> bool {
     history.revision.is_some_and(|revision| list.revision >= revision) && list.t_ms <= until_ms
 }
