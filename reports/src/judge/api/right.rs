@@ -1,4 +1,4 @@
-//! `api.wrong`, `api.lost`, `api.errors`: the contents of answers, and missing answers.
+//! `api.wrong`, `api.lost`, `api.errors`: wrong answers, lost writes and failed calls.
 
 use super::{AtMost, sum};
 use crate::judge::rule::{Findings, Name, Rule, Word};

@@ -1,4 +1,4 @@
-//! `events.lagP99`: the lag of observations while no fault was active.
+//! `events.lagP99`: the time from commit to observation, while no fault was active.
 
 use units::Span;
 

@@ -32,7 +32,7 @@ impl Rule for PerImage {
     }
 }
 
-/// The number of requested tags.
+/// The number of different tags that were requested.
 fn tags(rows: &[&RegistryRow]) -> u64 {
     rows.iter().map(|row| row.tags_total).max().unwrap_or(0)
 }

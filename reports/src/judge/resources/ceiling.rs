@@ -43,12 +43,12 @@ impl Rule for Threads {
     }
 }
 
-/// A value with a ceiling.
+/// A value with a ceiling, and how it is read and shown.
 struct Of {
     name: Name,
     what: &'static str,
     words: fn(u64) -> String,
-    /// Why the value is unknown.
+    /// Why the value is unknown; none if it is known.
     unknown: fn(&Record) -> Option<String>,
 }
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::example::{Example, Judged as _};
 
-    /// Kubelets report memory; that they report no descriptors does not prove that there are few.
+    /// Kubelets report memory but no descriptors, so a ceiling on descriptors is undecided.
     #[test]
     fn what_kubelets_tell_has_a_ceiling_of_memory_and_no_other() {
         let mut example = Example::clean();

@@ -1,4 +1,4 @@
-//! `threads.growth`, `openWatches.growth`: whether their number keeps growing.
+//! `threads.growth`, `openWatches.growth`: whether the number of threads or open watches keeps growing.
 
 use super::counted;
 use super::more::{self, Of};

@@ -68,7 +68,7 @@ impl Rule for PerRequest {
     }
 }
 
-/// Adds the finding of a decision.
+/// Adds the finding for a decision on growth.
 pub(super) fn judge_growth(findings: &mut Findings, budget: impl Into<Budget>, limit: &Limit, decided: Decided) {
     let budget = budget.into();
     if let Some(needed_s) = decided.needed_s {
