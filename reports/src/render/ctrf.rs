@@ -1,6 +1,7 @@
 //! The report in the Common Test Report Format (ctrf.io), which services for test results read.
 //!
-//! Owns how verdicts become CTRF's words. Inconclusive and invalid are `other`: neither a pass nor a skipped test.
+//! Owns the mapping of verdicts to CTRF's statuses. Inconclusive and invalid are `other`, because they are neither a
+//! pass nor a skipped test.
 
 use serde_json::json;
 
@@ -110,7 +111,7 @@ mod tests {
         assert_eq!(since_1970_ms("yesterday"), None);
     }
 
-    /// Counts and statuses are those of the findings; nothing undecided is a pass.
+    /// Counts and statuses are those of the findings. An undecided finding is not a pass.
     #[test]
     fn every_finding_is_a_test() {
         let folder = tempfile::tempdir().unwrap();
