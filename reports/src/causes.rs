@@ -112,7 +112,6 @@ pub fn summary(record: &Record) -> Summary<'_> {
 }
 
 impl Summary<'_> {
-    /// The first three groups.
     pub fn first(&self) -> &[Group<'_>] {
         &self.groups[..self.groups.len().min(FIRST)]
     }

@@ -22,7 +22,6 @@ mod why;
 use figures::Reading;
 pub use figures::{FIGURES, Figure, Group, Unit};
 
-/// The schema of [`Comparison`].
 pub const SCHEMA: &str = "longhaul.comparison/v1";
 /// The allowed number of subjects in a comparison.
 pub const SUBJECTS: std::ops::RangeInclusive<usize> = 2..=16;

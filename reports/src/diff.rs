@@ -13,7 +13,6 @@ use crate::judge::{Judgement, Verdict};
 use crate::record::{Manifest, Phase, Process, Record, quantile_us, tag};
 use crate::statistics::quantile::median;
 
-/// The schema of [`Diff`].
 pub const SCHEMA: &str = "longhaul.diff/v1";
 /// The most differing settings that are listed. Two scenarios with more differences have little in common.
 const DIFFERENCES_MAX: usize = 100;

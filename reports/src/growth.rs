@@ -20,7 +20,6 @@ mod warm_up;
 pub use shape::Step;
 pub use warm_up::WarmUp;
 
-/// The confidence of each bound.
 pub const CONFIDENCE: f64 = 0.95;
 /// Confidence for late growth, which prevents a pass. Late growth is searched for only after the whole run has passed.
 const LATE_CONFIDENCE: f64 = 0.99;
@@ -145,7 +144,6 @@ pub struct Answer {
     /// The slope that decided, in units of the value for each unit of the axis. It is the slope of the whole series, of
     /// the series without its step, or since the series levelled off. None if no slope was computed.
     pub slope: Option<Slope>,
-    /// The warm-up, which is cut off at the start.
     pub warm_up: WarmUp,
     pub shape: Shape,
     /// The scatter, correlation time and saw-tooth of the series; none if they were not computed.
@@ -499,7 +497,6 @@ fn unfit(question: &Question<'_>, error: statistics::Error, nature: Option<Natur
     }
 }
 
-/// The budget for each second, from the axis' movement in a second.
 fn per_second(question: &Question<'_>) -> f64 {
     question.budget * rate(&question.series)
 }

@@ -79,7 +79,6 @@ pub enum Error {
         /// The schema that the entry names.
         found: String,
     },
-    /// There are too many entries.
     #[error("read the history: it has more than {ENTRIES_MAX} lines; begin a new file")]
     TooMany,
 }

@@ -155,7 +155,6 @@ struct Findings {
     needed: Vec<(String, f64)>,
     /// Rules with a default limit that the witness cannot decide, each with the facts that the witness does not report.
     unjudged: Vec<(Name, Vec<Sight>)>,
-    /// The conditions of validity that are not met.
     unmet: Vec<Name>,
 }
 
@@ -280,7 +279,6 @@ impl Judgement {
 struct Pushed<'a>(Option<&'a mut Finding>);
 
 impl Pushed<'_> {
-    /// Sets the used share of the limit.
     fn used(self, observed: f64, limit: f64) {
         let share = observed.max(0.0) / limit;
         if let Some(finding) = self.0
@@ -374,7 +372,6 @@ impl Findings {
         self.judged.iter().filter(|(_, finding)| finding.verdict == Verdict::Fail).map(|(name, _)| *name)
     }
 
-    /// Whether a rule was broken, in whole or in one of its parts.
     fn broken<R: Rule>(&self) -> bool {
         self.all_broken().any(|name| name == Name::of::<R>())
     }
@@ -387,7 +384,6 @@ impl Findings {
         words
     }
 
-    /// Whether any budget on the subject was decided.
     fn any_decided(&self) -> bool {
         let decided = |finding: &Finding| matches!(finding.verdict, Verdict::Pass | Verdict::Fail);
         self.judged.iter().any(|(_, finding)| finding.judge != doubt::JUDGE && decided(finding))

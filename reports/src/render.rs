@@ -53,7 +53,6 @@ pub fn reports() -> impl Iterator<Item = (&'static str, &'static str)> {
     RENDERERS.iter().map(|renderer| (renderer.file, renderer.doc))
 }
 
-/// The renderer of `verdict.json`, which is the judgement.
 const VERDICT: Renderer =
     Renderer { file: file::VERDICT, doc: "for programs: the verdict and every finding", render: |_, it| json(it) };
 

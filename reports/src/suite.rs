@@ -8,7 +8,6 @@ use std::fmt;
 pub struct Suite {
     pub outcome: Outcome,
     pub command: String,
-    /// The outcome, in one sentence.
     pub sentence: String,
     /// Further facts for the reader, the most important first.
     pub story: Vec<String>,
@@ -57,11 +56,8 @@ pub struct Test {
     pub failed: bool,
     /// The failure message of the test; none if it did not fail.
     pub message: Option<String>,
-    /// Requests while the test ran.
     pub requests: usize,
-    /// Objects that were written while the test ran.
     pub objects: usize,
-    /// Conflicts while the test ran.
     pub conflicts: usize,
     /// Hits of faults while the test ran, at most twenty.
     pub hits: Vec<String>,
@@ -69,7 +65,6 @@ pub struct Test {
     pub met: String,
 }
 
-/// One effect of a fault.
 #[derive(Debug, Clone)]
 pub struct Hit {
     /// The time of the hit, in milliseconds since the start of the suite.
@@ -85,7 +80,6 @@ pub struct Stretch {
     pub from_ms: u64,
     /// The end of the time range, in milliseconds since the start of the suite.
     pub until_ms: u64,
-    /// Requests that arrived.
     pub requests: u64,
     /// Object versions that were written.
     pub commits: u64,

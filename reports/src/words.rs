@@ -25,7 +25,6 @@ pub fn count(number: u64) -> String {
 /// The most characters of a sentence where a report has one line for it. Longer sentences are cut.
 const SENTENCE_MAX: usize = 270;
 
-/// The first sentence of a text, on one line.
 pub fn first_sentence(text: &str) -> String {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let begins = |rest: &str| rest.trim_start().chars().next().is_some_and(|next| next.is_uppercase() || next == '`');
@@ -79,7 +78,6 @@ pub fn bytes(bytes: u64) -> String {
     format!("{} {unit}", three_digits(bytes as f64 / size as f64))
 }
 
-/// A share as percent: `0.024 %`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent == 0.0 || percent >= 1.0 {

@@ -28,7 +28,6 @@ impl HeldObservations {
         self.len
     }
 
-    /// Whether an observation of this object waits for its commit.
     pub fn waits(&self, uid: &Uid) -> bool {
         self.len > 0 && self.by_uid.contains_key(uid)
     }
@@ -53,7 +52,6 @@ impl HeldObservations {
         first
     }
 
-    /// Puts back the observation that [`Self::take_first`] returned.
     pub fn put_back(&mut self, held: Held) {
         self.by_uid.entry(held.observation.uid.clone()).or_default().push_front(held);
         self.len += 1;

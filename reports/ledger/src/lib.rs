@@ -276,7 +276,6 @@ impl Ledger {
         self.objects.subject_ended(now_ms);
     }
 
-    /// Notes that a new process of the subject was started.
     pub fn subject_started(&mut self, now_ms: u64) {
         self.objects.subject_started(now_ms);
     }

@@ -18,7 +18,6 @@ pub(super) struct FullName {
     pub name: Arc<str>,
 }
 
-/// One object, which has one uid.
 #[derive(Debug)]
 pub(super) struct Object {
     pub full_name: FullName,

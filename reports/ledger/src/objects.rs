@@ -27,11 +27,9 @@ const UNDONE_PER_OBJECT: usize = 1024;
 pub(super) struct Objects {
     pub deadline_ms: u64,
     by_uid: HashMap<Uid, Object>,
-    /// The latest object of each name.
     by_name: HashMap<FullName, Uid>,
     /// Every unsettled version by its number in the order of commits, with the uid of its object.
     open: BTreeMap<Order, Uid>,
-    /// Overdue deletions among the open versions.
     overdue_deletions: BTreeSet<Order>,
     /// Deleted objects without open versions, oldest first.
     tombstones: VecDeque<Uid>,
@@ -172,7 +170,6 @@ impl Objects {
         }
     }
 
-    /// Notes that the next process of the subject was started.
     pub fn subject_started(&mut self, now_ms: u64) {
         self.restart.iter_mut().for_each(|restart| restart.started(now_ms));
     }
@@ -328,7 +325,6 @@ impl Objects {
         Settled::Yes
     }
 
-    /// Takes an observation of an object's deletion.
     pub fn observe_deletion(&mut self, seen: &Observation, tally: &mut Tally, memory: &mut Memory) -> Settled {
         self.told_of(seen);
         let Some(object) = self.by_uid.get(&seen.uid) else { return Settled::Unknown };

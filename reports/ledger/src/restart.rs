@@ -8,7 +8,6 @@
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_field_names, reason = "the unit belongs to each time")]
 pub(super) struct Restart {
-    /// When the process ended.
     pub ended_ms: u64,
     /// When the next process was started; none while no process runs.
     started_ms: Option<u64>,

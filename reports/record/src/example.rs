@@ -37,9 +37,7 @@ pub struct Example {
     pub manifest: Manifest,
     /// One interval for each five seconds.
     pub intervals: Vec<Interval>,
-    /// One sample for each second.
     pub samples: Vec<Sample>,
-    /// The one fault.
     pub faults: Vec<FaultRow>,
     /// Anomalies; empty in a clean run.
     pub anomalies: Vec<AnomalyRow>,

@@ -12,7 +12,6 @@ pub(super) fn chain(error: &Error) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// Turns an I/O error into [`Error::Io`].
 pub(super) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::Io { action, path, source }
@@ -25,7 +24,6 @@ pub fn write_whole(path: &Path, fill: impl FnOnce(&mut Vec<u8>) -> Result<(), se
     write_bytes(path, &bytes)
 }
 
-/// Like [`write_whole`], for ready bytes.
 pub(super) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let part = path.with_extension("part");
     // The rest of an earlier try, or a link placed there to redirect the write, is not opened.

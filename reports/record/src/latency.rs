@@ -48,7 +48,6 @@ pub mod tag {
     pub const RESPONSE: &str = "response";
 }
 
-/// The tags that add up to [`tag::RESPONSE`].
 pub const RESPONSE_TAGS: [&str; 3] = [tag::RESPONSE_ALLOWED, tag::RESPONSE_DENIED, tag::RESPONSE_ERROR];
 
 /// Slices of a tag over the whole run: enough for a chart that is a thousand pixels wide.
@@ -69,7 +68,6 @@ pub struct Latency {
     slices: BTreeMap<String, Vec<Slice>>,
 }
 
-/// Bands of latency in each decade.
 const BANDS_PER_DECADE: f64 = 5.0;
 /// The decades that have bands of their own, as powers of ten microseconds: 10 µs to 100 s. Lower and higher values
 /// count in the outermost bands.
@@ -126,12 +124,10 @@ struct OpenSlice {
 }
 
 impl Latency {
-    /// All samples of a tag in one phase.
     pub fn in_phase(&self, tag: &str, phase: Phase) -> Option<&Histogram> {
         self.totals.get(&(tag.to_owned(), phase))
     }
 
-    /// All samples of a tag in the whole run.
     pub fn whole(&self, tag: &str) -> Option<Histogram> {
         let mut sum: Option<Histogram> = None;
         for phase in [Phase::WarmUp, Phase::Steady, Phase::Drain] {
@@ -256,7 +252,6 @@ impl Latency {
     }
 }
 
-/// Adds a histogram to a histogram that resizes by itself.
 fn merge(sum: &mut Histogram, part: &Histogram) {
     hlog::add(sum, part).expect("a histogram that resizes itself takes every value");
 }

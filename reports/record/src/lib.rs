@@ -131,7 +131,6 @@ pub mod file {
         (SUBJECT_LOG_BEFORE, "earlier output of the subject"),
         (STORY, "what happened, told"),
     ];
-    /// The description of each file in [`CONTROL_PLANE`].
     pub const CONTROL_PLANE_DOC: &str = "the log of the control plane";
     /// The verdict for programs, see `reports::render`.
     pub const VERDICT: &str = "verdict.json";
@@ -234,7 +233,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the error says that the disk is full.
     pub fn is_full(&self) -> bool {
         let Self::Io { source, .. } = self else { return false };
         matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)

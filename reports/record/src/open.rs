@@ -40,7 +40,6 @@ impl<'a> Folder<'a> {
         self.path(name).symlink_metadata().is_ok()
     }
 
-    /// Whether a regular file of that name exists.
     pub(super) fn has_file(&self, name: &str) -> bool {
         self.path(name).symlink_metadata().is_ok_and(|about| about.is_file())
     }

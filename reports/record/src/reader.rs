@@ -284,7 +284,6 @@ fn rows_max(name: &str) -> usize {
     }
 }
 
-/// [`super::REQUEST_LINES_MAX`] as a `usize`.
 const REQUEST_LINES: usize = 20_000;
 const _: () = assert!(REQUEST_LINES as u64 == super::REQUEST_LINES_MAX);
 

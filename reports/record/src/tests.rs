@@ -17,7 +17,6 @@ fn written(example: &Example) -> tempfile::TempDir {
     dir
 }
 
-/// Removes the last `bytes` bytes of a file.
 fn tear(dir: &Path, name: &str, bytes: usize) {
     let path = dir.join(name);
     let whole = fs::read(&path).unwrap();

@@ -314,13 +314,11 @@ impl Writer {
         }
     }
 
-    /// Appends a commit, if [`Self::keep_events`] was called.
     pub fn commit(&mut self, event: &CommitEvent) -> Result<(), Error> {
         let result = self.events.as_mut().map_or(Ok(()), |[commits, _]| commits.append(event));
         self.kept_event(result)
     }
 
-    /// Appends an observation, if [`Self::keep_events`] was called.
     pub fn observation(&mut self, event: &facts::Observation) -> Result<(), Error> {
         let result = self.events.as_mut().map_or(Ok(()), |[_, observations]| observations.append(event));
         self.kept_event(result)
@@ -443,7 +441,6 @@ impl Rows {
         Sink::create(path).map(Self)
     }
 
-    /// Appends a row and returns its bytes.
     fn append(&mut self, row: &impl Serialize) -> Result<u64, Error> {
         let line = json_line(row, self.0.path())?;
         self.0.append(&line)?;

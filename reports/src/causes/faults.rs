@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::{FaultEvent, FaultRow, Record, is_unsure};
 
-/// The time of each fault.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults {
     spans: Vec<Active>,

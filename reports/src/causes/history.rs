@@ -160,7 +160,6 @@ impl<'a> History<'a> {
         self.watches().into_iter().find(|watch| watch.number == number)
     }
 
-    /// A watch that was open at `t_ms`.
     pub fn open_at(&self, t_ms: u64) -> Option<Watch<'a>> {
         let open = |watch: &Watch<'_>| {
             watch.t_ms <= t_ms.saturating_add(SLACK_MS) && watch.end.is_none_or(|end| end.t_ms > t_ms + SLACK_MS)
@@ -168,7 +167,6 @@ impl<'a> History<'a> {
         self.watches().into_iter().rev().find(open)
     }
 
-    /// The watch that ended last before `t_ms`.
     pub fn ended_before(&self, t_ms: u64) -> Option<(Watch<'a>, End)> {
         let ended = |watch: Watch<'a>| Some((watch, watch.end?)).filter(|(_, end)| end.t_ms <= t_ms + SLACK_MS);
         self.watches().into_iter().filter_map(ended).max_by_key(|(_, end)| end.t_ms)

@@ -50,7 +50,6 @@ causes! {
     AwaitsWorkload: "waiting for a workload that is not ready",
         "Make the workload's status ready with `controlPlane: {workloads: {readyAfter: 200ms}}`, or use a control plane with kubelets and \
          controllers.";
-    /// The subject sent no requests.
     Silent: "because the subject sent no request",
         "Check that the subject talks to this control plane: which kubeconfig it read, which address it dials, and its last lines in \
          `subject.log`.";
@@ -93,7 +92,6 @@ causes! {
     NotSent: "not sent by the control plane",
         "No client can see what is not sent. Limit the harm: ask for bookmarks, give up a watch that is silent for too long, and list now and \
          then, comparing the list with the store.";
-    /// A fault withheld the version.
     Withheld: "withheld by a fault",
         "No client can see what is not sent. Limit the harm: give up a watch that is silent for too long, and list now and then, comparing \
          the list with the store.";

@@ -362,7 +362,6 @@ fn an_older_record_is_explained_by_its_delivery() {
 
 mod proven;
 
-/// Every cause has its own label and a remedy.
 #[test]
 fn every_cause_has_a_remedy() {
     let mut labels: Vec<&str> = Cause::ALL.iter().map(|cause| cause.label()).collect();

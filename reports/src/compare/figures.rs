@@ -52,7 +52,6 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// A value in this unit, for people.
     pub fn words(self, value: f64) -> String {
         let signed = |words: String| if value < 0.0 { format!("−{words}") } else { words };
         match self {

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::statistics::{hodges_lehmann, wilcoxon};
 
-/// The confidence of each bound.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// The decision about B compared with A.
@@ -23,7 +22,6 @@ pub enum Word {
 }
 
 impl Word {
-    /// The text for people.
     pub fn text(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -46,7 +44,6 @@ pub struct Decision {
     pub word: Word,
 }
 
-/// Decides on pairs and a limit; none if there are no pairs.
 pub fn decide(pairs: &[f64], limit: f64) -> Option<Decision> {
     let estimate = hodges_lehmann::estimate(pairs).ok()?;
     let bounds = wilcoxon::bounds(pairs, CONFIDENCE).ok()?;

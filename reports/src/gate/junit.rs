@@ -7,7 +7,6 @@ use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStat
 use super::decide::Word;
 use super::verdict::{Judgement, Outcome, Row};
 
-/// The name of the JUnit file.
 pub const FILE: &str = "junit.xml";
 
 pub fn junit(judgement: &Judgement) -> Result<String, SerializeError> {

@@ -221,7 +221,6 @@ impl Metric {
         }
     }
 
-    /// The metric with this key.
     pub fn of_key(key: &str) -> Option<Self> {
         RULES.iter().map(|rule| rule.metric).find(|metric| metric.key() == key)
     }

@@ -9,7 +9,6 @@ use super::slice::{Counted, Slice};
 
 /// The schema of lines and judgement.
 pub const SCHEMA: &str = "longhaul.gate/v1";
-/// The name of the record's file.
 pub const FILE: &str = "slices.jsonl";
 /// The most lines of a record; two sessions of forty minutes have a few hundred.
 const LINES_MAX: usize = 100_000;
@@ -126,7 +125,6 @@ pub enum Error {
 }
 
 impl Record {
-    /// A record with only its header.
     pub fn of(header: Header) -> Self {
         let (slices, replaced) = (Vec::new(), Vec::new());
         Self { header, slices, replaced, counted: Vec::new(), notes: Vec::new(), shortened: Vec::new() }

@@ -1,7 +1,6 @@
 //! The judge of alerts: every decision needs exactly one alert, and a dry run none.
 //!
-//! Owns `alerts.*`. The answers to the load show the decisions, and a receiver of the harness gets the alerts. Each
-//! rule is a file with a row (`judge/rule.rs`), and the list below has one line for it.
+//! Owns `alerts.*`. The answers to the load show the decisions, and a receiver of the harness gets the alerts.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};

@@ -1,7 +1,7 @@
 //! The judge of the subject's API over Deployments: correctness of answers, unauthorised calls, and response time.
 //!
 //! Owns `api.*`. Answers are compared with the commits of the control plane, not with the subject's reports about
-//! itself. Each rule is a file with a row (`judge/rule.rs`), and the list below has one line for it.
+//! itself.
 
 use units::Span;
 

@@ -9,7 +9,6 @@ use super::{BY_DEFAULT, Finding, Findings, Verdict};
 /// The judge that findings about conditions of validity name.
 pub(super) const JUDGE: &str = "validity";
 
-/// The name of a condition of validity.
 pub(super) const fn condition(key: &'static str) -> Name {
     Name { judge: JUDGE, section: JUDGE, key, word: None }
 }

@@ -1,7 +1,6 @@
 //! The judge of watch events: counts of the ledger, lag, time until correction, and the subject's requests.
 //!
-//! Owns `events.*`. The ledger, not this judge, decides the outcome of a version. Each rule is a file with a row
-//! (`judge/rule.rs`), and the list below has one line for it.
+//! Owns `events.*`. The ledger, not this judge, decides the outcome of a version.
 
 use units::Span;
 
@@ -46,7 +45,6 @@ section! {
     restored "restored": bool = restored::Restored,
 }
 
-/// Why the subject's requests are not judged.
 const UNTOLD: &str = "this control plane does not report the subject's requests; the mock does, and so do `local` and `node`, through \
                       their audit logs.";
 

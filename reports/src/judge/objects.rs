@@ -1,8 +1,7 @@
 //! The judge of the subject's requests for objects that it did not make.
 //!
-//! Owns `objects.*`. Each rule is a file with a row (`judge/rule.rs`), and the list below has one line for it. The
-//! facts are `foreign` in `objects.json`. If the control plane does not report the author of each request, or the
-//! record is older, there are none.
+//! Owns `objects.*`. The facts are `foreign` in `objects.json`. If the control plane does not report the author of each
+//! request, or the record is older, there are none.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};

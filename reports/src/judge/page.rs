@@ -30,7 +30,6 @@ fn keys<S: JsonSchema>() -> BTreeMap<String, String> {
     properties.iter().map(|(key, property)| (key.clone(), doc(property))).collect()
 }
 
-/// Writes the table of a section's keys.
 fn table<S: Section + JsonSchema>(text: &mut String) {
     let docs = keys::<S>();
     let _ = writeln!(text, "\n| `budgets.{}` | the limit |\n|---|---|", S::KEY);

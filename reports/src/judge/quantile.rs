@@ -8,7 +8,6 @@ use crate::record::{Phase, Record, quantile_us, samples_needed};
 use crate::statistics::hlog::Histogram;
 use crate::words::{count, counted, micros};
 
-/// A measured latency.
 pub(super) struct Measured {
     /// The tag of the latency's histogram.
     pub tag: &'static str,

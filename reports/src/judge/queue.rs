@@ -34,11 +34,9 @@ const ROOM: f64 = 0.5;
 /// Objects left at the end of a run that are a queue.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Queue {
-    /// The number of objects that waited.
     pub waiting: u64,
     /// The time that the subject needs to serve these objects, in milliseconds.
     pub needs_ms: u64,
-    /// The rate at which the subject served objects.
     pub served: Rate,
     /// Requests per second; none if the control plane does not record them.
     pub requests: Option<Rate>,

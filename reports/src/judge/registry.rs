@@ -1,7 +1,7 @@
 //! The judge of the registry: the subject's requests to the registry, and refused reviews while the registry was
 //! faulty.
 //!
-//! Owns `registry.*`. Each rule is a file with a row (`judge/rule.rs`), and the list below has one line for it.
+//! Owns `registry.*`.
 
 use units::Span;
 

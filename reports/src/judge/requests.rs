@@ -2,8 +2,7 @@
 //! over how many connections.
 //!
 //! Owns `requests.*`. It reads only the rows of the subject's requests and the control plane's count of connections. It
-//! does not use observations, so that a subject without a witness can be judged too. Each rule is a file with a row
-//! (`judge/rule.rs`), and the list below has one line for it.
+//! does not use observations, so that a subject without a witness can be judged too.
 
 use units::{Rate, Span};
 
@@ -127,7 +126,6 @@ fn at_least(number: u64) -> String {
     format!("at least {}", count(number))
 }
 
-/// A number of watches as text: `1 watch`, `2 watches`.
 pub(super) fn watches(number: u64) -> String {
     if number == 1 { counted(1, "watch") } else { format!("{} watches", count(number)) }
 }

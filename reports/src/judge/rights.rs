@@ -8,7 +8,6 @@ use super::Findings;
 use crate::record::Record;
 use crate::words::{count, counted};
 
-/// The most refused requests that a note names.
 const NAMED_MAX: usize = 5;
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {

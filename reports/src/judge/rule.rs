@@ -39,7 +39,6 @@ pub(super) trait Section {
 pub(super) trait Placed {
     /// The section with the rule's limit.
     type Section: Section;
-    /// The type of the limit in a scenario.
     type Limit;
     /// The key of the limit in its section. A finding names section and key, with a dot between.
     const KEY: &'static str;

@@ -42,7 +42,6 @@ fn webhooks(example: &mut Example, calls: u64) {
     example.intervals[9].webhooks = vec![row("mcache.kb.io", 7), row("vcache.kb.io", calls)];
 }
 
-/// Sets a limit of `budgets.registry`.
 fn registry(example: &mut Example, budget: &str) {
     example.manifest.budgets.registry = Some(serde_json::from_str(budget).unwrap());
 }

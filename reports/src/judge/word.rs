@@ -145,7 +145,6 @@ mod tests {
         }
     }
 
-    /// The word of the rule with this key.
     fn word<S: Section>(key: &str) -> Option<&'static str> {
         S::ROWS.iter().find(|row| row.name.key == key)?.name.word.map(Word::as_str)
     }

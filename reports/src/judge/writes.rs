@@ -1,7 +1,6 @@
 //! The judge of the subject's writes: whether the subject stops writing when no other client writes.
 //!
-//! Owns `writes.*`. Each rule is a file with a row (`judge/rule.rs`), and the list below has one line for it. The facts
-//! are `quiet` in `objects.json`; a run without churn, or an older record, has none.
+//! Owns `writes.*`. The facts are `quiet` in `objects.json`; a run without churn, or an older record, has none.
 
 use super::rule::{Name, Rule as _, Section, section};
 use super::{Findings, Verdict};

@@ -121,7 +121,6 @@ pub(crate) fn verdict(row: &Row) -> String {
     }
 }
 
-/// A figure with its rank as text.
 fn short(comparison: &Comparison, row: &Row, key: &str) -> String {
     let unit = comparison.figures.iter().find(|figure| figure.key == key).map(|figure| figure.unit);
     let (Some(unit), Some(cell)) = (unit, row.figures.get(key)) else { return NOTHING.to_owned() };
@@ -129,14 +128,12 @@ fn short(comparison: &Comparison, row: &Row, key: &str) -> String {
     format!("{}{rank}", unit.words(cell.value))
 }
 
-/// The interval of a figure as text; none if it has none.
 pub(crate) fn between(figure: &FigureHead, cell: &Cell) -> Option<String> {
     let (lower, upper) = (cell.lower?, cell.upper?);
     let round = |value: f64| if figure.unit == crate::compare::Unit::Count { value.round() } else { value };
     Some(format!("{} to {}", figure.unit.words(round(lower)), figure.unit.words(round(upper))))
 }
 
-/// A figure with its interval and rank as text.
 fn whole(figure: &FigureHead, row: &Row) -> String {
     let Some(cell) = row.figures.get(&figure.key) else { return NOTHING.to_owned() };
     let between = between(figure, cell).map(|between| format!(" ({between})")).unwrap_or_default();
@@ -144,7 +141,6 @@ fn whole(figure: &FigureHead, row: &Row) -> String {
     format!("{}{between}{rank}", figure.unit.words(cell.value))
 }
 
-/// The length of all runs of a subject, as text.
 pub(crate) fn lasted(row: &Row) -> String {
     millis(row.lasted_ms)
 }

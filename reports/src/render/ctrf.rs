@@ -9,14 +9,11 @@ use super::{Error, Renderer};
 use crate::judge::{Judgement, Verdict};
 use crate::record::{Record, file};
 
-/// `ctrf.json`.
 pub(super) const ROW: Renderer =
     Renderer { file: file::CTRF, doc: "for services that read CTRF: a test for each budget", render: ctrf };
 
-/// Milliseconds of a day.
 const DAY_MS: i64 = 86_400_000;
 
-/// `ctrf.json`.
 pub fn ctrf(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     let length_ms = i64::try_from(record.length_ms()).unwrap_or(i64::MAX);
     // A record without a readable time begins in 1970.

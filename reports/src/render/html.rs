@@ -38,7 +38,6 @@ pub use gate::gate_html;
 pub use pair::diff_html;
 pub use suite::suite_html;
 
-/// `report.html`.
 pub(super) const ROW: Renderer =
     Renderer { file: file::HTML, doc: "for people: one page that works offline", render: html };
 
@@ -228,7 +227,6 @@ fn files(record: &Record, running: bool) -> Vec<(&str, &'static str)> {
     files
 }
 
-/// The headline of the report for each verdict.
 fn headline(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "Every limit was met.",

@@ -11,7 +11,6 @@ use super::{Error, Renderer};
 use crate::judge::{Judgement, Verdict};
 use crate::record::{Record, file};
 
-/// `junit.xml`.
 pub(super) const ROW: Renderer =
     Renderer { file: file::JUNIT, doc: "for CI systems: a test case for each budget", render: junit };
 

@@ -13,7 +13,6 @@ use crate::outside::{code, markdown as escaped};
 use crate::record::{Record, file};
 use crate::words::{counted, millis};
 
-/// `report.md`.
 pub(super) const ROW: Renderer = Renderer {
     file: file::MARKDOWN,
     doc: "for a pull request or the summary of a job",

@@ -16,7 +16,6 @@ use crate::judge::{Judgement, Verdict};
 use crate::ledger::Outcome;
 use crate::record::{Phase, Process, Record, quantile_us, tag};
 
-/// `metrics.txt`.
 pub(super) const ROW: Renderer = Renderer {
     file: record::file::OPENMETRICS,
     doc: "for monitoring: verdict and totals as OpenMetrics text",
@@ -50,7 +49,6 @@ fn gauges(registry: &mut Registry, name: &str, help: &str) -> Gauges {
     family
 }
 
-/// Adds a gauge without labels.
 fn gauge(registry: &mut Registry, name: &str, help: &str, value: f64) {
     let gauge = Gauge::<f64, AtomicU64>::default();
     registry.register(name, help, gauge.clone());

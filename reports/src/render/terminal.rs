@@ -215,7 +215,6 @@ pub(super) fn quantiles(quantiles: &Quantiles) -> String {
     points.join(", ")
 }
 
-/// A verdict as a word in capitals.
 pub(super) fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "PASS",

@@ -45,7 +45,6 @@ pub struct Nature {
     pub tau_s: f64,
     /// The scatter of the values around a line, in the unit of the values.
     pub sigma: f64,
-    /// The saw-tooth, if there is one.
     pub saw_tooth: Option<SawTooth>,
 }
 
@@ -60,10 +59,8 @@ pub struct Block {
     pub samples: usize,
 }
 
-/// The blocks of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Blocks {
-    /// The blocks that have samples.
     pub blocks: Vec<Block>,
     /// The length of each block, in seconds.
     pub length_s: f64,
@@ -92,7 +89,6 @@ impl Series<'_> {
         self.t_s.last().map_or(0.0, |last| last - self.t_s[0])
     }
 
-    /// The samples from `t_s` on.
     #[must_use]
     pub fn from(&self, t_s: f64) -> Self {
         let first = self.t_s.partition_point(|t| *t < t_s);

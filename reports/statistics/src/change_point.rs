@@ -54,7 +54,6 @@ pub fn pelt(values: &[f64], penalty: f64, least: usize) -> Result<Vec<usize>, Er
     Ok(found)
 }
 
-/// The sum of the absolute deviations of values from their median.
 pub fn deviation(values: &[f64]) -> f64 {
     let middle = quantile::median(values);
     values.iter().map(|value| (value - middle).abs()).sum()

@@ -2,7 +2,6 @@
 
 use super::{Error, binomial, check, check_confidence, sorted, whole};
 
-/// The most values that are sorted.
 pub const VALUES_MAX: usize = 1 << 20;
 
 /// A quantile with its one-sided bounds, each in the unit of the values.

@@ -2,7 +2,6 @@
 
 use super::{Error, check, correlation, quantile, sorted};
 
-/// The most values.
 pub const VALUES_MAX: usize = 1 << 16;
 /// A change of direction counts only if the values then move by this share of their spread. A smaller movement is
 /// noise.

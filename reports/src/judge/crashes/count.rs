@@ -52,7 +52,6 @@ mod tests {
     use crate::example::{Example, Judged as _};
     use crate::judge::{self, Judgement, Verdict};
 
-    /// The judgement of the clean example with these crashes and these budgets.
     fn judged(times_ms: &[u64], budgets: &str) -> Judgement {
         let mut example = Example::clean();
         example.manifest.budgets = serde_json::from_str(budgets).unwrap();

@@ -45,7 +45,6 @@ counts! {
     Duplicate = "duplicate", UNJUDGED, "20", needs [Each], |counts| counts.duplicate;
 }
 
-/// `events.deadline`.
 pub(super) struct Deadline;
 
 impl Rule for Deadline {

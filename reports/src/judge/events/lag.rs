@@ -9,7 +9,6 @@ use crate::statistics::hlog::Histogram;
 use crate::statistics::proportion::{Side, samples_when_none, side_of};
 use crate::words::{count, micros};
 
-/// `events.lagP99`.
 pub(super) struct P99;
 
 impl Rule for P99 {

@@ -7,7 +7,6 @@ use crate::words::{count, counted};
 
 /// The name of the harness's own deletions and edits in the list of faults.
 pub const DRIFT: &str = "children-drift";
-/// The most problems that a sentence names.
 const NAMED_MAX: usize = 3;
 
 pub(super) struct Restored;

@@ -12,7 +12,6 @@ impl Limit for AtLeast {
     }
 }
 
-/// `requests.watches`.
 pub(super) struct Watches;
 
 impl Rule for Watches {
@@ -24,7 +23,6 @@ impl Rule for Watches {
     }
 }
 
-/// `requests.openWatches`.
 pub(super) struct OpenWatches;
 
 impl Rule for OpenWatches {

@@ -19,7 +19,6 @@ const MANGLES: [&str; 7] = ["net-", "freeze", "no-pong", "truncated-line", "out-
 pub(super) enum Stale {
     /// The revision was answered with 410, and the subject has not listed since.
     Gone {
-        /// The refused revision.
         refused: u64,
     },
     /// The subject's state was already newer.
@@ -40,7 +39,6 @@ struct Marks {
     listed_ms: Option<u64>,
 }
 
-/// `requests.staleResume`.
 pub(super) struct StaleResume;
 
 impl Rule for StaleResume {
@@ -52,7 +50,6 @@ impl Rule for StaleResume {
     }
 }
 
-/// `requests.unanchored`.
 pub(super) struct Unanchored;
 
 impl Rule for Unanchored {
@@ -64,7 +61,6 @@ impl Rule for Unanchored {
     }
 }
 
-/// `requests.initialEvents`.
 pub(super) struct InitialEvents;
 
 impl Rule for InitialEvents {

@@ -7,7 +7,6 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::Record;
 use crate::words::{bytes, count, millis};
 
-/// `memory.ceiling`.
 pub(super) struct Memory;
 
 impl Rule for Memory {
@@ -19,7 +18,6 @@ impl Rule for Memory {
     }
 }
 
-/// `descriptors.ceiling`.
 pub(super) struct Descriptors;
 
 impl Rule for Descriptors {
@@ -31,7 +29,6 @@ impl Rule for Descriptors {
     }
 }
 
-/// `threads.ceiling`.
 pub(super) struct Threads;
 
 impl Rule for Threads {

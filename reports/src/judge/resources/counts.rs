@@ -4,7 +4,6 @@ use super::counted;
 use super::more::{self, Of};
 use crate::judge::rule::{Findings, Name, Record, Rule, Word};
 
-/// `threads.growth`.
 pub(super) struct MoreThreads;
 
 impl Rule for MoreThreads {
@@ -17,7 +16,6 @@ impl Rule for MoreThreads {
     }
 }
 
-/// `openWatches.growth`.
 pub(super) struct MoreWatches;
 
 impl Rule for MoreWatches {

@@ -35,7 +35,6 @@ pub(super) fn judge(record: &Record, series: &BTreeMap<String, OwnSeries>, findi
     }
 }
 
-/// `metrics.ceiling`.
 pub(super) struct Ceiling;
 
 impl Rule for Ceiling {
@@ -56,7 +55,6 @@ impl Rule for Ceiling {
     }
 }
 
-/// `metrics.growth`.
 pub(super) struct Growing;
 
 impl Rule for Growing {
@@ -69,7 +67,6 @@ impl Rule for Growing {
     }
 }
 
-/// `metrics.growthPerObject`.
 pub(super) struct PerObject;
 
 impl Rule for PerObject {
@@ -81,7 +78,6 @@ impl Rule for PerObject {
     }
 }
 
-/// `metrics.growthPerRequest`.
 pub(super) struct PerRequest;
 
 impl Rule for PerRequest {
@@ -129,7 +125,6 @@ mod tests {
     use crate::example::{Example, Judged as _};
     use crate::judge::{Finding, Verdict};
 
-    /// The findings of limits on the series `queue`.
     fn found(limits: &str, queue: impl Fn(u64) -> f64) -> Vec<Finding> {
         let mut example = Example::clean();
         example.tell_metrics(|_| 1 << 20, queue);

@@ -191,7 +191,6 @@ mod tests {
     use super::*;
     use crate::example::{Example, Judged as _};
 
-    /// The verdict on a budget, for the clean example after one change.
     fn verdict(budget: &str, spoil: impl Fn(&mut Example)) -> Verdict {
         let mut example = Example::clean();
         example.manifest.budgets =

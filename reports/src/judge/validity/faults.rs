@@ -103,7 +103,6 @@ pub(super) fn judge(record: &Record, exited: bool, findings: &mut Findings) {
     }
 }
 
-/// Adds one finding for all faults that were never hit.
 fn tell_never_hit(record: &Record, findings: &mut Findings, missed: &[(&PlannedFault, Why)], alien: &[&PlannedFault]) {
     let planned = record.manifest.faults.len() as u64;
     // If no fault was hit at all, nothing was proved, whatever the reason.
@@ -151,7 +150,6 @@ fn tell_never_hit(record: &Record, findings: &mut Findings, missed: &[(&PlannedF
     findings.push(FAULTS, Verdict::Inconclusive, observed, "each at least once", text);
 }
 
-/// The names of faults, with the number of faults of each name.
 fn by_name(faults: &[&PlannedFault]) -> String {
     let mut names: BTreeMap<&str, u64> = BTreeMap::new();
     for fault in faults {
@@ -232,7 +230,6 @@ impl Lot {
     }
 }
 
-/// Counts of the drawn faults, by name.
 fn lots(record: &Record) -> BTreeMap<&str, Lot> {
     let hit = hit(record);
     let began = record.faults.iter().filter(|row| row.event == FaultEvent::Started);
@@ -260,12 +257,10 @@ pub(in crate::judge) fn never_hit(record: &Record) -> Vec<&PlannedFault> {
     record.manifest.faults.iter().filter(|fault| !hit.contains(fault.id.as_str())).filter(came).collect()
 }
 
-/// The identifiers of the faults that had an effect.
 pub(super) fn hit(record: &Record) -> BTreeSet<&str> {
     record.faults.iter().filter(|row| row.hits > 0).map(|row| row.id.as_str()).collect()
 }
 
-/// The verdict and the text about a fault that was hit.
 fn of_hit(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], hits: u64) -> (Verdict, String) {
     let unhealthy = |event: FaultEvent| rows.iter().find(|row| row.event == event && row.ok == Some(false)).copied();
     let says = |row: &FaultRow| row.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));

@@ -102,7 +102,6 @@ impl Busy {
         }
     }
 
-    /// A sentence about the busy machine.
     pub(in crate::judge) fn sentence(&self) -> String {
         format!("The machine was busy: {}.", self.clause())
     }

@@ -13,7 +13,6 @@ use crate::words::{count, counted, millis, three_digits};
 /// Six per minute. Once in ten seconds is a kubelet's interval for the heartbeat of a node
 /// (`nodeStatusUpdateFrequency`), and the highest rate of intended writes without a change.
 const HEARTBEAT: Rate = Rate::per_minute(6);
-/// The most fields that a sentence names.
 const FIELDS_NAMED: usize = 3;
 
 pub(super) struct Steady;

@@ -22,7 +22,6 @@ pub(super) struct FirstCause {
     pub line: String,
 }
 
-/// The anomalies of one cause.
 #[derive(Debug)]
 pub(super) struct AnomalyGroup<'a> {
     pub cause: Cause,

@@ -163,7 +163,6 @@ pub(super) fn path(points: &[(f64, f64)], scale: Scale, gap: f64) -> String {
 }
 
 impl Curve {
-    /// A curve over time.
     pub fn over_time(
         name: impl Into<String>,
         class: &'static str,

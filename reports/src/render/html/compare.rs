@@ -29,7 +29,6 @@ struct Page<'a> {
 /// A subject, with the colour of its curves.
 struct Subject<'a> {
     class: &'static str,
-    /// The CSS class of the subject's verdict.
     verdict_class: &'static str,
     verdict: String,
     row: &'a Row,
@@ -43,7 +42,6 @@ struct Table<'a> {
     rows: Vec<Line<'a>>,
 }
 
-/// The line of one subject in a table.
 struct Line<'a> {
     class: &'static str,
     name: &'a str,

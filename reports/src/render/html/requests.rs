@@ -9,7 +9,6 @@ use super::timeline::clock;
 use crate::record::{EndedBy, FaultEvent, Record, RequestRow, Verb};
 use crate::words::{count, millis};
 
-/// The most scopes that are shown.
 const FOLLOWED_SHOWN: usize = 20;
 /// The most requests that are shown; `requests.jsonl` has the others.
 const REQUESTS_SHOWN: usize = 100;

@@ -80,7 +80,6 @@ impl Scale {
         share.clamp(0.0, 1.0) * 100.0
     }
 
-    /// The values that have a tick.
     pub fn ticks(self) -> Vec<f64> {
         match self {
             Self::Linear { top, step } => {

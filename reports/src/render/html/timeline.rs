@@ -23,7 +23,6 @@ pub(super) mod suite;
 
 /// The most points of a curve over the whole run.
 const POINTS: u64 = 240;
-/// The most marks in one chart.
 const MARKS: u64 = 60;
 /// The most faults with labels; if there are more, faults are bands without labels.
 const LABELS: usize = 200;
@@ -48,11 +47,9 @@ pub(super) struct Timeline {
 pub(super) struct Axis {
     pub length_ms: u64,
     pub ticks: Vec<Tick>,
-    /// Faults as bands, with their labels.
     pub faults: Vec<Band>,
     /// All faults as one SVG path, from 0 to 100 in both directions.
     pub bands: String,
-    /// Marks at the times of hits.
     pub hits: Vec<Mark>,
     pub phases: Vec<Band>,
     /// The number of lines of fault labels.
@@ -144,7 +141,6 @@ fn axis(record: &Record, length_ms: u64) -> Axis {
     Axis { faults, bands, hits, phases, lanes, ..plain_axis(length_ms) }
 }
 
-/// An axis with only its ticks.
 fn plain_axis(length_ms: u64) -> Axis {
     let step_s = TIME_STEPS_S.into_iter().find(|step| length_ms / 1000 / step <= 7).unwrap_or(604_800);
     let tick = |n: u64| {

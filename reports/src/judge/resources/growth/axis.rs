@@ -8,7 +8,6 @@ const SECONDS_PER_HOUR: f64 = 3600.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::judge::resources) enum Axis {
     Hours,
-    /// Hours of the subject's own clock.
     OwnHours,
     /// Distinct objects that were created and deleted.
     Objects,

@@ -168,7 +168,6 @@ fn unit(rule: &Rule, most: f64) -> f64 {
     }
 }
 
-/// The chart of the machine's pressure in each slice.
 fn machine(played: &[Played<'_>], length: u64) -> Option<Chart> {
     let of = |read: fn(&Slice) -> Option<f64>| -> Dots {
         let share = |one: &Played<'_>| Some(read(one.slice)? * 100.0);

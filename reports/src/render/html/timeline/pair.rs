@@ -85,7 +85,6 @@ pub(in crate::render::html) fn charts(a: &Record, b: &Record) -> (Axis, Vec<Char
     (plain_axis(length_ms), drawn.collect())
 }
 
-/// The chart of a series; none if neither run has values.
 fn chart(series: &Series, runs: [&Record; 2], length_ms: u64) -> Option<Chart> {
     let lines = runs.map(|run| (series.read)(run, length_ms));
     let (least, most) = reach(lines.iter().flatten().map(|(_, value)| *value))?;

@@ -62,7 +62,6 @@ pub(in crate::render::html) fn charts(runs: &[(&str, Option<&Record>)]) -> (Axis
     (axis(longest, length_ms), charts)
 }
 
-/// The chart of a series; none if no run has values.
 fn chart(series: &Series, runs: &[(&str, Option<&Record>)], length_ms: u64) -> Option<Chart> {
     let lines: Vec<Vec<(u64, f64)>> =
         runs.iter().map(|(_, run)| run.map(|run| (series.read)(run, length_ms)).unwrap_or_default()).collect();
@@ -78,7 +77,6 @@ fn chart(series: &Series, runs: &[(&str, Option<&Record>)], length_ms: u64) -> O
     Some(Chart::new(names, (scale, words), curves.collect(), summary))
 }
 
-/// A mark at the end of each subject that ended before its run.
 fn ends(runs: &[(&str, Option<&Record>)], length_ms: u64) -> Vec<Mark> {
     let mark = |(name, run): &(&str, Option<&Record>)| {
         let end = run.as_ref()?.end.as_ref()?;
@@ -111,7 +109,6 @@ fn rate(record: &Record, read: fn(&ApiRow) -> u64) -> Vec<(u64, f64)> {
     per_second(record, |row| read(&row.api))
 }
 
-/// A count of each interval as a rate per second, at the middle of the interval.
 fn per_second(record: &Record, read: impl Fn(&Interval) -> u64) -> Vec<(u64, f64)> {
     let point = |row: &Interval| {
         let ms = row.end_ms.saturating_sub(row.start_ms).max(1);

@@ -22,7 +22,6 @@ pub(in crate::render::html) struct Lane {
     pub bars: Vec<Bar>,
 }
 
-/// The bar of one test.
 pub(in crate::render::html) struct Bar {
     pub left: String,
     pub width: String,
@@ -108,7 +107,6 @@ pub(in crate::render::html) fn lanes(suite: &Suite) -> Vec<Lane> {
     lanes
 }
 
-/// Charts of requests and writes over time.
 pub(in crate::render::html) fn charts(suite: &Suite) -> Vec<Chart> {
     let length_ms = suite.length_ms.max(1);
     let rate = |read: fn(&crate::suite::Stretch) -> u64| -> Vec<Step> {
