@@ -19,6 +19,7 @@ const MANGLES: [&str; 7] = ["net-", "freeze", "no-pong", "truncated-line", "out-
 pub(super) enum Stale {
     /// The revision was answered with 410, and the subject has not listed since.
     Gone {
+        /// The revision that was answered with 410.
         refused: u64,
     },
     /// The subject's state was already newer.
