@@ -52,7 +52,7 @@ pub struct About {
     pub side_by_side: bool,
     /// The command that repeats the comparison.
     pub repeat: String,
-    /// Further notes for the reader.
+    /// Further notes of the harness about the comparison.
     pub notes: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ pub struct Comparison {
     pub figures: Vec<FigureHead>,
     /// One row for each subject, in the order of the command line.
     pub rows: Vec<Row>,
-    /// Further notes for the reader.
+    /// Further notes of the harness about the comparison.
     pub notes: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ pub enum Fate {
     Ran,
     /// The subject ended by itself before a run ended.
     Died,
-    /// A run was broken off for another reason.
+    /// A run of the subject was broken off for another reason.
     BrokenOff,
     /// The subject was never ready, or none of its runs left a record.
     NeverBegan,

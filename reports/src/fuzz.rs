@@ -1,9 +1,10 @@
-//! Entry points for the fuzz targets in `reports/fuzz` and for a test. They pass bytes to the readers of untrusted
-//! records.
+//! Entry points for the fuzz targets in `reports/fuzz` and for a test. Each entry point passes bytes to the readers of
+//! untrusted records.
 //!
 //! Owns the conversion of bytes into records, and the properties that hold for all bytes. A record is either refused
 //! with a reason, or judged and shown in every report. No report contains characters that act on a display. The module
-//! is compiled only with the feature `fuzz` and for tests. Its functions panic if, and only if, a property is broken.
+//! is compiled only with the feature `fuzz` and for tests. The module's functions panic if, and only if, a property is
+//! broken.
 
 use std::fs;
 use std::path::{Path, PathBuf};

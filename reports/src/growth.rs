@@ -141,8 +141,9 @@ pub struct Shape {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Answer {
     pub outcome: Outcome,
-    /// The slope that decided, in units of the value for each unit of the axis. It is the slope of the whole series, of
-    /// the series without its step, or since the series levelled off. None if no slope was computed.
+    /// The slope that decided, in units of the value for each unit of the axis. Depending on the shape, the slope is
+    /// that of the whole series, of the series without its step, or of the time since it levelled off. None if no slope
+    /// was computed.
     pub slope: Option<Slope>,
     pub warm_up: WarmUp,
     pub shape: Shape,

@@ -1,8 +1,8 @@
 //! A history of runs: a file with one JSON line for each run, for git, and the changes of level of its figures.
 //!
 //! The functions are pure: they make a line from a judged record, read lines, and compare figures of one scenario over
-//! time. They give no verdict, like [`crate::diff`], because the machine may have caused a change. Only builds that run
-//! at the same time show which one is slower.
+//! time. Like [`crate::diff`], a history gives no verdict, because the machine may have caused a change. Only builds
+//! that run at the same time show which one is slower.
 
 use std::collections::{BTreeMap, BTreeSet};
 

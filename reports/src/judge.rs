@@ -138,7 +138,7 @@ pub struct Judgement {
     pub words: Vec<Word>,
     /// One finding for each budget and each condition of validity, met or not.
     pub findings: Vec<Finding>,
-    /// Further notes for the reader.
+    /// Further notes of the judges for the reader of a report.
     pub notes: Vec<String>,
 }
 
@@ -308,8 +308,8 @@ impl Findings {
         Pushed(self.judged.last_mut().map(|(_, finding)| finding))
     }
 
-    /// Adds a finding about a number of objects. It fails if there are too many, and is undecided if some objects were
-    /// not seen.
+    /// Adds a finding about a number of objects. The finding fails if there are too many, and is undecided if some
+    /// objects were not seen.
     fn push_counted(&mut self, name: Name, (number, limit): (u64, u64), unread: Option<&str>, text: String) {
         let (observed, shown) = (crate::words::counted(number, "object"), crate::words::count(limit));
         match unread {

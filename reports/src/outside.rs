@@ -3,7 +3,7 @@
 //!
 //! A record may come from an untrusted source, and so may its names, messages and log lines. This module owns the
 //! escaping of text that could mention a person, become a link, a table or a formula, or change the writing direction.
-//! Its functions are pure.
+//! The functions of the module are pure.
 
 use std::fmt::Write as _;
 
@@ -30,8 +30,8 @@ fn plain(c: char, out: &mut String) {
     }
 }
 
-/// Escapes a text for the Markdown of GitHub and GitLab. It becomes no table cell, link, mention, reference to an
-/// issue, or HTML.
+/// Escapes a text for the Markdown of GitHub and GitLab. The result becomes no table cell, link, mention, reference to
+/// an issue, or HTML.
 pub(crate) fn markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     let mut rest = text.chars();

@@ -6,8 +6,8 @@
 //!
 //! # Rules
 //!
-//! Every commit gets exactly one of: observed, coalesced, late, missed, ghost, late ghost, identity swap, unobservable.
-//! `D` is the deadline; `t` is a time of the run.
+//! Every commit gets exactly one of these outcomes: observed, coalesced, late, missed, ghost, late ghost, identity
+//! swap, unobservable. `D` is the deadline; `t` is a time of the run.
 //!
 //! * An observation of version *w* settles *w* and every older unsettled version *v* of the object. *w* is **observed**
 //! if the observation came by `w.t + D`, else **late** (for a deletion: **late ghost**).
@@ -15,8 +15,8 @@
 //! before `v.t + D` and the observation came within `D` of that commit. Else *v* is **late**. A next version that was
 //! committed after *v* was overdue excuses nothing: the subject was wrong, and only the later write corrected it.
 //! * An observation with change `Deleted` proves a deletion, whatever revision it carries: a client that relists knows
-//! only the last revision that it saw. It does not prove a deletion that was committed after it. If the object still
-//! exists, the observation is a **phantom**.
+//! only the last revision that it saw. The observation does not prove a deletion that was committed later. If the
+//! object still exists, the observation is a **phantom**.
 //! * A fault can withhold a version from a watch of the subject and deliver the version later on the same watch. The
 //! deadline of such a version starts with the delivery, which replaces `t` above ([`Ledger::came`]). If the subject
 //! fetched the version by a list or another watch, the deadline starts with the commit: a client that receives nothing
@@ -27,12 +27,12 @@
 //! Four exceptions follow:
 //! * Versions stay pending if only the subject still wrote when they were committed, and the witness was not read for
 //! `D` after the commit. A subject works until it is stopped, and its last writes cannot be observed in time.
-//! * If an object was deleted and the witness cannot report deletions, its overdue versions are **missed**. Its other
-//! versions are **unobservable**, and so are overdue versions that a fault may have withheld from the subject until
-//! then ([`Ledger::kept`]).
+//! * If an object was deleted and the witness cannot report deletions, its overdue versions are **missed**. Versions
+//! that were not overdue are **unobservable**, and so are overdue versions that a fault may have withheld from the
+//! subject until the deletion ([`Ledger::kept`]).
 //! * If the subject's process ended before a deletion, or before the deletion was overdue, the next process may never
-//! report the object. Then its versions that were not overdue are **unobservable**: a list does not show objects that
-//! were deleted before it.
+//! report the object. Then the object's versions that were not overdue are **unobservable**: a list does not show
+//! objects that were deleted before it.
 //! * If an object was created and deleted inside a gap that a relist closed, and was never observed, all its versions
 //! are **unobservable**. A gap excuses nothing else.
 //!
@@ -44,10 +44,10 @@
 //!
 //! # Memory
 //!
-//! The ledger holds live objects, versions younger than `D`, and bounded rings (see [`Config`]). Its memory does not
-//! grow with the run. This file has the interface and the order of the steps. `objects` settles versions, `held` keeps
-//! early observations, `memory` remembers dropped versions and objects by a hash, and `gaps` keeps the gaps that
-//! relists closed.
+//! The ledger holds live objects, versions younger than `D`, and bounded rings (see [`Config`]). The ledger's memory
+//! does not grow with the run. This file has the interface and the order of the steps. `objects` settles versions,
+//! `held` keeps early observations, `memory` remembers dropped versions and objects by a hash, and `gaps` keeps the
+//! gaps that relists closed.
 
 use std::collections::VecDeque;
 

@@ -187,8 +187,9 @@ pub(super) fn row_of(name: Option<&FullName>, seen: &Observation, outcome: Outco
     AnomalyRow { observed_ms: Some(seen.t_ms), ..row }
 }
 
-/// The time until which an observation of a version is in time. It is the version's own deadline, or that of the next
-/// version if the next one came before this one was overdue. See the rules in [`super`].
+/// The time until which an observation of a version is in time. The time is the version's own deadline. If the next
+/// version came before this version was overdue, the time is the deadline of the next version. See the rules in
+/// [`super`].
 pub(super) fn due_ms(came_ms: u64, next_came_ms: Option<u64>, deadline_ms: u64) -> u64 {
     let own = came_ms.saturating_add(deadline_ms);
     match next_came_ms {

@@ -1,4 +1,4 @@
-//! A restart of the subject's process: the new process does not know what the old one knew.
+//! A restart of the subject's process: the new process does not know the objects that the old one knew.
 //!
 //! Owns the time of the last restart and the rules that excuse deletions. A new process lists, and a list does not show
 //! objects that were deleted before it. So no process can report such a deletion. Existing objects must still be
@@ -11,8 +11,8 @@ pub(super) struct Restart {
     pub ended_ms: u64,
     /// When the next process was started; none while no process runs.
     started_ms: Option<u64>,
-    /// Deletions up to this time may be older than the list of the new process. It is a deadline after the first report
-    /// of that process.
+    /// Deletions up to this time may be older than the list of the new process. This time is one deadline after the new
+    /// process first reported something.
     until_ms: u64,
 }
 

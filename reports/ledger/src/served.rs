@@ -1,5 +1,5 @@
-//! The times at which objects were served, by resource. They show whether the objects left at the end are a queue or
-//! were overtaken.
+//! The times at which objects were served, by resource. These times show whether the objects left at the end are a
+//! queue or were overtaken.
 //!
 //! Owns the bounded memory of these times. The judge decides whether the remaining objects are a queue.
 

@@ -428,8 +428,8 @@ fn who_saw_one_version_saw_the_object() {
     assert_eq!((ledger.counts().missed, ledger.counts().unseen), (3, 1));
 }
 
-/// Probes ask whether all versions up to a commit are settled, and how long that took. They know the version, but only
-/// a mock without rewinds derives the order of commits from the version.
+/// Probes ask whether all versions up to a commit are settled, and how long that took. Probes know the version, but
+/// only a mock without rewinds derives the order of commits from the version.
 #[test]
 fn probes_see_when_everything_is_settled() {
     let mut ledger = Ledger::new(config());
@@ -459,8 +459,8 @@ fn an_observation_at_time_zero_has_its_grace_too() {
     assert_eq!((ledger.counts().observed, ledger.counts().phantom), (1, 0));
 }
 
-/// A subject works until it is stopped. Its writes while no other client writes are judged only if there was time to
-/// observe them.
+/// A subject works until it is stopped. The subject's writes while no other client writes are judged only if there was
+/// time to observe them.
 #[test]
 fn what_the_subject_wrote_last_stays_pending() {
     let ended = |quiet_ms, heard_ms| {

@@ -34,21 +34,21 @@ pub use requests::{AtLeast, Connections, Requests};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Budgets {
-    /// Limits on wrong watch events. Their defaults apply without this section if objects are written and a witness
-    /// reports them.
+    /// Limits on wrong watch events. The defaults of these limits apply without this section if objects are written and
+    /// a witness reports them.
     pub events: Option<Events>,
-    /// Limits on the subject's writes while no other client writes. Their default applies without this section.
+    /// Limits on the subject's writes while no other client writes. The default applies without this section.
     pub writes: Option<Writes>,
-    /// Limits on deletions that the subject's finalizers hold up. Their default applies without this section.
+    /// Limits on deletions that the subject's finalizers hold up. The default applies without this section.
     pub finalizers: Option<Finalizers>,
-    /// Limits on the subject's requests for objects that it did not make. Their defaults apply without this section if
+    /// Limits on the subject's requests for objects that it did not make. The defaults apply without this section if
     /// the control plane reports the author of each request.
     pub objects: Option<ObjectLimits>,
-    /// Limits on the subject's children at any time. Their defaults apply without this section if `subject.children`
+    /// Limits on the subject's children at any time. The defaults apply without this section if `subject.children`
     /// names any.
     pub children: Option<ChildrenLimits>,
-    /// Limits on the subject's requests to the control plane. Only the mock control plane reports the author of each
-    /// request.
+    /// Limits on the subject's requests to the control plane. Only the mock control plane records each request with its
+    /// author.
     pub requests: Option<Requests>,
     /// Limits on the duration and the errors of admission reviews.
     pub admission: Option<Admission>,

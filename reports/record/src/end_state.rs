@@ -66,7 +66,7 @@ pub struct Left {
     pub examples: Vec<String>,
 }
 
-/// The sources of a subject's view of the world, the best first.
+/// The sources from which the subject's view can be read, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdeaSource {
@@ -109,7 +109,7 @@ pub struct Differences {
 pub enum DifferenceKind {
     /// The object is deleted, and the subject still has it in its view.
     Gone,
-    /// The object exists and the subject does not know it.
+    /// The object exists, but the subject's view does not contain it.
     Unknown,
     /// The subject knows another version of the object.
     Behind,
@@ -151,9 +151,9 @@ pub struct ChildrenState {
     pub unread: Option<String>,
     /// Objects that should have children.
     pub parents: u64,
-    /// Children that the parents should have together.
+    /// The number of children that all parents together should have.
     pub wanted: u64,
-    /// Children that exist, including those of parents that are gone.
+    /// Children that exist, including those of deleted parents.
     pub found: u64,
     /// Parents with fewer children than expected.
     pub lacking: u64,
@@ -208,10 +208,10 @@ pub struct ChildProblem {
     pub kind: ChildProblemKind,
     /// Namespace and name of the parent, or of a child whose parent is deleted.
     pub object: String,
-    /// The child, if the problem is about one.
+    /// Namespace and name of the child, if the problem concerns one.
     pub child: Option<String>,
-    /// The expected state.
+    /// The expected state of the object, for people.
     pub wanted: String,
-    /// The actual state.
+    /// The actual state of the object, for people.
     pub found: String,
 }

@@ -2,7 +2,7 @@
 //! only on request.
 //!
 //! Owns the rows of both files and their reader. Judges do not read these files, because most records do not have them.
-//! They are for people, and for the story of a short run.
+//! The files are for people, and for the story of a short run.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

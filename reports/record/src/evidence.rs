@@ -84,12 +84,12 @@ pub enum Step {
         t_ms: u64,
         /// The status of the answer; 0 if there was none.
         status: u16,
-        /// The revision of the list.
+        /// The `resourceVersion` of the list.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         revision: Option<u64>,
         /// The number of items in the page.
         objects: u64,
-        /// Whether the page is not the first one.
+        /// Whether the page is a further page of a list, not the first.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         further: bool,
     },
@@ -120,7 +120,7 @@ pub enum Step {
         watch: u64,
         /// The side that ended the watch.
         by: EndedBy,
-        /// The newest revision that was sent on it, including bookmarks; none if nothing was sent.
+        /// The newest revision that was sent on the watch, including bookmarks; none if nothing was sent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         through: Option<u64>,
     },

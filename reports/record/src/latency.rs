@@ -69,8 +69,8 @@ pub struct Latency {
 }
 
 const BANDS_PER_DECADE: f64 = 5.0;
-/// The decades that have bands of their own, as powers of ten microseconds: 10 µs to 100 s. Lower and higher values
-/// count in the outermost bands.
+/// The decades that have their own bands, as powers of ten microseconds: 10 µs to 100 s. Lower and higher values count
+/// in the outermost bands.
 const BAND_DECADES: (f64, f64) = (1.0, 8.0);
 pub const BANDS: usize = 35;
 
@@ -110,7 +110,7 @@ pub(super) struct Frame<'a> {
     pub length_ms: u64,
 }
 
-/// Writer of the log. It appends each interval at once, so that intervals before an unexpected end can be read.
+/// Writer of the log. Each interval is appended at once, so that intervals before an unexpected end can be read.
 pub struct HistogramLog {
     out: Sink,
     lines: Lines,
@@ -290,7 +290,7 @@ impl HistogramLog {
         self.lines.line(tag, start_ms, end_ms, histogram).map_err(|reason| self.error(&reason))
     }
 
-    /// Flushes to the operating system.
+    /// Writes all buffered lines to the operating system.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.out.flush()
     }

@@ -27,7 +27,7 @@ pub struct Manifest {
     pub name: String,
     /// The question that the scenario answers.
     pub question: String,
-    /// The scenario as resolved, with every default filled in.
+    /// The scenario with every default filled in.
     pub scenario: serde_json::Value,
     /// The seed of load, churn and faults.
     pub seed: u64,
@@ -87,7 +87,7 @@ fn one() -> u32 {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookPlan {
-    /// Its name.
+    /// The webhook's name.
     pub name: String,
     /// Whether the harness also sends reviews directly to the webhook, past the control plane.
     #[serde(default)]
@@ -103,7 +103,7 @@ pub struct WebhookPlan {
 pub struct Phases {
     /// The length of the warm-up in milliseconds. Load runs, but latency budgets are not judged.
     pub warm_up_ms: u64,
-    /// The length of the steady phase in milliseconds. This phase is judged.
+    /// The length of the steady phase in milliseconds. The budgets are judged in this phase.
     pub steady_ms: u64,
     /// The length of the drain in milliseconds. No new load is sent; the subject may catch up.
     pub drain_ms: u64,

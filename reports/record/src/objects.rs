@@ -259,14 +259,14 @@ pub enum Read {
         t_ms: u64,
         /// The status of the answer.
         status: u16,
-        /// The version in the answer; none if the answer had none.
+        /// The `resourceVersion` in the answer; none if the answer had none.
         revision: Option<u64>,
     },
     /// The subject listed the resource.
     Listed {
         /// When the request was answered.
         t_ms: u64,
-        /// The version of the list.
+        /// The `resourceVersion` of the list.
         revision: u64,
         /// Whether the list contained the object.
         there: bool,
@@ -321,7 +321,7 @@ pub struct Siblings {
     pub excess: u64,
     /// The first parents that had too many children.
     pub examples: Vec<TooMany>,
-    /// Children without an owner reference that existed at the end although their parent was gone.
+    /// Children without an owner reference that existed at the end although their parent was deleted.
     #[serde(skip_serializing_if = "is_zero")]
     pub orphaned: u64,
     /// The first orphaned children, those with the longest time first.
@@ -354,7 +354,7 @@ pub struct Orphaned {
 pub struct TooMany {
     /// Namespace and name of the parent, or its uid if its own version was never seen.
     pub object: String,
-    /// The most children that it should have had.
+    /// The most children that the parent should have had.
     pub wanted: u64,
     /// The most children that the parent had at one time.
     pub found: u64,
@@ -385,7 +385,8 @@ pub struct Drifted {
 }
 
 impl Drifted {
-    /// The number of children whose end state or own restoration can prove that the subject restores drifted children.
+    /// The number of children that can prove, by their end state or their restoration, that the subject restores
+    /// drifted children.
     pub fn proofs(self) -> u64 {
         self.unwritten + self.restored
     }

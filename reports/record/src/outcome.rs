@@ -140,7 +140,7 @@ pub(crate) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Applies one operation to every count.
+/// Applies an operation, such as a subtraction, to every count.
 macro_rules! each_count {
     ($left:expr, $right:expr, $op:expr, $($field:ident),+) => { EventCounts { $($field: $op($left.$field, $right.$field)),+ } };
 }

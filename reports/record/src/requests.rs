@@ -143,7 +143,7 @@ pub struct RequestRow {
     pub message: Option<String>,
 }
 
-/// Counts of requests in one interval that have no line. They have none because there were [`REQUEST_LINES_MAX`] lines
+/// Counts of requests in one interval that have no line. The reason is that there were [`REQUEST_LINES_MAX`] lines
 /// before, or [`OTHER_LINES_MAX`] lines of requests that are neither list nor watch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]

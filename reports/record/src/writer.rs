@@ -37,7 +37,7 @@ const WIRE_BYTES_PER_OUTCOME: u64 = 2 << 20;
 /// Up to this many bytes, the rows of one outcome keep the history of their object, of usually 2 KiB and at most 5 KiB.
 const EVIDENCE_BYTES_PER_OUTCOME: u64 = 3 << 20;
 /// Hits of one fault that have a row each: more than the story of a run needs. A fault that hits each event of a busy
-/// stream has thousands.
+/// stream has thousands of hits.
 const HIT_ROWS_MAX: u64 = 100;
 /// Hits of all faults that have a row each, 2.5 MB in sum. Later only the first hit of each fault and each doubling
 /// have a row. Otherwise 100 hours with one fault a minute would be 140 MB.

@@ -61,8 +61,8 @@ impl Queue {
     }
 }
 
-/// Why the subject never led. Its Lease was refused or held by another process, and the subject did nothing that only a
-/// leader does.
+/// Why the subject never led. The subject's Lease was refused or held by another process, and the subject did nothing
+/// that only a leader does.
 fn never_led(record: &Record) -> Option<String> {
     let rows = &record.requests.rows;
     let leases: Vec<&RequestRow> = rows.iter().filter(|row| row.resource == LEASES).collect();

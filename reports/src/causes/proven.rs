@@ -1,8 +1,8 @@
-//! Causes of missed or late versions in the subject's own work. They take precedence over causes in how its client
-//! reads events.
+//! Causes of missed or late versions in the subject's own work. These causes take precedence over causes in how the
+//! subject's client reads events.
 //!
-//! Owns the order of these causes: the subject's writes were refused, it never led, it was still at work on other
-//! objects, it waits for a workload, it sent no requests. Each cause is named only if recorded requests prove it.
+//! Owns the order of these causes: refused writes, a leadership that the subject never got, work on other objects, a
+//! workload that is not ready, no requests at all. Each cause is named only if recorded requests prove it.
 
 use super::conduct::Conduct;
 use super::history::{History, SLACK_MS};

@@ -280,8 +280,8 @@ fn what_was_never_written_is_made_up() {
     assert_eq!(edited.0, Cause::OnTheWay);
 }
 
-/// Multiplied watches are the cause of reports after they multiplied. They are not the cause of earlier reports, or of
-/// reports about another resource.
+/// Multiplied watches are the cause of reports after they multiplied. Multiplied watches are not the cause of earlier
+/// reports, or of reports about another resource.
 #[test]
 fn what_watches_tell_that_multiplied_has_that_cause() {
     let grown = Grown {

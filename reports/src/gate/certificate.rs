@@ -1,9 +1,9 @@
-//! The A/A certificate of a gate: its false alarm rate and its smallest detectable change on this machine. Both are
-//! computed from the slices of the session, by pure functions.
+//! The A/A certificate of a gate: its false alarm rate and its smallest detectable change on this machine. Pure
+//! functions compute both figures from the slices of the session.
 //!
-//! Two sources show the noise. One is the pairs of B and A without their common shift. The other is the *halves*: each
-//! build compared with itself in the same block (A with A, B with B). If the builds do not differ, a pair is as likely
-//! above zero as below it. So every choice of signs for the pairs is a possible session.
+//! Two sources show the noise. The first source is the pairs of B and A without their common shift. The second source
+//! is the *halves*: each build compared with itself in the same block (A with A, B with B). If the builds do not
+//! differ, a pair is as likely above zero as below it. So every choice of signs for the pairs is a possible session.
 //!
 //! A thousand choices of signs, drawn from the seed, are decided like sessions. The share of choices that call B worse
 //! is the false alarm rate. The shift at which nine of ten choices call B worse is the smallest change. The source with

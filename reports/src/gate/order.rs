@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Slices of a block: two of each build, so that a steady drift affects both builds alike.
 pub const BLOCK: u32 = 4;
 
-/// One of the two builds.
+/// One of the two builds that a gate compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Side {
     /// The baseline.

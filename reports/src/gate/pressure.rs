@@ -1,6 +1,6 @@
 //! Decides which slices are dropped because of the machine's load, by pure functions.
 //!
-//! A machine that is always busy is no reason to drop slices: both slices of a pair have the same load, and the
+//! A machine that is always busy is no reason to drop slices, because both slices of a pair have the same load. The
 //! certificate shows which changes can still be detected. Load in one slice that other slices do not have is a reason.
 
 use super::slice::Slice;
@@ -12,8 +12,8 @@ const IO_FREE: f64 = 0.25;
 const STEAL_FREE: f64 = 0.02;
 /// The 99th percentile of the generator's lateness, in microseconds, that does not affect these measurements.
 const LATENESS_FREE_US: u64 = 5_000;
-/// How far a slice must be above the session's usual level to be dropped: by a quarter of the time for shares, and by a
-/// factor of three for values without an upper bound.
+/// A slice is dropped if it is this far above the session's usual level: a quarter of the time for shares, or three
+/// times the usual value for values without an upper bound.
 const ABOVE: f64 = 0.25;
 const STEAL_ABOVE: f64 = 0.05;
 const LATENESS_TIMES: u64 = 3;

@@ -58,7 +58,7 @@ impl Header {
     }
 }
 
-/// One of the builds.
+/// One of the two builds that a gate compares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Build {
@@ -74,7 +74,7 @@ pub struct Build {
 pub enum Line {
     /// The first line, with the settings of the comparison.
     Header(Box<Header>),
-    /// A slice. It replaces an earlier one with the same session, block and place.
+    /// A slice, which replaces an earlier slice with the same session, block and place.
     Slice(Box<Slice>),
     /// An exact count of one build.
     Counted(Counted),

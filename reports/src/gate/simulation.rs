@@ -1,5 +1,5 @@
-//! Simulated gates with generated noise. They show how often the whole method raises false alarms, and whether it
-//! detects the changes that its certificate promises. Other tests use the generator too.
+//! Simulated gates with generated noise. The simulations show how often the whole method raises false alarms, and
+//! whether it detects the changes that its certificate promises. Other tests use the generator too.
 
 use std::collections::BTreeMap;
 

@@ -114,7 +114,7 @@ pub struct Row {
     pub metric: Metric,
     /// The metric's name for people.
     pub name: String,
-    /// The decision about B.
+    /// The decision about build B, compared with A.
     pub word: Word,
     /// The decision about B from the first session alone.
     pub first: Word,

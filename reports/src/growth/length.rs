@@ -9,8 +9,8 @@ pub const TAU_S: f64 = 50.0;
 pub const SIGMA_BYTES: f64 = 2.0 * 1024.0 * 1024.0;
 /// How many standard errors of the slope the budget must be. With 2.5, an ideal estimator that knows the noise would
 /// distinguish twice the budget from the budget in 80 % of runs. The Theil–Sen slope through medians of blocks has to
-/// measure its noise, and does so in 68 to 75 %. With this value it does so in about 88 %; the calibration in
-/// `growth/tests.rs` checks it.
+/// measure its noise, and does so in 68 to 75 %. With 3.4 errors the Theil–Sen slope distinguishes them in about 88 %
+/// of runs; the calibration in `growth/tests.rs` checks this rate.
 const ERRORS: f64 = 3.4;
 
 /// The length of the steady phase, in seconds, that decides a budget of `budget_per_s`: `(3.4 σ √(24 τ) / B)^(2/3)`,

@@ -9,8 +9,8 @@ use crate::statistics::{change_point, quantile, theil_sen};
 const PENALTY: f64 = 3.0;
 /// The fewest blocks on each side of a step; two may be an outlier and its neighbour.
 const BLOCKS_LEAST: usize = 3;
-/// The numbers of samples over which a change may extend. It happens at once, but may fall between two samples, or take
-/// a second or two.
+/// The numbers of samples over which a change may extend. A step happens at once, but may fall between two samples, or
+/// take a second or two.
 const EDGE_LAGS: [usize; 3] = [1, 2, 4];
 /// The least change at an edge, in scatters of the usual change between samples.
 const EDGE_LEAST: f64 = 5.0;

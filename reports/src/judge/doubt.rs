@@ -1,6 +1,6 @@
 //! Decides which budgets become undecided if a condition of validity is not met.
 //!
-//! Owns the kinds of facts on which findings depend. A gap in the measurement never hides a failure. It makes only
+//! Owns the kinds of facts on which findings depend. A gap in the measurement never hides a failure. A gap makes only
 //! those budgets undecided whose facts it affects. A run is invalid only if no judged budget can be trusted.
 
 use super::rule::Name;
@@ -60,8 +60,8 @@ pub(super) fn is_answered(name: Name) -> bool {
     matches!(name.section, "admission" | "alerts" | "api")
 }
 
-/// Whether a finding depends on writes to the control plane, on the subject's requests, or on its observations. This
-/// holds for all other sections.
+/// Whether a finding depends on writes to the control plane, on the subject's requests, or on its observations. All
+/// sections that the other functions do not name depend on these facts.
 pub(super) fn is_observed(name: Name) -> bool {
     !is_sampled(name) && !is_about_ends(name) && !is_answered(name) && name.section != "registry"
 }

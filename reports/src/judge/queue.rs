@@ -28,7 +28,8 @@ const STEADY_S: usize = 5;
 const STRAY: f64 = 0.15;
 /// The most seconds of a drain that are examined one by one.
 const SECONDS_MAX: u64 = 3600;
-/// The recommended rate of churn, as a share of the subject's serving rate. It leaves room for uneven load.
+/// The recommended rate of churn, as a share of the subject's serving rate. A smaller share leaves room for uneven
+/// load.
 const ROOM: f64 = 0.5;
 
 /// Objects left at the end of a run that are a queue.
@@ -91,7 +92,8 @@ fn spelled(rate: Rate) -> String {
     if second >= 0.1 { format!("{}/s", three_digits(second)) } else { rate.to_string() }
 }
 
-/// A rate of churn that is low enough for the subject. It has one digit, so that it is easy to write into the scenario.
+/// A rate of churn that is low enough for the subject. The rate has one digit, so that it is easy to write into the
+/// scenario.
 fn fitting(served: Rate) -> Rate {
     // In units per hour, the slowest that a scenario can name.
     let wanted = (served.as_per_second() * ROOM).max(1.0 / 3600.0);

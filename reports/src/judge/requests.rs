@@ -1,8 +1,8 @@
 //! The judge of the subject's requests: whether it kept sending lists and watches, from which revisions, how often, and
 //! over how many connections.
 //!
-//! Owns `requests.*`. It reads only the rows of the subject's requests and the control plane's count of connections. It
-//! does not use observations, so that a subject without a witness can be judged too.
+//! Owns `requests.*`. The judge reads only the rows of the subject's requests and the control plane's count of
+//! connections. Observations are not used, so that a subject without a witness can be judged too.
 
 use units::{Rate, Span};
 

@@ -21,8 +21,8 @@ pub struct SoFar {
     metrics: Stride,
 }
 
-/// Takes every n-th row, and doubles n whenever there are too many rows. Then all rows have the same distance. If the
-/// later rows were closer, the judge would find samples missing.
+/// Takes every n-th row, and doubles n whenever there are too many rows, so that all rows have the same distance. If
+/// the later rows were closer, the judge would find samples missing.
 struct Stride {
     step: u64,
     seen: u64,

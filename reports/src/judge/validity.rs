@@ -162,7 +162,7 @@ fn is_excess(name: Name) -> bool {
     }
 }
 
-/// Whether a finding says that the subject stopped sending requests. Then it had nothing to report, and a silent
+/// Whether a finding says that the subject stopped sending requests. Such a subject had nothing to report, and a silent
 /// witness is explained.
 fn never_asked(findings: &Findings) -> bool {
     requests::gave_up(findings)
@@ -299,7 +299,8 @@ fn judge_lateness_of(
     findings.unmet(unmet, Doubts::Broken, |name, _| is_latency(name, section) && !slow_by_itself(record, name));
 }
 
-/// Whether the time from the real start alone exceeds the limit of a latency budget. Then lateness is not the reason.
+/// Whether the time from the real start alone exceeds the limit of a latency budget. In this case the generator's
+/// lateness is not the reason.
 fn slow_by_itself(record: &Record, name: Name) -> bool {
     let Some(limits) = record.manifest.budgets.admission.as_ref().filter(|_| name.section == "admission") else {
         return false;
@@ -361,8 +362,8 @@ fn first_unreadable(record: &Record) -> String {
     example.map(|example| format!("; first: {example}")).unwrap_or_default()
 }
 
-/// Whether a fault had an effect before the first commit. Then the subject may see nothing, and a silent witness need
-/// not be faulty.
+/// Whether a fault had an effect before the first commit. After such a fault the subject may see nothing, and a silent
+/// witness need not be faulty.
 fn struck_first(record: &Record) -> bool {
     let hit = faults::hit(record);
     let started = record.faults.iter().filter(|row| row.event == FaultEvent::Started && hit.contains(row.id.as_str()));

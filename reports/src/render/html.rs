@@ -66,7 +66,7 @@ struct Page<'a> {
     facts: Vec<(&'static str, String)>,
     files: Vec<(&'a str, &'static str)>,
     data: String,
-    /// Whether the run is still under way. Then the report in the browser loads newer facts.
+    /// Whether the run is still under way. While it is, the report in the browser loads newer facts.
     running: bool,
 }
 
@@ -74,7 +74,8 @@ pub fn html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     page(record, judgement, false)
 }
 
-/// The report of a run that is still under way, for `longhaul soak --serve`. It says so, and loads newer facts.
+/// The report of a run that is still under way, for `longhaul soak --serve`. The report says that the run is under way,
+/// and loads newer facts.
 pub fn running_html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     page(record, judgement, true)
 }
@@ -152,8 +153,8 @@ struct Data<'a> {
     charts: Vec<chart::Readings<'a>>,
 }
 
-/// JSON that is safe in a `<script>` element. It has no `<` that could end the element, and no `&` that could begin an
-/// entity. Two separators that JSON allows and old scripts do not are escaped.
+/// JSON that is safe in a `<script>` element. The JSON has no `<` that could end the element, and no `&` that could
+/// begin an entity. Two separators that JSON allows and old scripts do not are escaped.
 fn data_json(data: &Data<'_>) -> Result<String, Error> {
     let json = serde_json::to_string(data)?;
     Ok(json

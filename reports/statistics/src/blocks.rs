@@ -20,8 +20,8 @@ pub const POINTS_MAX: usize = 1440;
 pub const SAMPLES_MAX: usize = 1 << 20;
 /// The number of parts of a series whose median correlation time is used; see [`correlation::robust`].
 const PARTS: usize = 3;
-/// The factor by which the correlation time of a part without its parabola is too short. It was measured with a whole
-/// that is 150 correlation times long.
+/// The factor by which the correlation time of a part without its parabola is too short. The factor was measured with a
+/// whole that is 150 correlation times long.
 const SHORT_OF: f64 = 1.3;
 /// The distance of two samples, in usual distances, above which there is a gap between them.
 pub const REACH: f64 = 3.0;

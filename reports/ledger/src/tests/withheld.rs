@@ -1,5 +1,5 @@
-//! Tests of versions that a fault withheld from the subject. Their deadline counts from delivery, and a version that
-//! never reached the subject is not missed.
+//! Tests of versions that a fault withheld from the subject. The deadline of such a version counts from delivery, and a
+//! version that never reached the subject is not missed.
 
 use super::*;
 

@@ -97,7 +97,7 @@ pub struct AnomalyRow {
 pub struct End {
     /// When the run ended.
     pub ended_ms: u64,
-    /// Why it ended.
+    /// Why the run ended.
     pub reason: EndReason,
     /// The rows that were lost to a full disk; none if all were written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -201,7 +201,7 @@ pub enum EndReason {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommitEvent {
-    /// When it was committed.
+    /// When the version was committed.
     pub t_ms: u64,
     /// The version that was committed.
     #[serde(flatten)]

@@ -19,8 +19,8 @@ pub struct Sample {
     pub harness: Option<Process>,
     /// The pressure on the machine.
     pub machine: MachineRow,
-    /// The subject's TCP sockets by state. They are read only every few seconds, because the kernel lists the sockets
-    /// of all processes.
+    /// The subject's TCP sockets by state. The sockets are read only every few seconds, because the kernel lists the
+    /// sockets of all processes.
     pub sockets: Option<Sockets>,
     /// The subject's memory cgroup, if the subject has its own; read with the sockets.
     pub cgroup: Option<Cgroup>,
@@ -29,8 +29,8 @@ pub struct Sample {
     /// The time that reading the proportional set took, in microseconds. Meanwhile the kernel walks all pages and locks
     /// the subject's memory map.
     pub rollup_cost_us: Option<u64>,
-    /// Whether the sample is kept only for its large resident set, when one sample of an interval is kept. It counts
-    /// for ceilings, but not for results that need samples at even distances.
+    /// Whether the sample is kept only for its large resident set, when one sample of an interval is kept. Such a
+    /// sample counts for ceilings, but not for results that need samples at even distances.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub peak: bool,
 }

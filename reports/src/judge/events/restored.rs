@@ -77,8 +77,8 @@ fn judge(record: &Record) -> (Verdict, String, String) {
     }
 }
 
-/// A text about drifted children whose parents were written again. They prove nothing, because such a write makes the
-/// subject look at the children as well.
+/// A text about drifted children whose parents were written again. Such children prove nothing, because the write makes
+/// the subject look at the children as well.
 fn unproved(has: &str, drift: Drifted) -> String {
     format!(
         "{has}. This does not prove that the subject watches them: all {} children that the harness deleted or edited belong to objects \

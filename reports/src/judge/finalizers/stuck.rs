@@ -1,9 +1,9 @@
 //! `finalizers.stuck`: deleted objects that still exist at the end because of a finalizer of the subject.
 //!
 //! A finalizer counts if the subject added it. A finalizer in the scenario's own template may belong to any program: it
-//! is reported and not judged. Two kinds of objects do not count. Their deletion was requested less than the deadline
-//! before the end. Or their writes were refused so often that the subject may still wait for its next try; the text
-//! then says so.
+//! is reported and not judged. An object does not count if its deletion was requested less than the deadline before the
+//! end. Nor does an object count if its writes were refused so often that the subject may still wait for its next try;
+//! the text then says so.
 
 use std::collections::BTreeSet;
 

@@ -106,8 +106,8 @@ fn who_came_to_rest_or_passed_an_object_by_has_lost_it() {
     assert_eq!(judge(&example.opened()).verdict, Verdict::Fail);
 }
 
-/// A subject that makes fourteen children for an object serves few objects in a short drain. Its writes show that it
-/// continues to work.
+/// A subject that makes fourteen children for an object serves few objects in a short drain. The subject's writes show
+/// that it continues to work.
 #[test]
 fn few_that_are_served_are_judged_by_what_is_written() {
     let mut example = behind([1, 0, 0, 1]);

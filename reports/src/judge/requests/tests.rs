@@ -148,7 +148,7 @@ fn who_backs_off_by_a_faster_clock_may_ask_more_often() {
     assert_eq!(words(serde_json::json!({"rate": "2/s"}), 60, 400), ["too-many-requests"]);
 }
 
-/// A program polled for half a minute before the run began. It did not send all of these requests at once.
+/// A program polled for half a minute before the run began. The program did not send all of these requests at once.
 #[test]
 fn requests_from_before_the_run_tell_no_rate() {
     let at = |t_ms: fn(u64) -> u64| (1..=30).map(|id| list(id, t_ms(id), 1000)).collect::<Vec<_>>();

@@ -243,7 +243,7 @@ mod tests {
     }
 
     /// Connections that are opened and closed are no leak, wherever the windows lie. Rising low counts may be a leak.
-    /// They are one if even the low counts of the last window are above the earlier high counts.
+    /// Rising low counts are a leak if even the low counts of the last window are above the earlier high counts.
     #[test]
     fn a_count_that_swings_does_not_grow() {
         let swings = |half: u64, lows: fn(u64) -> u64| {

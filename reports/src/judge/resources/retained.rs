@@ -1,9 +1,9 @@
 //! `memory.retained`: whether memory falls again after a burst of deletions.
 //!
 //! In a burst the number of objects rises and then falls to half of its highest value or less. Memory before the burst
-//! is compared with memory after it, while about as many objects exist. Both are compared by blocks, each by its lowest
-//! sample, because a garbage collector runs only now and then. If all pairs of blocks agree, the result is decided;
-//! otherwise it is undecided.
+//! is compared with memory after it, while about as many objects exist. Memory is compared by blocks, each by its
+//! lowest sample, because a garbage collector runs only now and then. If all pairs of blocks agree, the result is
+//! decided; otherwise it is undecided.
 
 use units::Bytes;
 
@@ -184,7 +184,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// The finding for a run with this memory in each second. Its objects are made at 40 s and deleted at 80 s.
+    /// The finding for a run with this memory in each second. The run's objects are made at 40 s and deleted at 80 s.
     fn found(memory: impl Fn(u64) -> u64, spoil: impl Fn(&mut Example)) -> Finding {
         let mut example = Example::clean();
         for row in &mut example.intervals {

@@ -18,8 +18,8 @@ pub(in crate::judge) const FAULT: Name = Name {
 };
 /// The condition on all faults that were never hit.
 const FAULTS: Name = condition("faults");
-/// The share of the drawn faults of one name that must be hit. If fewer are hit, each fault without a hit counts. Their
-/// times are random, and a fault may come before the subject has recovered from the previous one.
+/// The share of the drawn faults of one name that must be hit. If fewer are hit, each fault without a hit counts. The
+/// times of drawn faults are random, and a fault may come before the subject has recovered from the previous one.
 const LOT_HIT_LEAST: f64 = 0.75;
 /// If there are more faults than this, those that were hit are listed by name.
 const FAULTS_EACH: usize = 100;

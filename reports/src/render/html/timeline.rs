@@ -69,7 +69,7 @@ pub(super) struct Band {
     pub room: Option<LabelSpace>,
 }
 
-/// The space for a label. It ends where the next label of its line begins, on a screen of any width.
+/// The space for a label. The space ends where the next label of its line begins, on a screen of any width.
 #[derive(Debug, PartialEq)]
 pub(super) struct LabelSpace {
     pub left: String,

@@ -23,7 +23,8 @@ const COUNTS_MAX: usize = 40 << 10;
 /// The most bytes of a plain histogram: a count has at most nine bytes.
 const PLAIN_BYTES_MAX: usize = HEAD_BYTES + 9 * COUNTS_MAX;
 
-/// The histogram, or the reason why it is refused. Its range must not exceed `highest_us`, rounded as histograms round.
+/// The histogram, or the reason why it is refused. A histogram's range must not exceed `highest_us`, rounded as
+/// histograms round.
 pub(super) fn histogram(encoded: &str, highest_us: u64) -> Result<Histogram, String> {
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(encoded)

@@ -59,7 +59,7 @@ pub(in crate::judge::resources) struct Decided {
 pub(super) struct Look {
     /// The number of series that are judged against one budget.
     pub looks: usize,
-    /// Whether the series has gaps. Then it can fail but not pass.
+    /// Whether the series has gaps. A series with gaps can fail but not pass.
     pub holed: bool,
 }
 

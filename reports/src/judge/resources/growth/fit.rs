@@ -1,7 +1,7 @@
 //! The judged growth of memory for a chart: the series, the slope with its interval, and the budget.
 //!
-//! Owns the positions of the lines. It calls the judge's own functions, so that a chart never shows another slope than
-//! the one that decided.
+//! Owns the positions of the lines. The module calls the judge's own functions, so that a chart never shows another
+//! slope than the one that decided.
 
 use super::axis::Axis;
 use super::decide::{self, Limit};

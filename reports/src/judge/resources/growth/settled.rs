@@ -1,9 +1,9 @@
 //! The time from which everything except memory was steady, so that a subject that still warms up does not count as
 //! leaking.
 //!
-//! Owns the three other series: the median response time, processor time for each review, and connections. They can
-//! only cut the start of the memory series. A series that never becomes steady is reported and does not decide, because
-//! on a noisy machine the first two never do.
+//! Owns the three other series: the median response time, processor time for each review, and connections. These series
+//! can only cut the start of the memory series. A series that never becomes steady is reported and does not decide,
+//! because on a noisy machine the first two never do.
 
 use crate::growth::{WarmUp, warm_up};
 use crate::record::{Phase, Record};
@@ -55,8 +55,8 @@ fn response(record: &Record) -> Vec<(f64, f64)> {
     medians.map(|(end_ms, p50_us)| (end_ms as f64 / 1000.0, p50_us as f64)).collect()
 }
 
-/// The processor time of a review: seconds of the run, and milliseconds. It uses the samples next to the ends of the
-/// intervals.
+/// The processor time of a review: seconds of the run, and milliseconds. The time comes from the samples next to the
+/// ends of the intervals.
 fn cost(record: &Record) -> Vec<(f64, f64)> {
     let cpu_ms = |t_ms: u64| {
         let next = record.samples.partition_point(|row| row.t_ms < t_ms);
@@ -106,7 +106,8 @@ mod tests {
         assert!((35.0..55.0).contains(&late.since_s), "{late:?}");
     }
 
-    /// The number of connections halves every few seconds until after the middle. This is reported, and nothing is cut.
+    /// The number of connections halves every few seconds until after the middle. The series is reported as unsteady,
+    /// and nothing is cut.
     #[test]
     fn what_never_settles_is_told() {
         let never = settled(|e| {

@@ -1,4 +1,4 @@
-//! A heat map of latency over time. It shows the number of answers of each duration, while curves show only some
+//! A heat map of latency over time. The map shows the number of answers of each duration, while curves show only some
 //! quantiles.
 
 use std::fmt::Write;
