@@ -4,15 +4,15 @@
 //! [`Slice`]s, and judging the same slices again gives the same verdict. Decision 043 describes the method:
 //!
 //! 1. Both builds run at the same time on one machine, and one of them is under load. Slices of load alternate in the
-//! order ABBA or BAAB, which the seed chooses for each block ([`order`]).
+//!    order ABBA or BAAB, which the seed chooses for each block ([`order`]).
 //! 2. If the machine was under more pressure than usual in a slice, the slice and its partner are dropped
-//! ([`pressure`]), and both are played again.
+//!    ([`pressure`]), and both are played again.
 //! 3. Two neighbouring slices are a pair. A pair compares B with A by the logarithm of their ratio ([`pairs`]).
 //! 4. The Hodges–Lehmann estimate and one-sided 95 % bounds by Wilcoxon decide, together with a limit and a floor
-//! ([`decide`]).
+//!    ([`decide`]).
 //! 5. A metric that is worse must be worse again in a second session with new processes ([`verdict`]).
 //! 6. The same slices show how often this gate would raise a false alarm on this machine, and which change it would
-//! detect ([`certificate`]).
+//!    detect ([`certificate`]).
 
 pub mod certificate;
 pub mod decide;

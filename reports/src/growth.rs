@@ -50,8 +50,8 @@ const HOLED_COVERED_LEAST: f64 = 0.5;
 /// The share of the planned length that a pass needs: half of a run does not have the power of the plan. A failure does
 /// not need the planned length.
 const PLANNED_LEAST: f64 = 0.9;
-/// How many times narrower than its distance from the budget an interval must be for a decision in four of five runs: 1
-/// + 0.84 / 1.64.
+/// How many times narrower than its distance from the budget an interval must be for a decision in four of five runs:
+/// `1 + 0.84 / 1.64`.
 const POWER: f64 = 1.51;
 /// The greatest half width, in budgets, of an interval that can pass. If noise alone makes slopes of many budgets, one
 /// in twenty runs falls steeply by chance.

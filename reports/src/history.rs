@@ -145,7 +145,7 @@ pub fn entry(record: &Record, judgement: &Judgement, build: Option<String>) -> E
     }
 }
 
-/// Reads a history. Empty lines are skipped.
+/// Reads the lines of a history file. Empty lines are skipped.
 pub fn read(text: &str) -> Result<Vec<Entry>, Error> {
     let mut entries = Vec::new();
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());

@@ -10,31 +10,31 @@
 //! swap, unobservable. `D` is the deadline; `t` is a time of the run.
 //!
 //! * An observation of version *w* settles *w* and every older unsettled version *v* of the object. *w* is **observed**
-//! if the observation came by `w.t + D`, else **late** (for a deletion: **late ghost**).
+//!   if the observation came by `w.t + D`, else **late** (for a deletion: **late ghost**).
 //! * *v* is **coalesced** if the observation came by `v.t + D`. *v* is also coalesced if the next version was committed
-//! before `v.t + D` and the observation came within `D` of that commit. Else *v* is **late**. A next version that was
-//! committed after *v* was overdue excuses nothing: the subject was wrong, and only the later write corrected it.
+//!   before `v.t + D` and the observation came within `D` of that commit. Else *v* is **late**. A next version that was
+//!   committed after *v* was overdue excuses nothing: the subject was wrong, and only the later write corrected it.
 //! * An observation with change `Deleted` proves a deletion, whatever revision it carries: a client that relists knows
-//! only the last revision that it saw. The observation does not prove a deletion that was committed later. If the
-//! object still exists, the observation is a **phantom**.
+//!   only the last revision that it saw. The observation does not prove a deletion that was committed later. If the
+//!   object still exists, the observation is a **phantom**.
 //! * A fault can withhold a version from a watch of the subject and deliver the version later on the same watch. The
-//! deadline of such a version starts with the delivery, which replaces `t` above ([`Ledger::came`]). If the subject
-//! fetched the version by a list or another watch, the deadline starts with the commit: a client that receives nothing
-//! has to ask.
+//!   deadline of such a version starts with the delivery, which replaces `t` above ([`Ledger::came`]). If the subject
+//!   fetched the version by a list or another watch, the deadline starts with the commit: a client that receives
+//!   nothing has to ask.
 //! * At the end, unsettled versions are **missed**, except deletions. A deletion is an **identity swap** if the subject
-//! knew the object, and its first report of a new object of the same name was an update. Else the deletion is a
-//! **ghost**. So an object that was created, deleted and never observed is one or more missed versions and one ghost.
-//! Four exceptions follow:
+//!   knew the object, and its first report of a new object of the same name was an update. Else the deletion is a
+//!   **ghost**. So an object that was created, deleted and never observed is one or more missed versions and one ghost.
+//!   Four exceptions follow:
 //! * Versions stay pending if only the subject still wrote when they were committed, and the witness was not read for
-//! `D` after the commit. A subject works until it is stopped, and its last writes cannot be observed in time.
+//!   `D` after the commit. A subject works until it is stopped, and its last writes cannot be observed in time.
 //! * If an object was deleted and the witness cannot report deletions, its overdue versions are **missed**. Versions
-//! that were not overdue are **unobservable**, and so are overdue versions that a fault may have withheld from the
-//! subject until the deletion ([`Ledger::kept`]).
+//!   that were not overdue are **unobservable**, and so are overdue versions that a fault may have withheld from the
+//!   subject until the deletion ([`Ledger::kept`]).
 //! * If the subject's process ended before a deletion, or before the deletion was overdue, the next process may never
-//! report the object. Then the object's versions that were not overdue are **unobservable**: a list does not show
-//! objects that were deleted before it.
+//!   report the object. Then the object's versions that were not overdue are **unobservable**: a list does not show
+//!   objects that were deleted before it.
 //! * If an object was created and deleted inside a gap that a relist closed, and was never observed, all its versions
-//! are **unobservable**. A gap excuses nothing else.
+//!   are **unobservable**. A gap excuses nothing else.
 //!
 //! Observations also have outcomes of their own. An observation is **resurrected** if the object's deletion had been
 //! observed, else **regressed** if a newer version had been. Else it is **duplicate** if the same process had observed

@@ -1,8 +1,8 @@
 //! `objects.json`: facts about the subject that the control plane's objects show as a whole, beyond single versions.
 //!
-//! Owns the types of this file and their bounds: the subject's writes while no other client writes, objects that are
-//! stuck in their deletion, the subject's requests for objects of other clients, and parents with too many or orphaned
-//! children. Judges compare these facts with budgets.
+//! Owns the types of this file and their bounds. The facts are the subject's writes while no other client writes,
+//! objects that are stuck in their deletion, requests for objects of other clients, and parents with too many or
+//! orphaned children. Judges compare these facts with budgets.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Causes of missed and late versions: the point between control plane and report at which a version was lost.
 //!
-//! The search asks in this order: was the version sent, did a list contain it, did a fault withhold it, was a watch
-//! open, did the subject send a request? The client is blamed only if the record shows that it read later events.
+//! The search goes backwards from the report: was the version sent, did a list contain it, did a fault withhold it, was
+//! a watch open, did the subject ask? The client is blamed only if the record shows that it read later events.
 
 use facts::Change;
 

@@ -12,8 +12,8 @@ const IO_FREE: f64 = 0.25;
 const STEAL_FREE: f64 = 0.02;
 /// The 99th percentile of the generator's lateness, in microseconds, that does not affect these measurements.
 const LATENESS_FREE_US: u64 = 5_000;
-/// A slice is dropped if it is this far above the session's usual level: a quarter of the time for shares, or three
-/// times the usual value for values without an upper bound.
+/// A slice is dropped if it is too far above the session's usual level. A share may be a quarter of the time above the
+/// usual share; a value without an upper bound may be three times the usual value.
 const ABOVE: f64 = 0.25;
 const STEAL_ABOVE: f64 = 0.05;
 const LATENESS_TIMES: u64 = 3;

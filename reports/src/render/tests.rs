@@ -320,7 +320,7 @@ fn the_first_screen_has_three_causes() {
     }
 }
 
-/// The story of a run is in its page, as text.
+/// The story of a run is in the run's report, as escaped text.
 #[test]
 fn a_story_that_was_told_is_shown() {
     let dir = tempfile::tempdir().unwrap();

@@ -79,7 +79,7 @@ pub struct AnomalyRow {
     pub committed_ms: Option<u64>,
     /// When the version, or a later one that superseded it, was observed; none if neither was.
     pub observed_ms: Option<u64>,
-    /// What the control plane knows about sending the version: never sent, or sent and when.
+    /// The control plane's record of sending the version: never sent, or sent and when.
     pub delivery: Option<String>,
     /// Lines of watch streams near the version, capped.
     #[serde(default)]

@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::record::{Record, RequestRow};
 
-/// What one informer follows: a resource, a namespace or all, and selectors.
+/// The objects that one informer follows: a resource, a namespace or all, and selectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::judge) struct Scope<'a> {
     pub resource: &'a str,
