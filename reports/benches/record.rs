@@ -1,5 +1,5 @@
-//! The time to read, judge and render the record of an hour: 3.4 million events and 900,000 reviews, in 720 intervals,
-//! 3,600 samples and 53 faults. A soak of four days is judged in the same time, apart from its reading.
+//! Measures reading, judging and rendering the record of an hour: 3.4 million events and 900,000 reviews in 720
+//! intervals, 3,600 samples and 53 faults. Judging a soak of four days takes the same time, apart from the reading.
 
 #![expect(clippy::unwrap_used, reason = "a record that cannot be written or read ends the benchmark")]
 #![expect(
@@ -24,7 +24,7 @@ mod long_run;
 use long_run::{HOUR_MS, Latencies, Run};
 
 const HOUR: Run = Run { length_ms: HOUR_MS, peak_ms: 0 };
-/// Latencies are written throughout.
+/// The time range of the latencies that are written from the start.
 const FIRST: Range<u64> = 0..HOUR_MS / 2;
 const REST: Range<u64> = HOUR_MS / 2..HOUR_MS;
 

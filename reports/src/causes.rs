@@ -1,12 +1,13 @@
 //! Causes of anomalies, each in one sentence, with the next step for the user.
 //!
-//! Owns the list of causes with their remedies, and the rules by which the facts of an anomaly show a cause. It is
-//! pure and reads nothing but the record. It claims no more than the facts show: if the control plane does not record
-//! what it sent, no side is blamed, and a cause is named only if lines on the wire prove it.
+//! Owns the list of causes with their remedies, and the rules by which the facts of an anomaly show a cause. The rules
+//! are pure functions of the record. They claim no more than the facts show. If the control plane does not record what
+//! it sent, neither subject nor control plane is blamed. A cause is named only if recorded requests or sent events
+//! prove it.
 //!
 //! `history` reads an anomaly's evidence, `conduct` the subject's behaviour in the whole run. `proven` finds the causes
-//! that take precedence, `unreported` explains missed and late versions, `misreported` explains observations that
-//! should not exist; `multiplied` finds a single cause for all of them.
+//! that take precedence. `unreported` explains missed and late versions, `misreported` observations that should not
+//! exist. `multiplied` finds watches that multiplied, which explain many anomalies at once.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +32,7 @@ mod unreported;
 
 pub use table::Cause;
 
-/// The facts that explain anomalies beyond their own histories.
+/// Facts of the whole run that explain anomalies, beyond their own histories.
 #[derive(Debug, Default)]
 pub struct Facts {
     faults: Faults,
@@ -49,20 +50,20 @@ pub struct Explained {
 #[derive(Debug)]
 pub struct Group<'a> {
     pub cause: Cause,
-    /// The anomalies, in the order of the record, with their sentences.
+    /// The anomalies with their sentences, in the order of the record.
     pub rows: Vec<(&'a AnomalyRow, String)>,
 }
 
-/// The summary that a reader sees first.
+/// The groups of anomalies, in the order in which a report shows them.
 #[derive(Debug, Default)]
 pub struct Summary<'a> {
-    /// Causes that break a promise of the API first, then by frequency.
+    /// The groups: first causes that break a promise of the API, then by frequency.
     pub groups: Vec<Group<'a>>,
-    /// Anomalies that were counted and have no row.
+    /// Anomalies that were counted and have no row in the record.
     pub unnamed: u64,
 }
 
-/// Causes shown in the first place.
+/// Groups that a report shows first.
 const FIRST: usize = 3;
 
 impl Facts {
@@ -92,7 +93,7 @@ pub fn explain(row: &AnomalyRow, facts: &Facts) -> Explained {
     }
 }
 
-/// All anomalies of a record by their cause.
+/// Groups all anomalies of a record by their cause.
 pub fn summary(record: &Record) -> Summary<'_> {
     let facts = Facts::of(record);
     let grown = grown(record);
@@ -111,19 +112,18 @@ pub fn summary(record: &Record) -> Summary<'_> {
 }
 
 impl Summary<'_> {
-    /// The first three groups.
     pub fn first(&self) -> &[Group<'_>] {
         &self.groups[..self.groups.len().min(FIRST)]
     }
 }
 
 impl Group<'_> {
-    /// Whether no anomaly of it breaks a promise of the API: duplicates, or versions that may stay unseen.
+    /// Whether no anomaly of the group breaks a promise of the API: duplicates, or versions that may stay unseen.
     pub fn is_harmless(&self) -> bool {
         self.rows.iter().all(|(row, _)| matches!(row.outcome, Outcome::Duplicate | Outcome::Unobservable))
     }
 
-    /// The number, the cause, and the first anomaly: `2 anomalies lost in the client, first default/a: sent on …`.
+    /// One line with number, cause and first anomaly: `2 anomalies lost in the client, first default/a: sent on …`.
     pub fn line(&self) -> String {
         let many = match self.rows.len() {
             1 => "1 anomaly".to_owned(),
@@ -134,7 +134,7 @@ impl Group<'_> {
     }
 }
 
-/// The display form of an anomaly's object: `default/web-1`.
+/// The name of an anomaly's object for people: `default/web-1`.
 pub fn object(row: &AnomalyRow) -> String {
     match (row.namespace.as_str(), row.name.as_str()) {
         ("", "") => format!("uid {}", row.uid),

@@ -1,10 +1,10 @@
-//! Several subjects under one scenario: their results, the figures in which one is significantly better, and why a
-//! subject is behind.
+//! Compares several subjects under one scenario: their results, the figures in which one is significantly better, and
+//! why a subject is behind.
 //!
-//! Owns the result ([`Comparison`]) and its computation from judged records. Pure. There is no winner: ranks are
-//! given for each figure, and only between subjects whose intervals do not overlap (`rank`); the reader weighs them. A
-//! subject that died, or never began, is a row with its known facts. It takes no rank, because its figures are of
-//! another length.
+//! Owns the result ([`Comparison`]) and its pure computation from judged records. A comparison has no winner. Each
+//! figure has ranks of its own, only between subjects whose intervals do not overlap (`rank`); the reader decides which
+//! figures matter. A subject that died or never began has a row with its known facts and no rank, because its figures
+//! are of another length.
 
 use std::collections::BTreeMap;
 
@@ -22,23 +22,22 @@ mod why;
 use figures::Reading;
 pub use figures::{FIGURES, Figure, Group, Unit};
 
-/// The schema of [`Comparison`].
 pub const SCHEMA: &str = "longhaul.comparison/v1";
-/// The fewest and the most subjects.
+/// The allowed number of subjects in a comparison.
 pub const SUBJECTS: std::ops::RangeInclusive<usize> = 2..=16;
 
-/// A subject with its runs of the one scenario.
+/// A subject with its runs of the scenario.
 #[derive(Debug)]
 pub struct Entrant {
     /// The subject's name in the comparison.
     pub name: String,
     /// The command line of the subject, as a person would write it.
     pub command: String,
-    /// Its judged runs, one for each round; empty if no run left a record.
+    /// The subject's judged runs, one for each round; empty if no run left a record.
     pub runs: Vec<(Record, Judgement)>,
     /// The folder of each run's record, relative to the comparison's folder.
     pub folders: Vec<String>,
-    /// Why a run left no record, if one did not.
+    /// Why a run left no record; none if each run left one.
     pub failure: Option<String>,
 }
 
@@ -49,11 +48,11 @@ pub struct About {
     /// The question of the scenario.
     pub question: String,
     pub seed: u64,
-    /// Whether all ran at the same time.
+    /// Whether the subjects ran at the same time.
     pub side_by_side: bool,
     /// The command that repeats the comparison.
     pub repeat: String,
-    /// Further notes for the reader.
+    /// Further notes of the harness about the comparison.
     pub notes: Vec<String>,
 }
 
@@ -67,55 +66,55 @@ pub struct Comparison {
     pub scenario: String,
     /// The question of the scenario.
     pub question: String,
-    /// The seed of load, churn and faults: one for all.
+    /// The seed of load, churn and faults, the same for all subjects.
     pub seed: u64,
-    /// Whether all ran at the same time.
+    /// Whether the subjects ran at the same time.
     pub side_by_side: bool,
-    /// When the first run began, RFC 3339; empty if none began.
+    /// When the first run began, RFC 3339; empty if no run began.
     pub started_at: String,
-    /// The machine, as text.
+    /// The machine that ran the comparison, as text.
     pub machine: String,
     /// The version of Longhaul.
     pub longhaul: String,
     /// The command that repeats the comparison.
     pub repeat: String,
-    /// The heads of the figures, in the order of the table.
+    /// The figures that the table shows, in its order.
     pub figures: Vec<FigureHead>,
-    /// One row for each subject, in the order in which they were named.
+    /// One row for each subject, in the order of the command line.
     pub rows: Vec<Row>,
-    /// Further notes for the reader.
+    /// Further notes of the harness about the comparison.
     pub notes: Vec<String>,
 }
 
-/// A figure, as a head of the table.
+/// The column head of a figure in the table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FigureHead {
-    /// Its key in a row.
+    /// The figure's key in [`Row::figures`].
     pub key: String,
-    /// The name for people.
+    /// The figure's name for people.
     pub name: String,
-    /// The side of a subject that it describes.
+    /// The group of figures to which it belongs.
     pub group: Group,
-    /// The unit of its values.
+    /// The unit of the figure's values.
     pub unit: Unit,
-    /// Whether less is better, so that subjects are ranked by it.
+    /// Whether subjects are ranked by this figure; less is then better.
     pub ranked: bool,
-    /// How its interval is computed.
+    /// How the figure's interval is computed, for people.
     pub interval: String,
 }
 
-/// How far a subject came.
+/// How far the runs of a subject came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fate {
-    /// All runs reached their end.
+    /// All runs of the subject reached their end.
     Ran,
-    /// The subject ended by itself before a run did.
+    /// The subject ended by itself before a run ended.
     Died,
-    /// A run was broken off for another reason.
+    /// A run of the subject was broken off for another reason.
     BrokenOff,
-    /// The subject was never ready, or no run of it left a record.
+    /// The subject was never ready, or none of its runs left a record.
     NeverBegan,
 }
 
@@ -131,7 +130,7 @@ impl Fate {
     }
 }
 
-/// The result of a subject.
+/// The result of one subject, a row of the table.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
@@ -139,19 +138,19 @@ pub struct Row {
     pub name: String,
     /// The command line of the subject.
     pub command: String,
-    /// The worst verdict of its runs; none if no run was judged.
+    /// The worst verdict of the subject's runs; none if no run was judged.
     pub verdict: Option<Verdict>,
-    /// How far it came.
+    /// How far the subject's runs came.
     pub fate: Fate,
-    /// The reason of that verdict, in one sentence.
+    /// The reason for the worst verdict, in one sentence.
     pub reason: String,
-    /// Why it is behind, in one sentence; none if nothing counts against it.
+    /// Why the subject is behind, in one sentence; none if nothing counts against it.
     pub why: Option<Why>,
-    /// The length of its runs, in milliseconds.
+    /// The length of all runs of the subject, in milliseconds.
     pub lasted_ms: u64,
-    /// Its figures by key, without those that were not measured.
+    /// The subject's figures by key, without those that were not measured.
     pub figures: BTreeMap<String, Cell>,
-    /// The folders of its records, relative to the comparison's folder.
+    /// The folders of the subject's records, relative to the comparison's folder.
     pub records: Vec<String>,
 }
 
@@ -159,7 +158,7 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Why {
-    /// One sentence.
+    /// The reason, in one sentence.
     pub sentence: String,
     /// The next step for the user, if the cause is known.
     pub remedy: Option<String>,
@@ -169,16 +168,16 @@ pub struct Why {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cell {
-    /// The number; of several rounds the median.
+    /// The value; the median if there were several rounds.
     pub value: f64,
-    /// The lower end of its interval, if it has one; of several rounds the lowest.
+    /// The lower end of the figure's interval, if it has one; the lowest end if there were several rounds.
     pub lower: Option<f64>,
-    /// The upper end.
+    /// The upper end of the figure's interval, if it has one; the highest end if there were several rounds.
     pub upper: Option<f64>,
-    /// One more than the number of subjects that are significantly better; none if no two subjects differ
+    /// One more than the number of subjects that are significantly better. None if no two subjects differ
     /// significantly.
     pub rank: Option<usize>,
-    /// The most that come at once.
+    /// The largest number of losses that come at once.
     #[serde(skip)]
     burst: f64,
 }
@@ -239,7 +238,7 @@ fn row(entrant: &Entrant) -> Row {
     }
 }
 
-/// The readings of several rounds as one: the median, and the span of their intervals.
+/// Combines the readings of several rounds: the median, and the range of their intervals.
 fn cell(readings: &[Reading]) -> Option<Cell> {
     let values: Vec<f64> = readings.iter().map(|reading| reading.value).collect();
     if values.is_empty() {
@@ -279,10 +278,10 @@ fn fate(entrant: &Entrant) -> Fate {
     if entrant.failure.is_some() { worst.max(Fate::BrokenOff) } else { worst }
 }
 
-/// A fact of a run, as a text that is compared.
+/// A fact of a run, as a text for comparison.
 type Fact = fn(&Manifest) -> String;
 
-/// The facts in which the runs differ although they should not: such runs are not comparable.
+/// The conditions in which runs differ although they should be equal. Such runs are not comparable.
 fn unlike(entrants: &[Entrant]) -> Vec<String> {
     let manifests = || entrants.iter().flat_map(|entrant| &entrant.runs).map(|(record, _)| &record.manifest);
     let Some(first) = manifests().next() else { return Vec::new() };

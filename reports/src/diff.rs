@@ -1,7 +1,7 @@
-//! Two runs side by side: verdicts, figures, and the differences between the runs' settings.
+//! Compares two runs: their verdicts, figures and settings.
 //!
-//! Pure: it compares two judged records and gives no verdict. Two runs at two times differ by more than their subjects.
-//! Only runs side by side on one machine can show which build is slower.
+//! The functions are pure: they compare two judged records and give no verdict. Two runs at different times differ by
+//! more than their subjects. Only two subjects that run at the same time on one machine show which build is slower.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,13 @@ use crate::judge::{Judgement, Verdict};
 use crate::record::{Manifest, Phase, Process, Record, quantile_us, tag};
 use crate::statistics::quantile::median;
 
-/// The schema of [`Diff`].
 pub const SCHEMA: &str = "longhaul.diff/v1";
-/// The most differing settings that are listed. Two scenarios with more have little in common.
+/// The most differing settings that are listed. Two scenarios with more differences have little in common.
 const DIFFERENCES_MAX: usize = 100;
-/// Characters of a value that are kept.
+/// Characters that are kept of a setting's value.
 const VALUE_CHARS: usize = 120;
 
-/// Two runs side by side.
+/// The result of comparing two runs.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Diff {
@@ -30,25 +29,25 @@ pub struct Diff {
     pub a: Side,
     /// The second run.
     pub b: Side,
-    /// Every budget and condition that was judged in one of them.
+    /// Every budget and condition that was judged in at least one run.
     pub budgets: Vec<BudgetPair>,
-    /// The measured figures.
+    /// The figures that were measured in both runs.
     pub figures: Vec<Figure>,
     /// The differences in scenario, machine, versions and subject.
     pub differences: Vec<Difference>,
-    /// Whether there are more differences than are listed.
+    /// Whether more settings differ than `differences` lists.
     pub more: bool,
 }
 
-/// One of the runs.
+/// One of the two compared runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Side {
     /// The identifier of the run.
     pub run_id: String,
-    /// When it began, RFC 3339.
+    /// When the run began, RFC 3339.
     pub started_at: String,
-    /// Its verdict.
+    /// The verdict on the run.
     pub verdict: Verdict,
 }
 
@@ -57,13 +56,13 @@ pub struct Side {
 pub struct BudgetPair {
     /// The budget, such as `events.missed`.
     pub budget: String,
-    /// The result of the first run; none if the budget was not judged in it.
+    /// The result in the first run; none if the budget was not judged there.
     pub a: Option<Cell>,
-    /// The result of the second run.
+    /// The result in the second run; none if the budget was not judged there.
     pub b: Option<Cell>,
 }
 
-/// The result of a run.
+/// The result of one budget in one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Cell {
     /// Whether the budget was met.
@@ -79,11 +78,11 @@ pub struct Cell {
 pub struct Figure {
     /// The name, such as `lag p99`.
     pub name: String,
-    /// The unit of its values.
+    /// The unit of both values.
     pub unit: Unit,
-    /// In the first run.
+    /// The value in the first run.
     pub a: Option<f64>,
-    /// In the second run.
+    /// The value in the second run.
     pub b: Option<f64>,
 }
 
@@ -100,21 +99,21 @@ pub enum Unit {
 }
 
 impl Figure {
-    /// The second value divided by the first; none if one is missing or zero.
+    /// The second value divided by the first; none if a value is missing or zero.
     pub fn ratio(&self) -> Option<f64> {
         let (a, b) = (self.a?, self.b?);
         (a > 0.0 && b > 0.0).then(|| b / a)
     }
 }
 
-/// A setting that is not the same in both runs.
+/// A setting that differs between the two runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Difference {
     /// The path in the manifest, such as `scenario.churn.rate`.
     pub path: String,
-    /// In the first run; none if the setting is absent there.
+    /// The value in the first run; none if the first run does not have the setting.
     pub a: Option<String>,
-    /// In the second run.
+    /// The value in the second run; none if the second run does not have the setting.
     pub b: Option<String>,
 }
 
@@ -155,7 +154,7 @@ fn budgets(a: &Judgement, b: &Judgement) -> Vec<BudgetPair> {
     names.into_iter().map(|name| BudgetPair { budget: name.clone(), a: cell(a, name), b: cell(b, name) }).collect()
 }
 
-/// The median of a sampled value.
+/// A sampled value whose median is a figure: name, unit, and how to read it.
 type Column = (&'static str, Unit, fn(&Process) -> u64);
 
 /// The figures of both runs, in the order of the table.
@@ -173,7 +172,7 @@ fn figures(a: &Record, b: &Record) -> Vec<Figure> {
     pairs
 }
 
-/// The figures of a run: name, unit and number.
+/// The figures of a run, each with name, unit and value.
 #[expect(clippy::cast_precision_loss, reason = "figures for people, not sums")]
 pub(crate) fn measured(record: &Record) -> Vec<(String, Unit, f64)> {
     let mut figures = Vec::new();
@@ -230,7 +229,7 @@ pub(crate) fn measured(record: &Record) -> Vec<(String, Unit, f64)> {
     figures
 }
 
-/// Quantiles of every kind of latency that the run has.
+/// Quantiles of each kind of latency that the run has.
 #[expect(clippy::cast_precision_loss, reason = "figures for people, not sums")]
 fn latencies(record: &Record) -> Vec<(String, Unit, f64)> {
     let mut figures = Vec::new();
@@ -251,7 +250,7 @@ fn latencies(record: &Record) -> Vec<(String, Unit, f64)> {
     figures
 }
 
-/// Parts of a manifest that always differ from run to run, or that are shown elsewhere.
+/// Fields of a manifest that always differ between runs, or that the comparison shows elsewhere.
 const OWN: &[&str] = &["runId", "startedAt", "repeat", "notes", "budgets", "faults", "phases", "question", "schema"];
 
 fn differences(a: &Manifest, b: &Manifest) -> Vec<Difference> {
@@ -275,7 +274,7 @@ fn differences(a: &Manifest, b: &Manifest) -> Vec<Difference> {
         .collect()
 }
 
-/// The leaves of a value by path. An empty object or array is a leaf itself; null is left out.
+/// Collects the scalar values of a JSON value by path. An empty object or array counts as a scalar; null is left out.
 fn flatten(path: String, value: &Value, leaves: &mut BTreeMap<String, String>) {
     match value {
         Value::Null => {}

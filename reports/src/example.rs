@@ -1,10 +1,10 @@
-//! The example record of `record`, judged.
+//! The example record of the crate `record`, judged.
 
 pub use record::example::*;
 
 use crate::judge::{Judgement, judge};
 
-/// Judging a record that a test writes.
+/// Judges a record that a test made.
 pub trait Judged {
     /// Writes the record, reads it back and judges it.
     fn judged(&self) -> Judgement;

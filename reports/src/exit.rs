@@ -1,11 +1,11 @@
-//! Exit codes, all of them: one for each outcome. Scripts depend on these numbers; `longhaul`, `cargo xtask` and `cargo
-//! xtask dist` use this file.
+//! All exit codes, one for each outcome. Scripts depend on these numbers. `longhaul`, `cargo xtask` and `cargo xtask
+//! dist` use this file.
 
 /// Every budget was met, with the stated confidence.
 pub const PASS: u8 = 0;
 /// A budget was broken, with the stated confidence.
 pub const FAIL: u8 = 1;
-/// Not enough data; the report says how much more.
+/// There is too little data; the report says how much more is needed.
 pub const INCONCLUSIVE: u8 = 2;
 /// The run itself cannot be trusted; the report says why.
 pub const INVALID: u8 = 3;

@@ -1,9 +1,10 @@
-//! Entry points for the fuzz targets in `reports/fuzz` and for a test: they call the readers of untrusted records with
-//! bytes.
+//! Entry points for the fuzz targets in `reports/fuzz` and for a test. Each entry point passes bytes to the readers of
+//! untrusted records.
 //!
-//! Owns the conversion of bytes into records and the properties that must hold for all of them: a record is refused
-//! with a reason, or it is judged and shown on every page, and no page passes on characters that act on its display.
-//! Compiled only with the feature `fuzz` and for tests. Every function panics if a property is broken, and only then.
+//! Owns the conversion of bytes into records, and the properties that hold for all bytes. A record is either refused
+//! with a reason, or judged and shown in every report. No report contains characters that act on a display. The module
+//! is compiled only with the feature `fuzz` and for tests. The module's functions panic if, and only if, a property is
+//! broken.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use std::sync::LazyLock;
 use crate::record::{Events, Record, file};
 use crate::{gate, history, judge, outside, render};
 
-/// The files that the bytes can contain. A byte selects the file by its number, from 1.
+/// The files that the bytes can contain. A byte selects a file by its number, from 1.
 pub const FILES: [&str; 13] = [
     file::MANIFEST,
     file::INTERVALS,
@@ -28,17 +29,17 @@ pub const FILES: [&str; 13] = [
     file::LATENCY_OPEN,
     file::STORY,
 ];
-/// The separator of files: no text contains it.
+/// The separator between files. No text file contains this byte.
 pub const BETWEEN: u8 = 0;
 
-/// The folder of the records while they are read: one for each process and thread.
+/// The folder in which records are written and read: one for each process and thread.
 fn folder() -> PathBuf {
     static BASE: LazyLock<PathBuf> =
         LazyLock::new(|| std::env::temp_dir().join(format!("longhaul-reports-fuzz-{}", std::process::id())));
     BASE.join(format!("{:?}", std::thread::current().id()))
 }
 
-/// Files, each after the byte that names it, one after the other.
+/// Reads and renders a record of several files. Each file follows the byte with its number.
 pub fn record(bytes: &[u8]) {
     with(files(bytes), |dir| {
         // A refusal has a reason of one line.
@@ -56,7 +57,7 @@ fn files(bytes: &[u8]) -> impl Iterator<Item = (&'static str, &[u8])> {
     })
 }
 
-/// `latency.hlog` alone, beside a manifest.
+/// Reads and renders a record of `latency.hlog` and a manifest.
 pub fn latency(manifest: &[u8], bytes: &[u8]) {
     with([(file::MANIFEST, manifest), (file::LATENCY, bytes)], |dir| {
         if let Ok(record) = Record::open(dir) {
@@ -65,12 +66,12 @@ pub fn latency(manifest: &[u8], bytes: &[u8]) {
     });
 }
 
-/// Commits and observations, compressed.
+/// Reads compressed commits and observations.
 pub fn events(bytes: &[u8]) {
     with([(file::COMMITS, bytes), (file::OBSERVATIONS, bytes)], |dir| drop(Events::open(dir)));
 }
 
-/// The record of a gate.
+/// Reads and judges the record of a gate.
 pub fn slices(bytes: &[u8]) {
     let Ok(record) = gate::Record::read(&String::from_utf8_lossy(bytes)) else { return };
     let judgement = gate::judge(&record);
@@ -81,7 +82,7 @@ pub fn slices(bytes: &[u8]) {
     render::gate_html(&record, &judgement).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// A history of gates or runs.
+/// Reads and renders a history of gates or runs.
 pub fn lines(bytes: &[u8]) {
     let Ok(entries) = history::read(&String::from_utf8_lossy(bytes)) else { return };
     for scenario in history::scenarios(&entries) {
@@ -104,7 +105,7 @@ fn with<'a>(files: impl IntoIterator<Item = (&'static str, &'a [u8])>, look: imp
     let _ = fs::remove_dir_all(&dir);
 }
 
-/// Renders every page of the record.
+/// Renders every report of the record.
 fn shown(record: &Record) {
     let judgement = judge::judge(record);
     let text = render::terminal(record, &judgement, render::Colour::Never);
@@ -136,7 +137,7 @@ fn shown(record: &Record) {
     history::entry(record, &judgement, None);
 }
 
-/// Whether a character acts on the display; ends of lines belong to the page itself.
+/// Whether a character acts on the display. Line ends do not count, because reports consist of lines.
 fn hidden(c: char) -> bool {
     outside::is_hidden(c) && c != '\n'
 }
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
     use crate::example::Example;
 
-    /// The files of a record in the input form of [`record`].
+    /// The files of a record, in the input form of [`record`].
     fn packed(example: &Example) -> Vec<Vec<u8>> {
         let dir = tempfile::tempdir().unwrap();
         example.write(dir.path());
@@ -163,7 +164,7 @@ mod tests {
         files.join(&BETWEEN)
     }
 
-    /// Replacements for a number, a word or a byte of a record.
+    /// Replacements for a number, a text or a byte of a record.
     fn mischief() -> impl Strategy<Value = Vec<u8>> {
         let texts = "0~1~-1~18446744073709551615~9007199254740993~126489600000~1e308~null~true~[]~{}~\"\"~\"\\u202e\"~\
             \"\\u0000\"~\"=1+1\"~\"@a https://b #1\"~\n~,~[0,0]~\"steady\"~\"drain\"~\"missed\"~\"started\"~\"ended\"~\
@@ -172,7 +173,7 @@ mod tests {
         proptest::sample::select(texts.map(|text| text.as_bytes().to_vec()).collect::<Vec<_>>())
     }
 
-    /// The JSON values of a text: start and end of each.
+    /// The start and the end of each JSON value in a text.
     fn values(text: &[u8]) -> Vec<(usize, usize)> {
         let mut found = Vec::new();
         let mut at = 0;
@@ -199,7 +200,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 200, ..ProptestConfig::default() })]
 
-        /// However a record is changed, it is refused with a reason or shown.
+        /// However a record is changed, it is either refused with a reason or shown.
         #[test]
         fn a_changed_record_is_refused_or_shown(
             which in 0..2_usize,
@@ -221,7 +222,7 @@ mod tests {
             record(&together(&files));
         }
 
-        /// Invalid histograms in valid lines.
+        /// Changed histograms in valid lines are either refused or shown.
         #[test]
         fn a_changed_histogram_is_refused_or_shown(at in any::<prop::sample::Index>(), byte in any::<u8>()) {
             static EXAMPLE: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
@@ -237,7 +238,7 @@ mod tests {
         }
     }
 
-    /// The seeds of the fuzz targets are valid records. To renew them: `LONGHAUL_FUZZ_SEEDS=1`.
+    /// The inputs from which fuzzing starts are valid records. `LONGHAUL_FUZZ_SEEDS=1` writes them again.
     #[test]
     fn the_seeds_are_records() {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/record");

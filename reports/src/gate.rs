@@ -1,18 +1,18 @@
 //! The release gate: is build B worse than build A?
 //!
-//! Owns the method, from the order of the slices to the verdict. Pure: the measurements come in as [`Slice`]s, and
-//! judging the same slices again gives the same verdict. The method is that of decision 043:
+//! Owns the method, from the order of the slices to the verdict. The method is pure: measurements are given as
+//! [`Slice`]s, and judging the same slices again gives the same verdict. Decision 043 describes the method:
 //!
-//! 1. Both builds run at the same time on one machine, one of them under load. Slices of load alternate in the order
-//!    ABBA or BAAB, which the seed chooses for each block ([`order`]).
-//! 2. A slice on a machine that was under more pressure than usual is dropped, with its partner ([`pressure`]), and
-//!    both are run again.
-//! 3. Two neighbours are a pair: B against A, as the logarithm of their ratio ([`pairs`]).
-//! 4. The estimate of Hodges and Lehmann and one-sided 95 % bounds of Wilcoxon decide, together with a limit and a
-//!    floor ([`decide`]).
-//! 5. A metric that is worse must be worse again in a second session with fresh processes ([`verdict`]).
-//! 6. The same slices show how often this gate would have raised a false alarm here, and which change it could have
-//!    detected ([`certificate`]).
+//! 1. Both builds run at the same time on one machine, and one of them is under load. Slices of load alternate in the
+//!    order ABBA or BAAB, which the seed chooses for each block ([`order`]).
+//! 2. If the machine was under more pressure than usual in a slice, the slice and its partner are dropped
+//!    ([`pressure`]), and both are played again.
+//! 3. Two neighbouring slices are a pair. A pair compares B with A by the logarithm of their ratio ([`pairs`]).
+//! 4. The Hodges–Lehmann estimate and one-sided 95 % bounds by Wilcoxon decide, together with a limit and a floor
+//!    ([`decide`]).
+//! 5. A metric that is worse must be worse again in a second session with new processes ([`verdict`]).
+//! 6. The same slices show how often this gate would raise a false alarm on this machine, and which change it would
+//!    detect ([`certificate`]).
 
 pub mod certificate;
 pub mod decide;

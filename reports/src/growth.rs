@@ -1,8 +1,9 @@
-//! Whether a series grows faster than its budget: one pure function from samples to a verdict with its confidence.
+//! Decides whether a series grows faster than its budget: one pure function from samples to a verdict with its
+//! confidence.
 //!
-//! Owns the method; `docs/decisions/025-when-growth-is-decided.md` gives the reasons. It knows nothing of records
-//! and of the names of budgets. Least squares through raw samples must not come back here: memory is autocorrelated,
-//! and least squares raises a false alarm in a third of clean runs.
+//! Owns the method; `docs/decisions/025-when-growth-is-decided.md` has the reasons. The module knows neither records
+//! nor names of budgets. Do not use least squares through raw samples here. Memory is autocorrelated, and least squares
+//! raises a false alarm in a third of clean runs.
 
 use crate::statistics::blocks::{self, Blocks, Nature, Series};
 use crate::statistics::saw_tooth::SawTooth;
@@ -19,66 +20,68 @@ mod warm_up;
 pub use shape::Step;
 pub use warm_up::WarmUp;
 
-/// The confidence of each bound.
 pub const CONFIDENCE: f64 = 0.95;
-/// Confidence at which growth that began late prevents a pass: it is looked for after the whole run has passed.
+/// Confidence for late growth, which prevents a pass. Late growth is searched for only after the whole run has passed.
 const LATE_CONFIDENCE: f64 = 0.99;
-/// Confidence of each bound of the two halves that must not overlap before growth has levelled off: both together about 96 %.
+/// Confidence of each bound of the slopes of both halves. Growth has levelled off only if these bounds do not overlap;
+/// together their confidence is about 96 %.
 const BEND_CONFIDENCE: f64 = 0.9;
-/// The lower bound of a slope, in budgets, from which it is a failure even if the series was never steady.
+/// If the lower bound of a slope is this many budgets, the result is a failure even if the series was never steady.
 const FAR: f64 = 10.0;
-/// The share of the first half's growth that the second half needs for such a failure: slowing growth may be a warm-up
-/// that is not over.
+/// For such a failure, the second half must grow by this share of the first half's growth. Slower growth may belong to
+/// a warm-up that is not over.
 const UNBROKEN: f64 = 0.6;
-/// A start or a step that gains less than this share of what the budget allows for the whole run does not matter to the
-/// verdict.
+/// A start or a step does not matter to the verdict if it gains less than this share of the growth that the budget
+/// allows for the whole run.
 const MATTERS: f64 = 0.25;
-/// The least share of the scatter that is assumed to remain after a fitted parabola.
+/// The least share of the scatter that is assumed to remain after subtracting a parabola.
 const SCATTER_LEFT_LEAST: f64 = 0.1;
-/// The share of the time that samples must cover.
+/// The share of the time that samples must cover for any verdict.
 const COVERED_LEAST: f64 = 0.9;
-/// The longest time that one sample stands for, in usual distances between samples.
+/// The longest time that one sample covers, in usual distances between samples.
 const REACH: f64 = blocks::REACH;
-/// Gaps are bridged if none is longer than this, in seconds: a busy machine sometimes delays a reader for some seconds,
-/// and in a run of a minute each of these gaps would end a piece.
+/// Gaps up to this length, in seconds, are bridged. A busy machine sometimes delays a reader for some seconds, and in a
+/// run of a minute each such gap would split the series.
 const BRIDGED_S: f64 = 15.0;
 /// The share of the time that samples must still cover if gaps are bridged.
 const BRIDGED_COVERED_LEAST: f64 = 0.8;
-/// The share of the time that samples must cover for a failure.
+/// The share of the time that samples must cover if only a failure is decided.
 const HOLED_COVERED_LEAST: f64 = 0.5;
-/// The share of the planned length that a pass needs: half of a run does not have the power of its plan. A failure
-/// needs none.
+/// The share of the planned length that a pass needs: half of a run does not have the power of the plan. A failure does
+/// not need the planned length.
 const PLANNED_LEAST: f64 = 0.9;
-/// How many times narrower than its distance from the budget an interval must be to decide in four of five runs: 1 +
-/// 0.84 / 1.64.
+/// How many times narrower than its distance from the budget an interval must be for a decision in four of five runs:
+/// `1 + 0.84 / 1.64`.
 const POWER: f64 = 1.51;
-/// The greatest half width of an interval that can pass, in budgets. If the noise alone makes slopes of many budgets,
-/// one in twenty runs has a steep downward slope by chance, whatever the subject does.
+/// The greatest half width, in budgets, of an interval that can pass. If noise alone makes slopes of many budgets, one
+/// in twenty runs falls steeply by chance.
 const WIDTH_MOST: f64 = 1.5;
-/// The least and the greatest factor by which a longer run is recommended: growth right at its budget is never decided.
+/// The least and the greatest factor by which a longer run is recommended. Growth exactly at its budget is never
+/// decided.
 const LONGER: (f64, f64) = (1.1, 4.0);
 
 /// The series, its budget and the assumptions of the judgement.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// The samples, without missing ones.
+    /// The samples of the series, without missing values.
     pub series: Series<'a>,
     /// The most that the value may grow for each unit of the axis.
     pub budget: f64,
     /// The planned length of the series, in seconds.
     pub planned_s: f64,
-    /// The least scatter that is assumed, in the unit of the value: a quiet minute does not vouch for an hour.
+    /// The least scatter that is assumed, in the unit of the value. A quiet minute does not prove that an hour is
+    /// quiet.
     pub sigma_least: f64,
-    /// The least correlation time that is assumed, in seconds: in a short series a long correlation time looks like
+    /// The least correlation time that is assumed, in seconds. In a short series a long correlation time looks like
     /// growth.
     pub tau_least_s: f64,
-    /// The number of series judged against one budget, any of which may break it: each gets its share of the chance of
-    /// a false alarm.
+    /// The number of series that are judged against one budget, any of which may break it. The allowed chance of a
+    /// false alarm is divided by this number.
     pub looks: usize,
 }
 
 impl Question<'_> {
-    /// The confidence of each bound: over all looks together it is [`CONFIDENCE`].
+    /// The confidence of each bound, such that the confidence for all series of a budget together is [`CONFIDENCE`].
     fn confidence(&self) -> f64 {
         1.0 - (1.0 - CONFIDENCE) / self.looks.max(1) as f64
     }
@@ -90,34 +93,34 @@ pub enum Outcome {
     Pass,
     /// With 95 % confidence the series grows faster than the budget.
     Fail,
-    /// Neither is certain.
+    /// The samples prove neither.
     Inconclusive {
-        /// The length that would decide, in seconds; none if no length would.
+        /// The length of a run that would decide, in seconds; none if no length would.
         needed_s: Option<f64>,
     },
     /// The series cannot be trusted.
     Invalid { why: Why },
 }
 
-/// Why a series shows nothing about growth. Reads after "growth is not judged: ".
+/// Why a series proves nothing about growth. The text follows "growth is not judged: ".
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Why {
-    /// Too many samples are missing.
+    /// Too many samples of the series are missing.
     #[error("samples cover only {:.0} % of the time", 100.0 * covered)]
     Missing {
-        /// The share of time that they cover.
+        /// The share of the time that the samples cover.
         covered: f64,
     },
-    /// There is a gap as long as a block.
+    /// The series has a gap as long as a block.
     #[error("there are no samples for {gap_s:.0} s")]
     Hole {
-        /// Its length, in seconds.
+        /// The length of the gap, in seconds.
         gap_s: f64,
     },
-    /// The axis of the growth did not move.
+    /// The axis did not move: no objects or requests came.
     #[error("the events that it is judged against did not happen")]
     AxisStill,
-    /// The samples cannot be computed with.
+    /// The samples cannot be used for statistics.
     #[error("the samples are not usable: {0}")]
     Unusable(statistics::Error),
 }
@@ -125,50 +128,49 @@ pub enum Why {
 /// Features of the series' shape.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Shape {
-    /// The series grew early and then no more.
+    /// The series grew at first and then stopped growing.
     pub levelled_off: bool,
-    /// The series grew only late.
+    /// The series grew only in its late part.
     pub late: bool,
-    /// The level changed at once.
+    /// The level of the series changed at once.
     pub step: Option<Step>,
-    /// The series rises slowly and falls at once, again and again.
+    /// The series rises slowly and falls suddenly, again and again.
     pub saw_tooth: Option<SawTooth>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Answer {
     pub outcome: Outcome,
-    /// The slope that decided, in units of the value for each unit of the axis: of the whole series, without a step, or
-    /// since it levelled off. None if no slope was computed.
+    /// The slope that decided, in units of the value for each unit of the axis. Depending on the shape, the slope is
+    /// that of the whole series, of the series without its step, or of the time since it levelled off. None if no slope
+    /// was computed.
     pub slope: Option<Slope>,
-    /// The part cut at the start.
     pub warm_up: WarmUp,
     pub shape: Shape,
-    /// Its scatter, correlation time and saw-tooth; none if they were not computed.
+    /// The scatter, correlation time and saw-tooth of the series; none if they were not computed.
     pub nature: Option<Nature>,
-    /// How many blocks the slope was taken through.
+    /// The number of blocks through which the slope was fitted.
     pub blocks: usize,
 }
 
-/// Decides. O(n log n) in the number of samples, which is capped at [`blocks::SAMPLES_MAX`].
+/// Judges a series against its budget. O(n log n) in the number of samples, which is capped at [`blocks::SAMPLES_MAX`].
 pub fn judge(question: &Question<'_>) -> Answer {
     judge_since(question, f64::NEG_INFINITY)
 }
 
-/// The end of a series' warm-up: the time before which its level is not that of the rest. None if the series is too
-/// short to decide. Changes below `matters`, in the unit of the value, are ignored.
+/// The end of a series' warm-up: the time before which its level differs from the later level. None if the series is
+/// too short. Changes below `matters`, in the unit of the value, are ignored.
 pub fn warm_up(series: &Series<'_>, matters: f64) -> Option<WarmUp> {
     let nature = blocks::nature(series).ok()?;
     Some(warm_up::find(&blocks::reduce(series, &nature).ok()?, matters))
 }
 
-/// Judges only the part since a time, in seconds of the series: another series was not steady before it.
+/// Judges only the samples from `since_s` on, in seconds of the series, because another series was not steady before.
 pub fn judge_since(question: &Question<'_>, since_s: f64) -> Answer {
     judge_trusted(question, since_s, untrustworthy)
 }
 
-/// Judges a series with gaps, as far as it proves a failure: a gap does not weaken the samples that exist. It never
-/// passes.
+/// Judges a series with gaps for failure alone: gaps do not weaken the samples that exist. The result is never a pass.
 pub fn judge_holed(question: &Question<'_>, since_s: f64) -> Answer {
     let answer = judge_trusted(question, since_s, |series| {
         let Sampled { covered, .. } = Sampled::of(series);
@@ -211,7 +213,7 @@ fn judge_trusted(question: &Question<'_>, since_s: f64, untrustworthy: impl Fn(&
     }
 }
 
-/// The part of a series that is judged.
+/// The samples of a series after its warm-up.
 struct Steady {
     warm_up: WarmUp,
     nature: Nature,
@@ -219,8 +221,8 @@ struct Steady {
     step: Option<Step>,
     axis: Vec<f64>,
     values: Vec<f64>,
-    /// The error of a slope over one second, in units of the value for each unit of the axis, that the least
-    /// correlation time causes; over a longer time it falls with the power 3/2.
+    /// The error of a slope over one second that the least correlation time causes, in units of the value for each unit
+    /// of the axis. Over a longer time the error falls with the power 3/2.
     error: f64,
     /// The confidence of each bound of the slopes.
     confidence: f64,
@@ -289,8 +291,8 @@ impl Steady {
         }
     }
 
-    /// Whether the second half alone is far above the budget and has not slowed down: then the end of the start does
-    /// not matter.
+    /// Whether the second half alone grows far faster than the budget and has not slowed down. Then the end of the
+    /// warm-up does not matter.
     fn is_far_above(&self, budget: f64) -> bool {
         let half = self.values.len() / 2;
         let first = self.slope(0..half, LATE_CONFIDENCE);
@@ -301,7 +303,7 @@ impl Steady {
             .is_some_and(|(first, second)| second.lower > FAR * budget && second.estimate >= UNBROKEN * first.estimate)
     }
 
-    /// The side of the budget that the slope is on, the slope that decided it, and the features of the shape.
+    /// The side of the budget on which the slope lies, the slope that decided this, and the features of the shape.
     fn weigh(&self, question: &Question<'_>, mut shape: Shape) -> Result<(Side, Slope, Shape), statistics::Error> {
         let budget = question.budget;
         let whole = self.slope(0..self.values.len(), self.confidence)?;
@@ -346,8 +348,8 @@ impl Steady {
         self.widened(slope, self.confidence, cube(axis.0) + cube(axis.1))
     }
 
-    /// The slope with an interval at least as wide as the least correlation time requires: a short series looks calmer
-    /// than it is. At the planned length this changes next to nothing.
+    /// The slope with an interval at least as wide as the least correlation time requires, because a short series looks
+    /// quieter than it is. At the planned length the interval hardly changes.
     fn widened(&self, slope: Slope, confidence: f64, cubes: f64) -> Result<Slope, statistics::Error> {
         let half = normal::quantile(confidence)? * self.error / cubes.sqrt();
         Ok(Slope {
@@ -357,7 +359,7 @@ impl Steady {
         })
     }
 
-    /// The length that would decide, estimated from this slope.
+    /// The length of a run that would decide, estimated from this slope; none if no length would.
     fn longer(&self, question: &Question<'_>, slope: &Slope) -> Option<f64> {
         let planned_s = length::needed_s(self.nature.sigma, self.nature.tau_s, per_second(question))?;
         let half = (slope.upper - slope.lower) / 2.0;
@@ -367,7 +369,7 @@ impl Steady {
     }
 }
 
-/// The side of the budget that a slope is on.
+/// The side of the budget on which a slope lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Below,
@@ -405,7 +407,7 @@ fn error(question: &Question<'_>, series: &Series<'_>, nature: &Nature, step: Op
     sigma * (24.0 * tau_s).sqrt() / rate
 }
 
-/// The pieces of a series between its gaps, as ranges of samples; one piece if it has no gap.
+/// The ranges of samples between the gaps of a series; one range if the series has no gap.
 pub fn pieces(series: &Series<'_>) -> Vec<std::ops::Range<usize>> {
     let Sampled { reach_s, .. } = Sampled::of(series);
     let hole_s = reach_s.max(series.span_s() / blocks::BLOCKS_AIM as f64);
@@ -431,12 +433,12 @@ pub fn pieces(series: &Series<'_>) -> Vec<std::ops::Range<usize>> {
     apart.into_iter().flat_map(fine).collect()
 }
 
-/// The density of a series' samples.
+/// How densely the samples of a series cover its time.
 #[derive(Debug, Clone, Copy)]
 struct Sampled {
-    /// The longest time that one sample stands for.
+    /// The longest time that one sample covers, in seconds.
     reach_s: f64,
-    /// The share of the time that samples cover.
+    /// The share of the time that the samples cover.
     covered: f64,
     /// The longest time between two samples.
     gap_s: f64,
@@ -453,7 +455,7 @@ impl Sampled {
         Self { reach_s, covered, gap_s: distances.iter().copied().fold(0.0, f64::max) }
     }
 
-    /// Whether its gaps are short and few.
+    /// Whether the gaps are short and few enough to be bridged.
     fn is_bridged(&self) -> bool {
         self.gap_s <= BRIDGED_S && self.covered >= BRIDGED_COVERED_LEAST
     }
@@ -465,7 +467,7 @@ pub fn bridged_s(series: &Series<'_>) -> Option<f64> {
     (gap_s > reach_s.max(series.span_s() / blocks::BLOCKS_AIM as f64)).then_some(gap_s)
 }
 
-/// Why the samples cannot be judged, whatever their times.
+/// Why the samples cannot be judged; none if they can.
 fn untrustworthy(series: &Series<'_>) -> Option<Why> {
     let sampled = Sampled::of(series);
     let Sampled { covered, gap_s, .. } = sampled;
@@ -477,13 +479,13 @@ fn untrustworthy(series: &Series<'_>) -> Option<Why> {
     })
 }
 
-/// Why nothing can be judged: the axis does not move.
+/// Why growth cannot be judged: the axis does not move. None if it moves.
 fn still(series: &Series<'_>) -> Option<Why> {
     let moved = series.axis.last().zip(series.axis.first()).is_some_and(|(last, first)| last > first);
     (!moved).then_some(Why::AxisStill)
 }
 
-/// The outcome of a series through which no slope can be computed.
+/// The outcome if no slope can be computed.
 fn unfit(question: &Question<'_>, error: statistics::Error, nature: Option<Nature>) -> Outcome {
     let planned_s = nature.and_then(|nature| length::needed_s(nature.sigma, nature.tau_s, per_second(question)));
     match error {
@@ -496,12 +498,11 @@ fn unfit(question: &Question<'_>, error: statistics::Error, nature: Option<Natur
     }
 }
 
-/// The budget for each second, by the axis' rate.
 fn per_second(question: &Question<'_>) -> f64 {
     question.budget * rate(&question.series)
 }
 
-/// The axis' movement in a second.
+/// How far the axis moves in a second.
 fn rate(series: &Series<'_>) -> f64 {
     let moved = series.axis.last().zip(series.axis.first()).map_or(0.0, |(last, first)| last - first);
     moved / series.span_s()

@@ -1,8 +1,8 @@
-//! A history of runs: one JSON line for each run, in a file for git, and the changes of level of its figures.
+//! A history of runs: a file with one JSON line for each run, for git, and the changes of level of its figures.
 //!
-//! Pure: it makes a line of a judged record, reads lines, and compares figures of one scenario over time. There is no
-//! verdict, as for [`crate::diff`]: the machine may have caused a change. Only runs side by side can show which build
-//! is slower.
+//! The functions are pure: they make a line from a judged record, read lines, and compare figures of one scenario over
+//! time. Like [`crate::diff`], a history gives no verdict, because the machine may have caused a change. Only builds
+//! that run at the same time show which one is slower.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,11 +17,11 @@ use crate::statistics::quantile::median;
 
 /// The schema of an [`Entry`].
 pub const SCHEMA: &str = "longhaul.history/v1";
-/// Runs that one file may hold: a run an hour for ten years.
+/// The most runs in one file: one an hour for ten years.
 pub const ENTRIES_MAX: usize = 100_000;
-/// The shortest level, in runs: a single run that stands out is no change.
+/// The fewest runs of a level: a single run that stands out is no change.
 const LEVEL_LEAST: usize = 3;
-/// The least size of a change, in usual distances of two neighbouring runs for each doubling of their number.
+/// The least size of a change, in usual differences between neighbouring runs, for each doubling of the number of runs.
 const PENALTY: f64 = 3.0;
 /// The least size of a change that is reported, as a share of the level, however certain it is.
 const SHARE_LEAST: f64 = 0.02;
@@ -35,21 +35,21 @@ pub struct Entry {
     pub schema: String,
     /// The identifier of the run.
     pub run_id: String,
-    /// When it began, RFC 3339.
+    /// When the run began, RFC 3339.
     pub started_at: String,
     /// The scenario's name.
     pub name: String,
-    /// Its seed.
+    /// The seed of the run.
     pub seed: u64,
     /// The verdict on the run.
     pub verdict: Verdict,
     /// The digest of the subject, if it is known.
     pub subject: Option<String>,
-    /// The author's name of the build, such as a tag or a commit.
+    /// The name of the build that the user gave, such as a tag or a commit.
     pub build: Option<String>,
-    /// The machine: its processor and the number of processors.
+    /// The machine: model name and number of its processors.
     pub machine: String,
-    /// The figures, by name.
+    /// The measured figures, by name.
     pub figures: BTreeMap<String, Measured>,
 }
 
@@ -57,7 +57,7 @@ pub struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Measured {
-    /// The number.
+    /// The value in the figure's unit.
     pub value: f64,
     /// The unit of the value.
     pub unit: Unit,
@@ -65,21 +65,20 @@ pub struct Measured {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A line is no entry.
+    /// A line is not a valid entry.
     #[error("read line {line} of the history: {source}; remove the line, or restore it from git")]
     Line {
         line: usize,
         #[source]
         source: serde_json::Error,
     },
-    /// An entry of another version.
+    /// An entry has the schema of another version.
     #[error("read line {line} of the history: it has the schema `{found}`, this build reads `{SCHEMA}`")]
     Schema {
         line: usize,
         /// The schema that the entry names.
         found: String,
     },
-    /// There are too many entries.
     #[error("read the history: it has more than {ENTRIES_MAX} lines; begin a new file")]
     TooMany,
 }
@@ -92,37 +91,37 @@ pub struct Series {
     pub figure: String,
     /// The unit of the values.
     pub unit: Unit,
-    /// The runs that have the figure.
+    /// The runs that have this figure, oldest first.
     pub points: Vec<Point>,
-    /// The changes of level.
+    /// The changes of the figure's level.
     pub changes: Vec<Change>,
 }
 
-/// A run in a series.
+/// One run in a series.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Point {
-    /// The run.
+    /// The identifier of the run.
     pub run_id: String,
-    /// When it began.
+    /// When the run began, RFC 3339.
     pub started_at: String,
-    /// The author's name of the build.
+    /// The name of the build that the user gave.
     pub build: Option<String>,
     /// The verdict on the run.
     pub verdict: Verdict,
-    /// The number.
+    /// The value of the figure.
     pub value: f64,
 }
 
-/// A change of level.
+/// A change of the level of a figure.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// The index of the first point of the new level, from 0.
+    /// The index, from 0, of the first run with the new level.
     pub at: usize,
-    /// The median of the level before.
+    /// The median of the values before the change.
     pub before: f64,
-    /// The median of the new level.
+    /// The median of the values after the change.
     pub after: f64,
 }
 
@@ -146,7 +145,7 @@ pub fn entry(record: &Record, judgement: &Judgement, build: Option<String>) -> E
     }
 }
 
-/// Reads a history. Empty lines are skipped.
+/// Reads the lines of a history file. Empty lines are skipped.
 pub fn read(text: &str) -> Result<Vec<Entry>, Error> {
     let mut entries = Vec::new();
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
@@ -163,13 +162,13 @@ pub fn read(text: &str) -> Result<Vec<Entry>, Error> {
     Ok(entries)
 }
 
-/// The names of the scenarios in it, without repetitions.
+/// The names of the scenarios in a history, each once.
 pub fn scenarios(entries: &[Entry]) -> BTreeSet<&str> {
     entries.iter().map(|entry| entry.name.as_str()).collect()
 }
 
 /// The figures of one scenario over time, by name, with their changes of level. Invalid runs are left out, because
-/// their measurements are not comparable; of more than [`VALUES_MAX`] runs the newest are taken.
+/// their measurements are not comparable. Of more than [`VALUES_MAX`] runs the newest are used.
 pub fn series(entries: &[Entry], scenario: &str) -> Vec<Series> {
     let mut runs: Vec<&Entry> =
         entries.iter().filter(|entry| entry.name == scenario && entry.verdict != Verdict::Invalid).collect();
@@ -197,7 +196,7 @@ fn one(name: &str, runs: &[&Entry]) -> Option<Series> {
     Some(Series { figure: name.to_owned(), unit, changes: changes(&values), points })
 }
 
-/// The changes of level that are larger than the scatter of the values.
+/// The changes of level that stand out of the scatter of the values.
 fn changes(values: &[f64]) -> Vec<Change> {
     if values.len() < 2 * LEVEL_LEAST {
         return Vec::new();
@@ -241,7 +240,7 @@ mod tests {
         }
     }
 
-    /// Ten runs that scatter by ten around a level.
+    /// Ten runs whose values scatter by ten around a level.
     fn level(from: usize, middle: f64) -> Vec<Entry> {
         [3.0, -7.0, 9.0, 0.0, -4.0, 8.0, -10.0, 2.0, 5.0, -6.0]
             .iter()
@@ -269,8 +268,8 @@ mod tests {
         assert!(error(&good.replace("\"seed\"", "\"sede\"")).contains("unknown field `sede`"));
     }
 
-    /// A change of level is found with its first run; noise, one outlier and a change below the least reported share
-    /// are none.
+    /// A change of level is found at its first run. Noise, one outlier, and a change below the least reported share are
+    /// not changes.
     #[test]
     fn a_new_level_is_found_and_noise_is_not() {
         let found = |entries: &[Entry]| series(entries, "smoke").remove(0).changes;

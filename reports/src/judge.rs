@@ -1,12 +1,12 @@
-//! Judges: from the facts of a run record to a verdict.
+//! Judges derive a verdict from the facts of a run record.
 //!
-//! Owns the verdict and how findings add up to it. A judge is a function from [`Record`] to findings, one file each,
-//! and reads nothing else; so judging an old record again gives the same verdict.
+//! Owns the verdict and the rules by which findings add up to it. A judge is a function from [`Record`] to findings, in
+//! a file of its own. Judges read nothing else, so judging an old record again gives the same verdict.
 //!
-//! A verdict is earned. The verdict is fail if a budget is broken whose facts are complete, whatever else is undecided.
-//! Else the verdict is invalid if no judged budget can be trusted, else inconclusive if a budget could not be decided
-//! *or none was judged*, and only else pass. If a condition of validity is not met, `doubt.rs` decides which budgets it
-//! leaves undecided.
+//! The verdict is fail if a budget is broken whose facts are complete, whatever else is undecided. Otherwise it is
+//! invalid if no judged budget can be trusted. Otherwise it is inconclusive if a budget could not be decided *or none
+//! was judged*. Only in the remaining case it is pass. If a condition of validity is not met, `doubt.rs` decides which
+//! budgets become undecided.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ pub use word::Word;
 
 use rule::{Budget, Name, Rule};
 
-/// A judge of one side of the run.
+/// A judge, which is responsible for one section of budgets.
 type Judge = fn(&Record, &mut Findings);
 
 /// The judges, in the order in which their findings are shown.
@@ -78,13 +78,13 @@ const JUDGES: [Judge; 16] = [
 /// The schema of a judgement, as in `verdict.json`.
 pub const SCHEMA: &str = "longhaul.verdict/v1";
 
-/// The verdict on a run; in a summary, later variants take precedence over earlier ones.
+/// The verdict on a run. In a summary, later variants of the list take precedence over earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Every budget was met, with the stated confidence.
     Pass,
-    /// Not enough data; the text says how much more.
+    /// There is too little data; the text says how much more is needed.
     Inconclusive,
     /// The run itself cannot be trusted; the text says why.
     Invalid,
@@ -101,7 +101,7 @@ pub struct Finding {
     pub judge: String,
     /// The budget or condition, such as `events.missed`.
     pub budget: String,
-    /// The verdict on it.
+    /// The verdict on the budget or condition.
     pub verdict: Verdict,
     /// The measured value, with its unit.
     pub observed: String,
@@ -109,8 +109,8 @@ pub struct Finding {
     pub limit: String,
     /// One sentence for people, with cause and numbers.
     pub text: String,
-    /// The used share of the limit, in percent: 100 is at the limit, more is beyond it. For growth it is the upper
-    /// bound. None if there is no number to divide, or the limit is zero.
+    /// The used share of the limit, in percent: 100 is at the limit, and more is beyond it. For growth it is computed
+    /// from the upper bound. None if there is no number to divide, or if the limit is zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_pct: Option<u32>,
 }
@@ -125,37 +125,36 @@ pub struct Judgement {
     pub run_id: String,
     /// The scenario's name.
     pub name: String,
-    /// The seed.
+    /// The seed of the run.
     pub seed: u64,
     /// The verdict on the whole run.
     pub verdict: Verdict,
-    /// The exit code that goes with it.
+    /// The exit code that belongs to the verdict.
     pub exit_code: u8,
-    /// The reason, in one sentence.
+    /// The reason for the verdict, in one sentence.
     pub reason: String,
-    /// The defects of the subject, each word once; empty if no budget was broken.
+    /// The words that name the subject's defects, each once; empty if no budget was broken.
     #[serde(default)]
     pub words: Vec<Word>,
     /// One finding for each budget and each condition of validity, met or not.
     pub findings: Vec<Finding>,
-    /// Further notes for the reader.
+    /// Further notes of the judges for the reader of a report.
     pub notes: Vec<String>,
 }
 
-/// Follows a limit that the scenario does not set.
+/// The text after a limit that the scenario does not set.
 const BY_DEFAULT: &str = ", by default";
 
 /// Collects the findings of one record.
 #[derive(Debug, Default)]
 struct Findings {
-    /// Each finding with its rule or condition.
+    /// Each finding with the rule or condition that it belongs to.
     judged: Vec<(Name, Finding)>,
     notes: Vec<String>,
-    /// The length of the steady phase, in seconds, that would decide each undecided budget.
+    /// For each undecided budget, the length of the steady phase that would decide it, in seconds.
     needed: Vec<(String, f64)>,
-    /// Rules with a default limit that the witness cannot decide, each with the facts that it does not report.
+    /// Rules with a default limit that the witness cannot decide, each with the facts that the witness does not report.
     unjudged: Vec<(Name, Vec<Sight>)>,
-    /// The conditions that are not met.
     unmet: Vec<Name>,
 }
 
@@ -197,19 +196,20 @@ pub fn judge(record: &Record) -> Judgement {
     }
 }
 
-/// The planned faults that had no effect: the run does not show how the subject reacts to them.
+/// The planned faults that had no effect: the run does not show how the subject reacts to such faults.
 pub fn never_hit(record: &Record) -> Vec<&record::PlannedFault> {
     validity::never_hit(record)
 }
 
-/// The verdict of all findings together. Conditions of validity alone earn no pass.
+/// The verdict of all findings together. Met conditions of validity alone do not make a pass.
 fn add_up(findings: &[Finding]) -> Verdict {
     let worst = findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Inconclusive);
     let judged = findings.iter().any(|finding| finding.judge != doubt::JUDGE);
     if worst == Verdict::Pass && !judged { Verdict::Inconclusive } else { worst }
 }
 
-/// The reason in one line: the deciding finding, the number of further ones, and the gaps in the measurement.
+/// The reason in one line: the finding that decided, the number of other such findings, and the gaps in the
+/// measurement.
 fn reason(verdict: Verdict, findings: &[Finding]) -> String {
     let decisive: Vec<&Finding> = findings.iter().filter(|finding| finding.verdict == verdict).collect();
     match (verdict, decisive.first()) {
@@ -240,13 +240,13 @@ fn reason(verdict: Verdict, findings: &[Finding]) -> String {
     }
 }
 
-/// The text for people.
+/// The facts that a witness does not report, as text.
 fn of_sights(sights: &[Sight]) -> String {
     sights.iter().map(Sight::to_string).collect::<Vec<_>>().join(" and not ")
 }
 
 impl Verdict {
-    /// The word for people and machines.
+    /// The verdict as one word, for people and programs.
     pub fn word(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -267,7 +267,7 @@ impl Verdict {
 }
 
 impl Judgement {
-    /// Findings that are not a pass, those that decide the verdict first.
+    /// Findings that are not a pass; those that decide the verdict come first.
     pub fn crossed(&self) -> Vec<&Finding> {
         let mut crossed: Vec<_> = self.findings.iter().filter(|finding| finding.verdict != Verdict::Pass).collect();
         crossed.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
@@ -275,11 +275,10 @@ impl Judgement {
     }
 }
 
-/// The finding that was just added, for further details.
+/// The finding that was added last, so that a judge can add details to it.
 struct Pushed<'a>(Option<&'a mut Finding>);
 
 impl Pushed<'_> {
-    /// Sets the used share of the limit.
     fn used(self, observed: f64, limit: f64) {
         let share = observed.max(0.0) / limit;
         if let Some(finding) = self.0
@@ -309,7 +308,8 @@ impl Findings {
         Pushed(self.judged.last_mut().map(|(_, finding)| finding))
     }
 
-    /// Adds a finding about a number of objects: fail if there are too many, undecided if not all of them were seen.
+    /// Adds a finding about a number of objects. The finding fails if there are too many, and is undecided if some
+    /// objects were not seen.
     fn push_counted(&mut self, name: Name, (number, limit): (u64, u64), unread: Option<&str>, text: String) {
         let (observed, shown) = (crate::words::counted(number, "object"), crate::words::count(limit));
         match unread {
@@ -324,7 +324,7 @@ impl Findings {
         }
     }
 
-    /// Marks limits that the scenario does not set as defaults.
+    /// Runs a judge and marks its limits as defaults, because the scenario does not set them.
     fn unasked(&mut self, judge: impl FnOnce(&mut Self)) {
         let before = self.judged.len();
         judge(self);
@@ -333,7 +333,7 @@ impl Findings {
         }
     }
 
-    /// Adds a limit that the scenario sets and the witness cannot decide.
+    /// Adds an undecided finding for a limit that the scenario sets and the witness cannot decide.
     fn unseen(&mut self, name: Name, limit: String, lacks: &[Sight], record: &Record) {
         let text = format!(
             "the witness `{}` does not report {}, so this budget cannot be judged: use a witness that does, or remove `{name}`.",
@@ -343,12 +343,12 @@ impl Findings {
         self.push(name, Verdict::Inconclusive, "not seen", limit, text);
     }
 
-    /// Adds a default limit that the witness cannot decide.
+    /// Notes a default limit that the witness cannot decide.
     fn unjudged(&mut self, name: Name, lacks: &[Sight]) {
         self.unjudged.push((name, lacks.to_vec()));
     }
 
-    /// Adds one note about all limits that were not judged.
+    /// Adds one note about all default limits that were not judged.
     fn tell_unjudged(&mut self, record: &Record) {
         if self.unjudged.is_empty() {
             return;
@@ -372,7 +372,6 @@ impl Findings {
         self.judged.iter().filter(|(_, finding)| finding.verdict == Verdict::Fail).map(|(name, _)| *name)
     }
 
-    /// Whether a rule was broken, or a part of it.
     fn broken<R: Rule>(&self) -> bool {
         self.all_broken().any(|name| name == Name::of::<R>())
     }
@@ -385,7 +384,6 @@ impl Findings {
         words
     }
 
-    /// Whether any budget of the subject was decided.
     fn any_decided(&self) -> bool {
         let decided = |finding: &Finding| matches!(finding.verdict, Verdict::Pass | Verdict::Fail);
         self.judged.iter().any(|(_, finding)| finding.judge != doubt::JUDGE && decided(finding))

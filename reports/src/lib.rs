@@ -1,10 +1,10 @@
-//! The judges, causes, verdicts and renderers, and re-exports of the run record and the ledger.
+//! Judges, causes, verdicts and renderers. The crate also re-exports the run record and the ledger.
 //!
-//! This crate turns facts into a verdict, and owns everything that is reported about a run afterwards. The memory
-//! during a run is in crates of its own: [`record`] has its files, [`ledger`] the outcome of each version.
+//! This crate turns the facts of a run into a verdict and into reports. Two other crates are used while a run is under
+//! way: [`record`] has the record's files, and [`ledger`] decides the outcome of each version.
 //!
-//! This crate must not open a socket, read a clock or start a thread: every time is an argument. A judge reads nothing
-//! but a [`record::Record`], so judging the same record again gives the same bytes.
+//! This crate must not open a socket, read a clock or start a thread: every time is an argument. A judge reads only a
+//! [`record::Record`], so judging the same record again gives the same bytes.
 
 pub use record::budgets;
 pub use {ledger, record, statistics};

@@ -1,18 +1,20 @@
-//! Text from outside where it could act instead of being read: in Markdown, in the cells of a spreadsheet, on one line
-//! of a terminal.
+//! Escapes text from outside so that it is only displayed: in Markdown, in cells of a spreadsheet, and on one line of a
+//! terminal.
 //!
-//! A record may come from an untrusted source, and so may the names, messages and log lines in it. Owns the escaping of
-//! text that would mention a person, become a link, a table or a formula, or turn the direction of a line. Pure.
+//! A record may come from an untrusted source, and so may its names, messages and log lines. This module owns the
+//! escaping of text that could mention a person, become a link, a table or a formula, or change the writing direction.
+//! The functions of the module are pure.
 
 use std::fmt::Write as _;
 
 pub use record::is_hidden;
 
-/// Separates the halves of a would-be mention, reference or link: GitHub searches the displayed text for them, so an
-/// entity alone prevents nothing.
+/// Text that is put into the middle of a possible mention, reference or link. GitHub searches the displayed text for
+/// them, so an entity alone prevents nothing.
 const APART: &str = "&#8203;";
 
-/// For one line: ends of lines and tabs are spaces, other hidden characters are shown by their number.
+/// Escapes a text for one line: line ends and tabs become spaces, and other hidden characters are shown by their
+/// number.
 pub(crate) fn line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     text.chars().for_each(|c| plain(c, &mut out));
@@ -28,7 +30,8 @@ fn plain(c: char, out: &mut String) {
     }
 }
 
-/// For the Markdown of GitHub and GitLab: no table cell, no link, no mention, no reference to an issue, no HTML.
+/// Escapes a text for the Markdown of GitHub and GitLab. The result becomes no table cell, link, mention, reference to
+/// an issue, or HTML.
 pub(crate) fn markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     let mut rest = text.chars();
@@ -73,7 +76,7 @@ pub(crate) fn markdown(text: &str) -> String {
     out
 }
 
-/// For code in Markdown, with a fence longer than any inside.
+/// Escapes a text as code in Markdown, with a fence that is longer than any fence in the text.
 pub(crate) fn code(text: &str) -> String {
     let line = line(text);
     let longest = line.split(|c| c != '`').map(str::len).max().unwrap_or(0);
@@ -82,8 +85,8 @@ pub(crate) fn code(text: &str) -> String {
     format!("{fence}{pad}{line}{pad}{fence}")
 }
 
-/// For a cell of a spreadsheet: a text that a program would take for a formula begins with an apostrophe, as OWASP
-/// recommends. A number stays a number.
+/// Escapes a text for a cell of a spreadsheet. A text that a program could take for a formula gets an apostrophe in
+/// front, as OWASP recommends. A number stays a number.
 pub(crate) fn cell(text: String) -> String {
     let acts = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']);
     if acts && text.parse::<f64>().is_err() { format!("'{text}") } else { text }

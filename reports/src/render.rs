@@ -1,7 +1,7 @@
-//! Renderers: a judged run for a terminal, a pull request, a CI system, a program and a person with a browser.
+//! Renderers show a judged run on a terminal, in a pull request, to a CI system, to a program, and in a browser.
 //!
 //! Owns the files that are written after the run. Each renderer is a pure function of record and judgement: the same
-//! record gives the same bytes, on any machine and at any time. None of them judges.
+//! record gives the same bytes, on any machine and at any time. Renderers do not judge.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -38,9 +38,9 @@ pub use terminal::{Colour, terminal};
 
 /// A file that is written after a run.
 struct Renderer {
-    /// Its name in the run's directory.
+    /// The file's name in the directory of the run.
     file: &'static str,
-    /// Its purpose, for the help of commands.
+    /// The file's purpose, for the help of commands.
     doc: &'static str,
     render: fn(&Record, &Judgement) -> Result<String, Error>,
 }
@@ -48,12 +48,11 @@ struct Renderer {
 /// The renderers, in the order in which their files are written.
 const RENDERERS: [Renderer; 6] = [VERDICT, html::ROW, markdown::ROW, junit::ROW, ctrf::ROW, openmetrics::ROW];
 
-/// The reports beside the record, and the purpose of each.
+/// The names of the reports in a run's directory, and the purpose of each.
 pub fn reports() -> impl Iterator<Item = (&'static str, &'static str)> {
     RENDERERS.iter().map(|renderer| (renderer.file, renderer.doc))
 }
 
-/// The judgement itself.
 const VERDICT: Renderer =
     Renderer { file: file::VERDICT, doc: "for programs: the verdict and every finding", render: |_, it| json(it) };
 
@@ -62,7 +61,7 @@ pub enum Error {
     /// The record could not be read, or a file could not be written.
     #[error(transparent)]
     Record(#[from] record::Error),
-    /// The HTML could not be made.
+    /// The HTML file could not be made.
     #[error("render {}", file::HTML)]
     Html(#[from] askama::Error),
     /// The JUnit file could not be made.
@@ -74,7 +73,7 @@ pub enum Error {
     /// The judgement could not be turned into JSON.
     #[error("render {} or {}", file::VERDICT, file::CTRF)]
     Json(#[from] serde_json::Error),
-    /// The summary for the CI job could not be appended.
+    /// The summary of the CI job could not be appended.
     #[error("append the report to {path}")]
     Summary {
         path: String,
@@ -83,7 +82,7 @@ pub enum Error {
     },
 }
 
-/// Judges the record in a directory again and writes every report next to it.
+/// Judges the record in a directory again and writes every report into the directory.
 pub fn write_all(dir: &Path) -> Result<Judgement, Error> {
     let record = Record::open(dir)?;
     let judgement = judge(&record);
@@ -106,7 +105,7 @@ pub fn write_reports(dir: &Path, record: &Record, judgement: &Judgement) -> Resu
     Ok(())
 }
 
-/// The files that are written, for the help of a command.
+/// The names of the files that are written, for the help of a command.
 pub fn files() -> String {
     let lines: Vec<String> =
         RENDERERS.iter().map(|renderer| format!("  {:13} {}", renderer.file, renderer.doc)).collect();

@@ -1,6 +1,6 @@
-//! The contents of the page about a test-suite that ran against the mock control plane with faults.
+//! The contents of the HTML report about a test suite that ran against the mock control plane with faults.
 //!
-//! Owns the facts of the page and nothing else. The runner of the suite fills them in; nothing is judged here.
+//! Owns only the types of these facts. `longhaul envtest` fills them in; this module judges nothing.
 
 use std::fmt;
 
@@ -8,32 +8,31 @@ use std::fmt;
 pub struct Suite {
     pub outcome: Outcome,
     pub command: String,
-    /// The outcome, in one sentence.
     pub sentence: String,
     /// Further facts for the reader, the most important first.
     pub story: Vec<String>,
-    /// The drawn or written faults: `chaos, order`.
+    /// The faults, drawn or from a file: `chaos, order`.
     pub faults: String,
     pub seed: u64,
-    /// The start of the run, as text.
+    /// When the run started, as text.
     pub started: String,
     /// The length of the run, in milliseconds.
     pub length_ms: u64,
-    /// The tests, if the suite wrote its results.
+    /// The suite's tests; empty if the suite did not write its results.
     pub tests: Vec<Test>,
-    /// Hits of faults, in the order of time.
+    /// Hits of faults, in order of time.
     pub hits: Vec<Hit>,
-    /// Requests and writes, by stretches of time.
+    /// Counts of requests and writes, by time ranges.
     pub stretches: Vec<Stretch>,
-    /// Lists with a count each.
+    /// Lists of names with a count for each.
     pub tables: Vec<Table>,
-    /// The least roles that the suite needs, as YAML.
+    /// The smallest RBAC roles that the suite needs, as YAML.
     pub roles: Vec<String>,
-    /// The command that repeats the seed.
+    /// The command that runs the suite again with the same seed.
     pub repeat: String,
-    /// Facts about the run.
+    /// Facts about the run: name and text.
     pub facts: Vec<(&'static str, String)>,
-    /// Files beside the page, and a description of each.
+    /// Files beside the report, with a description of each.
     pub files: Vec<(String, &'static str)>,
     pub longhaul: String,
 }
@@ -42,34 +41,30 @@ pub struct Suite {
 pub enum Outcome {
     Passed,
     Failed,
-    /// The suite passed, and no fault hit anything.
+    /// The suite passed, and no fault had an effect.
     Undisturbed,
 }
 
-/// A test, and the events while it ran.
+/// A test of the suite, and counts of the events while it ran.
 #[derive(Debug, Clone)]
 pub struct Test {
     pub name: String,
-    /// Its start, in milliseconds since the start of the suite.
+    /// The start of the test, in milliseconds since the start of the suite.
     pub from_ms: u64,
-    /// Its end, in milliseconds since the start of the suite.
+    /// The end of the test, in milliseconds since the start of the suite.
     pub to_ms: u64,
     pub failed: bool,
-    /// Its message if it failed.
+    /// The failure message of the test; none if it did not fail.
     pub message: Option<String>,
-    /// Requests meanwhile.
     pub requests: usize,
-    /// Objects that were written meanwhile.
     pub objects: usize,
-    /// Conflicts meanwhile.
     pub conflicts: usize,
-    /// Hits of faults meanwhile, at most twenty.
+    /// Hits of faults while the test ran, at most twenty.
     pub hits: Vec<String>,
-    /// All hits of faults, by fault: `event-delayed 14 times`.
+    /// The hits while the test ran, counted by fault: `event-delayed 14 times`.
     pub met: String,
 }
 
-/// A fault had an effect.
 #[derive(Debug, Clone)]
 pub struct Hit {
     /// The time of the hit, in milliseconds since the start of the suite.
@@ -78,14 +73,13 @@ pub struct Hit {
     pub detail: String,
 }
 
-/// Counts within a stretch of time.
+/// Counts within a time range.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stretch {
-    /// Its start, in milliseconds since the start of the suite.
+    /// The start of the time range, in milliseconds since the start of the suite.
     pub from_ms: u64,
-    /// Its end, in milliseconds since the start of the suite.
+    /// The end of the time range, in milliseconds since the start of the suite.
     pub until_ms: u64,
-    /// Requests that came.
     pub requests: u64,
     /// Object versions that were written.
     pub commits: u64,
@@ -93,19 +87,19 @@ pub struct Stretch {
     pub conflicts: u64,
 }
 
-/// A list with a count each.
+/// A list of names with a count for each.
 #[derive(Debug, Clone)]
 pub struct Table {
     pub title: &'static str,
-    /// The heading of the names.
+    /// The column head of the names.
     pub what: &'static str,
-    /// The heading of the counts.
+    /// The column head of the counts.
     pub count: &'static str,
     pub rows: Vec<(String, String)>,
 }
 
 impl Outcome {
-    /// The word on the page.
+    /// The outcome in one word, as the report shows it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -114,7 +108,7 @@ impl Outcome {
         }
     }
 
-    /// The CSS class with its colour.
+    /// The CSS class that sets the outcome's colour.
     pub fn class(self) -> &'static str {
         match self {
             Self::Passed => "pass",

@@ -1,15 +1,15 @@
-//! Numbers as people read them: `12,345`, `4.2 ms`, `18.4 MiB`, `1 h 5 min`.
+//! Texts of numbers for people: `12,345`, `4.2 ms`, `18.4 MiB`, `1 h 5 min`.
 //!
-//! Owns the spelling of numbers in findings and reports. It must not round a number across a limit that it is compared with:
-//! judges compare the numbers, never these texts.
+//! Owns the texts of numbers in findings and reports. Rounding may move a text across a limit, so judges compare
+//! numbers and never these texts.
 
-/// The nearest whole number; negative ones are zero.
+/// The nearest whole number; negative numbers become zero.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates at both ends")]
 pub(crate) fn whole(value: f64) -> u64 {
     value.round() as u64
 }
 
-/// Thousands separated: `12,345`.
+/// A number with thousands separated: `12,345`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -22,10 +22,9 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// The most characters of a sentence; longer ones are cut on pages that have one line for them.
+/// The most characters of a sentence where a report has one line for it. Longer sentences are cut.
 const SENTENCE_MAX: usize = 270;
 
-/// The first sentence of a text, on one line.
 pub fn first_sentence(text: &str) -> String {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let begins = |rest: &str| rest.trim_start().chars().next().is_some_and(|next| next.is_uppercase() || next == '`');
@@ -39,7 +38,7 @@ pub fn first_sentence(text: &str) -> String {
     format!("{words} …")
 }
 
-/// `1 version`, `2 versions`.
+/// A number with its noun: `1 version`, `2 versions`.
 pub fn counted(number: u64, singular: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {singular}{plural}", count(number))
@@ -79,7 +78,6 @@ pub fn bytes(bytes: u64) -> String {
     format!("{} {unit}", three_digits(bytes as f64 / size as f64))
 }
 
-/// A share of one in percent: `0.024 %`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent == 0.0 || percent >= 1.0 {
@@ -96,7 +94,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// Three significant digits below 1000, without trailing zeros.
+/// A number with three significant digits below 1000, without trailing zeros.
 pub fn three_digits(number: f64) -> String {
     let places = match number.abs() {
         x if x < 9.995 => 2,

@@ -1,4 +1,4 @@
-//! The committed JSON schemas equal those of the types. `LONGHAUL_UPDATE_SCHEMAS=1` writes them anew.
+//! Tests that the committed JSON schemas equal those of the types. `LONGHAUL_UPDATE_SCHEMAS=1` writes them again.
 
 use std::path::PathBuf;
 

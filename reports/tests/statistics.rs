@@ -1,4 +1,4 @@
-//! The statistics agree with `SciPy` and `statsmodels`; `fixtures/statistics/make.py` recorded their results.
+//! Compares the statistics with results of `SciPy` and `statsmodels`, which `fixtures/statistics/make.py` recorded.
 
 #![expect(clippy::unwrap_used, reason = "the fixtures are part of the test")]
 

@@ -1,7 +1,7 @@
 //! Gaps in the subject's stream that a relist closed.
 //!
-//! Owns their bounds in the order of commits, a bounded number for each resource. It must not excuse anything by
-//! itself.
+//! Owns the bounds of these gaps in the order of commits, for a bounded number of gaps of each resource. The rule that
+//! excuses versions in a gap is in `objects`.
 
 use facts::Order;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,7 +1,7 @@
 //! Observations that arrived before their commit was known.
 //!
-//! Owns their queues, one for each uid so that order is kept, and the order in which their grace ends. It must not
-//! decide their outcome. The ledger bounds their number.
+//! Owns the queues of these observations, one for each uid so that their order is kept, and the order in which their
+//! grace times end. The ledger decides the outcome of each observation and bounds their number.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,7 +10,7 @@ use facts::{Observation, Uid};
 #[derive(Debug, Default)]
 pub(super) struct HeldObservations {
     by_uid: HashMap<Uid, VecDeque<Held>>,
-    /// One entry for each observation ever pushed, in order of arrival; entries of observations decided meanwhile are
+    /// One entry for each observation that was ever queued, in order of arrival. Entries of decided observations are
     /// skipped.
     arrivals: VecDeque<(u64, Uid)>,
     len: usize,
@@ -28,7 +28,6 @@ impl HeldObservations {
         self.len
     }
 
-    /// Whether an observation of this object waits.
     pub fn waits(&self, uid: &Uid) -> bool {
         self.len > 0 && self.by_uid.contains_key(uid)
     }
@@ -53,13 +52,13 @@ impl HeldObservations {
         first
     }
 
-    /// Undoes [`Self::take_first`].
     pub fn put_back(&mut self, held: Held) {
         self.by_uid.entry(held.observation.uid.clone()).or_default().push_front(held);
         self.len += 1;
     }
 
-    /// The oldest observation of all, if it was made at or before the given time; without a time in any case.
+    /// The oldest observation, if it was made at or before `at_or_before_ms`; without a time, the oldest one in any
+    /// case.
     pub fn take_expired(&mut self, at_or_before_ms: Option<u64>) -> Option<Held> {
         self.trim();
         let (_, uid) = self.arrivals.front()?;
@@ -71,8 +70,8 @@ impl HeldObservations {
         self.take_first(&uid)
     }
 
-    /// Drops arrivals that were decided meanwhile. Within an object the oldest goes first, so one that is not at the front
-    /// of its queue is in none.
+    /// Drops entries of decided observations. The observations of an object leave its queue oldest first, so an entry
+    /// that is not at the front of a queue is in none.
     fn trim(&mut self) {
         while let Some((number, uid)) = self.arrivals.front() {
             if self.by_uid.get(uid).and_then(VecDeque::front).is_some_and(|first| first.number == *number) {

@@ -1,51 +1,53 @@
-//! The ledger: commits against observations, online, in bounded memory.
+//! The ledger compares commits with observations while the run is under way, in bounded memory.
 //!
-//! Owns the rules that decide the outcome of each version and each observation. The ledger must not read a clock or do
-//! I/O. Nor may the ledger compare resourceVersions as numbers unless [`Config::numeric_revisions`] allows it: order
-//! comes from the order of commits.
+//! Owns the rules that decide the outcome of each version and each observation. The ledger reads no clock and does no
+//! I/O. Unless [`Config::numeric_revisions`] is set, it does not compare resourceVersions as numbers; the order of
+//! versions is the order of commits.
 //!
 //! # Rules
 //!
-//! Every commit gets exactly one of: observed, coalesced, late, missed, ghost, late ghost, identity swap, unobservable.
-//! `D` is the deadline; `t` is a time of the run.
+//! Every commit gets exactly one of these outcomes: observed, coalesced, late, missed, ghost, late ghost, identity
+//! swap, unobservable. `D` is the deadline; `t` is a time of the run.
 //!
 //! * An observation of version *w* settles *w* and every older unsettled version *v* of the object. *w* is **observed**
 //!   if the observation came by `w.t + D`, else **late** (for a deletion: **late ghost**).
-//! * *v* is **coalesced** if the observation came by `v.t + D`, or if the next version after *v* was committed before
-//!   `v.t + D` and the observation came within `D` of that commit; else **late**. A next version that was committed
-//!   after *v* was overdue excuses nothing: the subject was wrong, and only that later write corrected it.
-//! * An observation with change `Deleted` proves a deletion whatever revision it carries, because a client that relists
-//!   knows only the last revision that it saw. It does not prove a deletion that was committed after it. If the object
-//!   is alive, the observation is a **phantom**.
-//! * A fault can withhold a version from a watch of the subject and deliver it later on the same watch by itself. Such
-//!   a version is due from the time of delivery, which then replaces `t` above ([`Ledger::came`]). If the subject
-//!   fetched the version by a list or another watch, the version is due from its commit: a client that receives nothing
-//!   has to ask.
+//! * *v* is **coalesced** if the observation came by `v.t + D`. *v* is also coalesced if the next version was committed
+//!   before `v.t + D` and the observation came within `D` of that commit. Else *v* is **late**. A next version that was
+//!   committed after *v* was overdue excuses nothing: the subject was wrong, and only the later write corrected it.
+//! * An observation with change `Deleted` proves a deletion, whatever revision it carries: a client that relists knows
+//!   only the last revision that it saw. The observation does not prove a deletion that was committed later. If the
+//!   object still exists, the observation is a **phantom**.
+//! * A fault can withhold a version from a watch of the subject and deliver the version later on the same watch. The
+//!   deadline of such a version starts with the delivery, which replaces `t` above ([`Ledger::came`]). If the subject
+//!   fetched the version by a list or another watch, the deadline starts with the commit: a client that receives
+//!   nothing has to ask.
 //! * At the end, unsettled versions are **missed**, except deletions. A deletion is an **identity swap** if the subject
-//!   knew the object and its first report of a new object of the same name was an update; else it is a **ghost**. So an
-//!   object that was created and deleted and never observed is one or more missed versions and one ghost. There are
-//!   four exceptions:
+//!   knew the object, and its first report of a new object of the same name was an update. Else the deletion is a
+//!   **ghost**. So an object that was created, deleted and never observed is one or more missed versions and one ghost.
+//!   Four exceptions follow:
 //! * Versions stay pending if only the subject still wrote when they were committed, and the witness was not read for
-//!   `D` after that. A subject works until it is stopped, and its last writes could not be observed in time.
-//! * If the object was deleted and the witness cannot report deletions, its versions are **missed** if they were
-//!   overdue. They are **unobservable** if they were not overdue, or if a fault may have withheld them from the subject
-//!   until then ([`Ledger::kept`]).
-//! * If the subject's process ended before the deletion, or before the deletion was overdue, and the new process never
-//!   reported the object, its versions that were not overdue are **unobservable**: a list does not show objects that
-//!   were deleted before it.
-//! * If the object was created and deleted inside a gap that a relist closed, and was never observed, all its versions
+//!   `D` after the commit. A subject works until it is stopped, and its last writes cannot be observed in time.
+//! * If an object was deleted and the witness cannot report deletions, its overdue versions are **missed**. Versions
+//!   that were not overdue are **unobservable**, and so are overdue versions that a fault may have withheld from the
+//!   subject until the deletion ([`Ledger::kept`]).
+//! * If the subject's process ended before a deletion, or before the deletion was overdue, the next process may never
+//!   report the object. Then the object's versions that were not overdue are **unobservable**: a list does not show
+//!   objects that were deleted before it.
+//! * If an object was created and deleted inside a gap that a relist closed, and was never observed, all its versions
 //!   are **unobservable**. A gap excuses nothing else.
 //!
-//! Observations are also counted: **resurrected** if the object's deletion had been observed, else **regressed** if a
-//! newer version had been, else **duplicate** if the same process had observed this version, **phantom** if it was
-//! never committed. An observation may arrive before its commit; it waits for a grace time, with all later observations
-//! of the same object behind it, so that the order of arrival of commits and observations does not matter.
+//! Observations also have outcomes of their own. An observation is **resurrected** if the object's deletion had been
+//! observed, else **regressed** if a newer version had been. Else it is **duplicate** if the same process had observed
+//! this version, and **phantom** if the version was never committed. An observation may arrive before its commit. Such
+//! an observation waits for a grace time, with all later observations of its object behind it, so that the order in
+//! which commits and observations arrive does not matter.
 //!
 //! # Memory
 //!
-//! The ledger holds live objects, versions younger than `D`, and bounded rings (see [`Config`]); it does not grow with
-//! the run. This file holds the interface and the flow; `objects` settles versions, `held` keeps early observations,
-//! `memory` remembers dropped versions and objects by a hash, `gaps` keeps the gaps that relists closed.
+//! The ledger holds live objects, versions younger than `D`, and bounded rings (see [`Config`]). The ledger's memory
+//! does not grow with the run. This file has the interface and the order of the steps. `objects` settles versions,
+//! `held` keeps early observations, `memory` remembers dropped versions and objects by a hash, and `gaps` keeps the
+//! gaps that relists closed.
 
 use std::collections::VecDeque;
 
@@ -73,7 +75,8 @@ pub use record::Outcome;
 
 /// The default deadline, in milliseconds: several times the slowest healthy delivery seen.
 pub const DEADLINE_MS: u64 = 5000;
-/// Rows of one outcome that wait between two calls of [`Ledger::advance`]; more are counted but get no row.
+/// The most rows of one outcome that wait between two calls of [`Ledger::advance`]. Further anomalies are counted but
+/// get no row.
 const WAITING_ANOMALIES_PER_OUTCOME: usize = 1000;
 
 /// The bounds of a ledger.
@@ -83,27 +86,28 @@ pub struct Config {
     pub deadline_ms: u64,
     /// Whether resourceVersions are numbers that rise with the order of commits. True only for the mock control plane.
     pub numeric_revisions: bool,
-    /// Whether the witness can carry deletions. If not, a deletion is unobservable, and so are the versions that wait
-    /// when it is committed.
+    /// Whether the witness can report deletions. If not, a deletion is unobservable, and so are versions that still
+    /// wait when the deletion is committed.
     pub deletions_observable: bool,
-    /// Time that an observation waits for its commit to become known, in milliseconds.
+    /// How long an observation waits for its commit to become known, in milliseconds.
     pub grace_ms: u64,
-    /// How far the clock of commits may be behind that of observations, in milliseconds: on a real control plane a
-    /// commit gets the time of the answer to the write.
+    /// How far the clock of commits may be behind that of observations, in milliseconds. On a real control plane the
+    /// time of a commit is the time of the answer to the write.
     pub skew_ms: u64,
-    /// Settled versions kept for each object, to recognise them when they come again.
+    /// Settled versions kept for each object, so that a repeated observation of one is recognised.
     pub settled_per_object: usize,
-    /// Overdue versions kept for each object; older ones are counted but no longer named.
+    /// Overdue versions kept for each object. Older ones are only counted.
     pub overdue_per_object: usize,
-    /// Deleted objects with an overdue deletion; beyond that the oldest is decided before the end of the run.
+    /// The most deleted objects with an overdue deletion. Beyond that, the outcome of the oldest is decided before the
+    /// end of the run.
     pub overdue_deletions: usize,
-    /// Deleted and settled objects kept whole.
+    /// The most deleted and settled objects that are kept with all details.
     pub tombstones: usize,
-    /// Versions remembered by a hash after an object dropped them.
+    /// The most versions remembered by a hash after an object dropped them.
     pub forgotten: usize,
-    /// Observations that wait for their commit; beyond that the oldest is decided at once.
+    /// The most observations that wait for their commit. Beyond that, the outcome of the oldest is decided at once.
     pub held: usize,
-    /// Gaps kept for each resource.
+    /// The most gaps kept for each resource.
     pub gaps: usize,
 }
 
@@ -134,7 +138,7 @@ pub struct Ledger {
     memory: Memory,
     config: Config,
     faulted: bool,
-    /// Commits in the order of their time, until they are overdue or found settled.
+    /// Commits in the order of their time, until they are overdue or found to be settled.
     fresh: VecDeque<Fresh>,
     tally: Tally,
     /// Versions that became overdue since the last [`Ledger::take_overdue`].
@@ -147,7 +151,7 @@ struct Fresh {
     order: Order,
 }
 
-/// The ledger's results: counts, histograms and rows.
+/// The ledger's results: counts, histograms and rows of anomalies.
 #[derive(Debug)]
 struct Tally {
     counts: EventCounts,
@@ -163,7 +167,7 @@ struct Tally {
 /// The result of comparing an observation with the known versions.
 enum Looked {
     Decided,
-    /// Its commit is not known yet.
+    /// The commit of the observation is not known yet.
     Unknown,
 }
 
@@ -181,44 +185,47 @@ impl Ledger {
         }
     }
 
-    /// A version was committed, `t_ms` milliseconds into the run. Commits of one object must come in their order; a repeated one is ignored.
+    /// Takes a commit, made `t_ms` milliseconds into the run. Commits of one object must come in their order; a
+    /// repeated commit is ignored.
     pub fn commit(&mut self, t_ms: u64, commit: &Commit) {
         let inserted = self.objects.insert(t_ms, commit, self.faulted);
         self.inserted(t_ms, commit, &inserted);
     }
 
-    /// An object was deleted, and the witness cannot report its deletion: versions that are not settled in time by then
-    /// are unobservable.
+    /// Takes a commit that deletes an object, if the witness cannot report the deletion. Versions that are not settled
+    /// in time by then are unobservable.
     pub fn commit_untold(&mut self, t_ms: u64, commit: &Commit) {
         self.commit(t_ms, commit);
         let why = "it was gone before the witness could show that the subject knew it";
         self.objects.give_up(commit.order, t_ms, why, &mut self.tally);
     }
 
-    /// Versions of an object that were committed at least a deadline ago and wait, oldest first. The caller adds its
-    /// knowledge of their delivery (`came`, `kept`) before the next observation, or the end, of the object.
+    /// Versions of an object that were committed at least a deadline ago and still wait, oldest first. Before the next
+    /// observation of the object, or its end, the caller adds what the control plane knows about their delivery
+    /// (`came`, `kept`).
     pub fn overdue_of(&self, uid: &Uid, now_ms: u64) -> Vec<CommitEvent> {
         self.objects.overdue_of(uid, now_ms)
     }
 
-    /// A fault withheld a pending version from the subject and delivered it by itself at `t_ms`.
+    /// Notes that a fault withheld a pending version from the subject and delivered it at `t_ms` without a request.
     pub fn came(&mut self, uid: &Uid, revision: &Revision, t_ms: u64) {
         if let Some(version) = self.objects.pending_mut(uid, revision) {
             version.came_ms = version.came_ms.max(t_ms);
         }
     }
 
-    /// A fault may have withheld a pending version from the subject. The version stays due; only if its object is
-    /// deleted unseen, it does not count as missed.
+    /// Notes that a fault may have withheld a pending version from the subject. The version still has to be observed.
+    /// But if the object is deleted before that, the version does not count as missed.
     pub fn kept(&mut self, uid: &Uid, revision: &Revision) {
         if let Some(version) = self.objects.pending_mut(uid, revision) {
             version.kept = true;
         }
     }
 
-    /// The control plane was restored from an older state, and this version, committed long ago, is its object's newest
-    /// one again. It has to be observed again. Later versions are undone: they need no observation, and an observation
-    /// of one that was on its way is no phantom. An object that was deleted cannot come back: that is a contradiction.
+    /// The control plane was restored from an older state, in which this old version is its object's newest version
+    /// again. The version has to be observed again. Later versions are undone: they need no observation, and an
+    /// observation of one that was under way is no phantom. A deleted object cannot exist again; such a commit is a
+    /// contradiction.
     pub fn restore(&mut self, t_ms: u64, commit: &Commit) {
         self.objects.undo(commit, &mut self.tally);
         self.commit(t_ms, commit);
@@ -244,7 +251,7 @@ impl Ledger {
         self.bury();
     }
 
-    /// Takes an observation: the subject proved that it saw a version.
+    /// Takes an observation: proof that the subject saw a version.
     pub fn observe(&mut self, observation: &Observation) {
         self.tally.counts.observations += 1;
         // Behind an observation that waits, all later ones of the object wait too, to keep their order.
@@ -258,28 +265,27 @@ impl Ledger {
         self.bury();
     }
 
-    /// A relist closed a gap in the subject's stream: the subject could not see an object that was both created and
+    /// A relist closed a gap in the subject's stream. The subject could not see an object that was both created and
     /// deleted after the commit `after_order` and up to the commit `through_order`.
     pub fn gap(&mut self, resource: &str, after_order: Order, through_order: Order) {
         self.objects.gap(resource, after_order, through_order);
     }
 
-    /// The subject's process ended by itself; see `restart`.
+    /// Notes that the subject's process ended by itself; see `restart`.
     pub fn subject_ended(&mut self, now_ms: u64) {
         self.objects.subject_ended(now_ms);
     }
 
-    /// A new process of the subject was started.
     pub fn subject_started(&mut self, now_ms: u64) {
         self.objects.subject_started(now_ms);
     }
 
-    /// Sets whether a fault is active: the lag of commits made meanwhile goes to [`Self::take_lag_faulted`].
+    /// Sets whether a fault is active. While it is, the lag of commits goes to [`Self::take_lag_faulted`].
     pub fn faulted(&mut self, active: bool) {
         self.faulted = active;
     }
 
-    /// Changes the deadline, in milliseconds, of everything that is not settled yet.
+    /// Changes the deadline, in milliseconds, of all unsettled versions.
     pub fn set_deadline(&mut self, deadline_ms: u64) {
         self.config.deadline_ms = deadline_ms;
         self.objects.deadline_ms = deadline_ms;
@@ -289,7 +295,7 @@ impl Ledger {
         self.config.deadline_ms
     }
 
-    /// Lets time pass and returns the rows decided since the last call.
+    /// Tells the ledger the time, and returns the anomalies decided since the last call.
     pub fn advance(&mut self, now_ms: u64) -> impl Iterator<Item = AnomalyRow> + use<> {
         self.expire_held(Some(now_ms));
         while let Some(first) = self.fresh.front().copied() {
@@ -308,19 +314,20 @@ impl Ledger {
         self.tally.hand_out()
     }
 
-    /// Versions that became overdue since the last call, at most 1000. The caller looks up their delivery now, because
-    /// that knowledge is dropped before they are decided.
+    /// Versions that became overdue since the last call, at most 1000. The caller must look up their delivery at once,
+    /// because the control plane forgets it before their outcomes are decided.
     pub fn take_overdue(&mut self) -> Vec<CommitEvent> {
         std::mem::take(&mut self.overdue)
     }
 
-    /// The run is over and the subject had its time to catch up: decides everything that is not settled.
+    /// Ends the run: decides the outcomes of all unsettled versions. Before this call, the subject had its time to
+    /// catch up.
     pub fn finish(&mut self, now_ms: u64) -> impl Iterator<Item = AnomalyRow> + use<> {
         self.finish_quiet(now_ms, u64::MAX, now_ms)
     }
 
-    /// Like [`Self::finish`], for a run in which only the subject wrote from `quiet_ms` on and whose witness was read
-    /// until `heard_ms`: the subject's writes less than a deadline before `heard_ms` stay pending.
+    /// Like [`Self::finish`], for a run in which only the subject wrote from `quiet_ms` on, and whose witness was read
+    /// until `heard_ms`. Writes of the subject less than a deadline before `heard_ms` stay pending.
     pub fn finish_quiet(
         &mut self,
         now_ms: u64,
@@ -345,24 +352,26 @@ impl Ledger {
         self.tally.unnamed
     }
 
-    /// Commits that contradict earlier ones (out of order, or after the object's deletion) and were left out. If there
-    /// are any, the source of commits is broken, and the run is invalid.
+    /// Commits that contradict earlier ones (out of order, or after the object's deletion) and were ignored. If there
+    /// are any, the source of commits is faulty, and the run is invalid.
     pub fn contradictions(&self) -> u64 {
         self.tally.contradictions
     }
 
-    /// The lag, in microseconds, of observations since the last call whose commit was made while no fault was active.
+    /// The lag, in microseconds, of observations since the last call. Only commits made while no fault was active are
+    /// included.
     pub fn take_lag(&mut self) -> Histogram {
         take(&mut self.tally.lag)
     }
 
-    /// The lag, in microseconds, of observations since the last call whose commit was made while a fault was active.
+    /// The lag, in microseconds, of observations since the last call. Only commits made while a fault was active are
+    /// included.
     pub fn take_lag_faulted(&mut self) -> Histogram {
         take(&mut self.tally.lag_faulted)
     }
 
-    /// For versions settled late since the last call: the time from their commit to the observation that settled them,
-    /// in microseconds.
+    /// The time from commit to the settling observation, in microseconds, for versions settled late since the last
+    /// call.
     pub fn take_heal(&mut self) -> Histogram {
         take(&mut self.tally.heal)
     }
@@ -376,8 +385,8 @@ impl Ledger {
         self.objects.pending()
     }
 
-    /// Objects that wait at `to_ms` since before `from_ms`, the time from which only the subject wrote. One row for
-    /// each resource that has any.
+    /// Objects that wait at `to_ms` and have waited since before `from_ms`, the time from which only the subject wrote.
+    /// Each resource with such objects has one row.
     pub fn backlogs(&self, from_ms: u64, to_ms: u64) -> Vec<Backlog> {
         self.objects.backlogs(from_ms, to_ms)
     }
@@ -387,20 +396,20 @@ impl Ledger {
         self.objects.overdue_versions()
     }
 
-    /// Whether every version up to a commit is settled, for probes after a fault.
+    /// Whether all versions up to a commit are settled. Probes after a fault need this.
     pub fn settled_through(&self, order: Order) -> bool {
         self.objects.settled_through(order)
     }
 
-    /// The time from the commit of a version to the observation that settled it, in milliseconds; none if it is not
-    /// settled, or was settled longer ago than the ledger remembers. A restored control plane issues revisions again:
-    /// then the latest version counts.
+    /// The time from the commit of a version to the observation that settled it, in milliseconds. None if the version
+    /// is not settled, or was settled longer ago than the ledger remembers. A restored control plane issues revisions
+    /// again: then the latest version with the revision counts.
     pub fn resolved(&self, uid: &Uid, revision: &Revision) -> Option<u64> {
         self.objects.resolved(uid, revision)
     }
 
-    /// The objects that the subject reported and did not report as deleted: its view of the world, as far as the
-    /// witness shows it. Observations that wait for their commit are not in it.
+    /// The objects that the subject reported and did not report as deleted: the subject's view, as far as the witness
+    /// shows it. Observations that wait for their commit are not included.
     pub fn believed(&self) -> Vec<Known> {
         self.objects.believed()
     }
@@ -410,7 +419,8 @@ impl Ledger {
         self.objects.footprint() + self.held.len() + self.fresh.len() + self.memory.len() + self.tally.anomalies.len()
     }
 
-    /// Compares an observation with the known versions. With `last_chance` it is decided in any case.
+    /// Compares an observation with the known versions. With `last_chance` the observation is decided even if its
+    /// commit is unknown.
     fn look(&mut self, observation: &Observation, last_chance: bool) -> Looked {
         let forgotten = self.memory.recall(&observation.uid, &observation.revision);
         let settled = match observation.change {
@@ -437,7 +447,7 @@ impl Ledger {
         Looked::Decided
     }
 
-    /// An observation of an object that was deleted so long ago that only hashes are left of it.
+    /// Decides an observation of an object that was deleted so long ago that only hashes of it are left.
     fn look_at_dead(&mut self, observation: &Observation) -> bool {
         if self.memory.recall_dead(&observation.uid).is_none() {
             return false;
@@ -453,7 +463,7 @@ impl Ledger {
         true
     }
 
-    /// After a commit of the object: decides the observations that waited for it, in their order.
+    /// After a commit of an object, decides the observations that waited for the commit, in their order.
     fn settle_held(&mut self, uid: &Uid) {
         while let Some(first) = self.held.take_first(uid) {
             if matches!(self.look(&first.observation, false), Looked::Unknown) {
@@ -463,7 +473,7 @@ impl Ledger {
         }
     }
 
-    /// Decides observations whose grace is over; without a time, the oldest one.
+    /// Decides observations whose grace time is over; without a time, the oldest observation.
     fn expire_held(&mut self, now_ms: Option<u64>) {
         let before = match now_ms.map(|now_ms| now_ms.checked_sub(self.config.grace_ms)) {
             // The run is younger than the grace: no grace can be over.

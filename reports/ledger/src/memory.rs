@@ -1,7 +1,7 @@
 //! Hashes of dropped versions and objects, in a bounded ring.
 //!
-//! They distinguish "was committed once" from "was never committed" without keeping the texts. The ring must not hold
-//! anything by name.
+//! The hashes distinguish versions that were committed once from those that were never committed, without keeping their
+//! texts. The ring does not keep names.
 
 use facts::{Order, Revision, Uid};
 use std::collections::{HashMap, VecDeque};
@@ -9,11 +9,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Forgotten {
-    /// Its place in the order of commits.
+    /// The version's or object's number in the order of commits.
     pub order: Order,
 }
 
-/// A ring of hashes. 64 bits over some ten thousand entries: a chance of one in a billion to take one for another.
+/// A ring of hashes of 64 bits. With some ten thousand entries, the chance that two versions have one hash is one in a
+/// billion.
 #[derive(Debug)]
 pub(super) struct Memory {
     by_hash: HashMap<u64, Forgotten>,
@@ -34,7 +35,7 @@ impl Memory {
         self.insert(hash(uid, Some(revision)), order);
     }
 
-    /// Remembers that an object was deleted and settled.
+    /// Remembers a deleted and settled object.
     pub fn keep_dead(&mut self, uid: &Uid, order: Order) {
         self.insert(hash(uid, None), order);
     }
@@ -43,7 +44,7 @@ impl Memory {
         if self.by_hash.is_empty() { None } else { self.by_hash.get(&hash(uid, Some(revision))).copied() }
     }
 
-    /// The remembered deletion of an object.
+    /// The remembered deletion of an object; none if it is not remembered.
     pub fn recall_dead(&self, uid: &Uid) -> Option<Forgotten> {
         self.by_hash.get(&hash(uid, None)).copied()
     }
@@ -61,7 +62,7 @@ impl Memory {
     }
 }
 
-/// The same hash in every run: `DefaultHasher::new` has fixed keys.
+/// A hash that is the same in every run: `DefaultHasher::new` has fixed keys.
 fn hash(uid: &Uid, revision: Option<&Revision>) -> u64 {
     let mut hasher = DefaultHasher::new();
     uid.as_str().hash(&mut hasher);

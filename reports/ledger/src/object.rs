@@ -1,7 +1,7 @@
-//! One object of the ledger: its open and settled versions.
+//! One object of the ledger, with its open and settled versions.
 //!
-//! Owns the shape of an object and the questions that need only this object. It must not settle anything: that needs
-//! the other objects and the tally, see `objects`.
+//! Owns the fields of an object and the methods that need only this object. Settling a version needs other objects and
+//! the tally; `objects` does it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,24 +18,23 @@ pub(super) struct FullName {
     pub name: Arc<str>,
 }
 
-/// One object: one uid.
 #[derive(Debug)]
 pub(super) struct Object {
     pub full_name: FullName,
     /// Versions that are not settled, oldest first; the first `overdue` of them are overdue.
     pub pending: VecDeque<Version>,
     pub overdue: usize,
-    /// Overdue versions older than all of `pending`, only counted.
+    /// Counts of the overdue versions that are older than all of `pending`.
     pub collapsed: Collapsed,
-    /// The last settled versions, oldest first.
+    /// The most recently settled versions, oldest first.
     pub settled: VecDeque<SettledVersion>,
-    /// Versions that a restore took back before they were observed, newest last: an observation of them may still
+    /// Versions that a restore undid before they were observed, newest last. An observation of such a version may still
     /// arrive.
     pub undone: VecDeque<Revision>,
-    /// Whether older versions than those in `settled` exist.
+    /// Whether versions older than those in `settled` were dropped.
     pub dropped: bool,
     pub newest_seen: Option<Order>,
-    /// The version that the subject reported last, even if that is not the newest one it reported.
+    /// The version that the subject reported last, even if it had reported a newer one before.
     pub last_told: Option<Order>,
     /// When the subject last reported the object.
     pub told_ms: Option<u64>,
@@ -43,9 +42,9 @@ pub(super) struct Object {
     pub created: Option<Order>,
     pub first_revision: Option<u128>,
     pub deletion: Option<Deletion>,
-    /// The object that had this name before and was not settled when this one was created.
+    /// The previous object of this name, if that object was not settled when this one was created.
     pub predecessor: Option<Uid>,
-    /// The subject took the object that followed under this name for an update of this one.
+    /// Whether the subject took the next object of this name for an update of this one.
     pub swapped: bool,
 }
 
@@ -54,9 +53,10 @@ pub(super) struct Version {
     pub revision: Revision,
     pub order: Order,
     pub t_ms: u64,
-    /// The time from which the version is due: its commit, or the time when a fault delivered it after withholding it.
+    /// The time from which the deadline of the version counts: its commit, or the time when a fault delivered it after
+    /// withholding it.
     pub came_ms: u64,
-    /// A fault may have withheld the version from the subject.
+    /// Whether a fault may have withheld the version from the subject.
     pub kept: bool,
     pub change: Change,
     pub faulted: bool,
@@ -75,7 +75,7 @@ pub(super) struct Deletion {
     pub t_ms: u64,
     pub order: Order,
     pub settled: bool,
-    /// When the process that knew the object ended; the next process may not know that the object existed.
+    /// When the process that knew the object ended. The next process may not know that the object existed.
     pub hidden_ms: Option<u64>,
 }
 
@@ -94,7 +94,7 @@ impl Version {
 }
 
 impl FullName {
-    /// The display form: `default/web-1`.
+    /// The object's namespace and name for people: `default/web-1`.
     pub fn shown(&self) -> String {
         if self.namespace.is_empty() { self.name.to_string() } else { format!("{}/{}", self.namespace, self.name) }
     }
@@ -116,7 +116,8 @@ impl Object {
         self.deletion.as_ref().is_some_and(|deletion| deletion.settled)
     }
 
-    /// For numeric revisions: whether this may be a version that was dropped and is older than the newest one seen.
+    /// For numeric revisions: whether the revision may be that of a dropped version that is older than the newest one
+    /// seen.
     pub fn may_have_dropped(&self, revision: &Revision) -> bool {
         let oldest_kept = self.settled.front().and_then(|version| version.revision.as_str().parse::<u128>().ok());
         match (revision.as_str().parse::<u128>(), self.first_revision, oldest_kept) {
@@ -153,8 +154,8 @@ impl Object {
     }
 }
 
-/// The row of a version or of an observation, without delivery, stream lines and evidence: only the control plane knows
-/// those. The names are empty if the object is not known.
+/// The row of a version or of an observation, without delivery, stream lines and evidence, which only the control plane
+/// knows. Names are empty if the object is not known.
 fn row(
     name: Option<&FullName>,
     (uid, revision, change): (&Uid, &Revision, Change),
@@ -186,8 +187,9 @@ pub(super) fn row_of(name: Option<&FullName>, seen: &Observation, outcome: Outco
     AnomalyRow { observed_ms: Some(seen.t_ms), ..row }
 }
 
-/// The time until which an observation is in time: the version's own deadline, or that of the next version if that came
-/// before this one was overdue. See the rules in [`super`].
+/// The time until which an observation of a version is in time. The time is the version's own deadline. If the next
+/// version came before this version was overdue, the time is the deadline of the next version. See the rules in
+/// [`super`].
 pub(super) fn due_ms(came_ms: u64, next_came_ms: Option<u64>, deadline_ms: u64) -> u64 {
     let own = came_ms.saturating_add(deadline_ms);
     match next_came_ms {

@@ -1,8 +1,8 @@
-//! The objects of the ledger and how their versions are settled.
+//! All objects of the ledger, and how their versions are settled.
 //!
-//! Owns every live object, the deleted objects that are not settled or were settled lately, and the rules of
-//! [`super`] for versions. It must not hold more than the bounds of [`super::Config`]. The order of a hash map must not
-//! be observable: every walk over many objects goes in the order of commits.
+//! Owns every live object, the deleted objects that are not settled or were settled recently, and the rules of
+//! [`super`] for versions. [`super::Config`] bounds the memory. Every loop over many objects goes in the order of
+//! commits, so that the order of a hash map has no effect on results.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Bound;
@@ -19,19 +19,17 @@ use record::{AnomalyRow, CommitEvent};
 mod backlogs;
 pub mod believed;
 
-/// Versions of one object that a restore took back and that are remembered. A subject that is further behind has larger
-/// problems than one row.
+/// Versions of one object that a restore undid and that are remembered. If a subject is further behind, one wrong row
+/// does not matter.
 const UNDONE_PER_OBJECT: usize = 1024;
 
 #[derive(Debug)]
 pub(super) struct Objects {
     pub deadline_ms: u64,
     by_uid: HashMap<Uid, Object>,
-    /// The latest object of each name.
     by_name: HashMap<FullName, Uid>,
-    /// Every version that is not settled, by its order, with its object.
+    /// Every unsettled version by its number in the order of commits, with the uid of its object.
     open: BTreeMap<Order, Uid>,
-    /// Overdue deletions among the open versions.
     overdue_deletions: BTreeSet<Order>,
     /// Deleted objects without open versions, oldest first.
     tombstones: VecDeque<Uid>,
@@ -39,9 +37,9 @@ pub(super) struct Objects {
     served: Served,
     restart: Option<Restart>,
     live: u64,
-    /// Overdue versions that are kept by name.
+    /// Overdue versions that are kept with their revision.
     overdue: u64,
-    /// Overdue versions that were only counted.
+    /// Overdue versions that are only counted.
     collapsed: u64,
     bounds: Bounds,
 }
@@ -56,7 +54,7 @@ struct Bounds {
     tombstones: usize,
 }
 
-/// The result of [`Objects::insert`].
+/// The result of [`Objects::insert`], for a commit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Inserted {
     New,
@@ -64,7 +62,7 @@ pub(super) enum Inserted {
     Contradiction,
 }
 
-/// The result of an observation.
+/// The result of comparing an observation with an object's versions.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Settled {
     Yes,
@@ -125,8 +123,8 @@ impl Objects {
         Some(version.event(&object.full_name, uid))
     }
 
-    /// Versions of an object that were committed at least a deadline ago and wait, oldest first; empty if the object is
-    /// not known.
+    /// Versions of an object that were committed at least a deadline ago and still wait, oldest first; empty if the
+    /// object is not known.
     pub fn overdue_of(&self, uid: &Uid, now_ms: u64) -> Vec<CommitEvent> {
         let Some(object) = self.by_uid.get(uid) else { return Vec::new() };
         let waits = |version: &&Version| version.t_ms.saturating_add(self.deadline_ms) < now_ms;
@@ -161,7 +159,7 @@ impl Objects {
         self.gaps.push(resource, after_order, through_order);
     }
 
-    /// A process of the subject ended: the deletions that it had not reported yet stay unreported.
+    /// Notes that a process of the subject ended. Deletions that it had not reported yet will not be reported.
     pub fn subject_ended(&mut self, now_ms: u64) {
         self.restart = Some(Restart::ended(now_ms));
         for uid in self.open.values() {
@@ -172,13 +170,11 @@ impl Objects {
         }
     }
 
-    /// The next process of the subject was started.
     pub fn subject_started(&mut self, now_ms: u64) {
         self.restart.iter_mut().for_each(|restart| restart.started(now_ms));
     }
 
-    /// Notes that the subject reported an object. Returns whether this is the first report of that object by a new
-    /// process.
+    /// Notes that the subject reported an object. Returns whether a new process reports this object for the first time.
     fn told_of(&mut self, seen: &Observation) -> bool {
         let Some(restart) = &mut self.restart else {
             self.by_uid.get_mut(&seen.uid).into_iter().for_each(|object| object.told_ms = Some(seen.t_ms));
@@ -223,7 +219,7 @@ impl Objects {
         Inserted::New
     }
 
-    /// Forgets that this version and all later ones were committed: the version is committed again next.
+    /// Forgets that this version and all later ones were committed. The control plane commits this version again next.
     pub fn undo(&mut self, restored: &Commit, tally: &mut Tally) {
         let Some(object) = self.by_uid.get_mut(&restored.uid).filter(|object| object.deletion.is_none()) else {
             return;
@@ -275,7 +271,7 @@ impl Objects {
         uid
     }
 
-    /// An observation of a version that is not a deletion.
+    /// Takes an observation of a version that is not a deletion.
     pub fn observe_version(
         &mut self,
         seen: &Observation,
@@ -329,7 +325,6 @@ impl Objects {
         Settled::Yes
     }
 
-    /// An observation that an object is gone.
     pub fn observe_deletion(&mut self, seen: &Observation, tally: &mut Tally, memory: &mut Memory) -> Settled {
         self.told_of(seen);
         let Some(object) = self.by_uid.get(&seen.uid) else { return Settled::Unknown };
@@ -347,7 +342,7 @@ impl Objects {
         Settled::Yes
     }
 
-    /// Settles the pending version at `index` as observed, and all earlier ones as superseded.
+    /// Settles the pending version at `index` as observed, and all earlier versions as superseded.
     fn settle_through(&mut self, seen: &Observation, index: usize, tally: &mut Tally, memory: &mut Memory) {
         let object = self.by_uid.get_mut(&seen.uid).expect("the caller has found the object");
         let first_sight = object.newest_seen.is_none();
@@ -413,7 +408,7 @@ impl Objects {
         }
     }
 
-    /// A version is past its deadline.
+    /// Handles a version whose deadline has passed.
     pub fn overdue(&mut self, order: Order, now_ms: u64, waits: bool, tally: &mut Tally, memory: &mut Memory) {
         let Some(uid) = self.open.get(&order).cloned() else { return };
         let object = self.by_uid.get_mut(&uid).expect("an open version has an object");
@@ -442,7 +437,7 @@ impl Objects {
         }
     }
 
-    /// The witness cannot report this deletion: the object is gone and no more observations of it follow.
+    /// Decides a deletion that the witness cannot report: no more observations of the object follow.
     pub fn give_up(&mut self, order: Order, now_ms: u64, why: &str, tally: &mut Tally) {
         let Some(uid) = self.open.get(&order).cloned() else { return };
         let Some(object) = self.by_uid.get_mut(&uid) else { return };
@@ -473,7 +468,7 @@ impl Objects {
         self.tombstones.push_back(uid);
     }
 
-    /// Decides everything that is open and was committed before `until_ms`, in the order of commits.
+    /// Decides the outcomes of all open versions that were committed before `until_ms`, in the order of commits.
     pub fn finish(&mut self, now_ms: u64, until_ms: u64, tally: &mut Tally) {
         let mut after = Bound::Unbounded;
         while let Some((order, uid)) = self.open.range((after, Bound::Unbounded)).next() {
@@ -483,7 +478,7 @@ impl Objects {
         }
     }
 
-    /// Drops deleted objects beyond the bounds.
+    /// Drops deleted objects beyond the bounds of the configuration.
     pub fn bury(&mut self, tally: &mut Tally, memory: &mut Memory) {
         while self.overdue_deletions.len() > self.bounds.overdue_deletions
             && let Some(order) = self.overdue_deletions.first().copied()
@@ -507,8 +502,8 @@ impl Objects {
         }
     }
 
-    /// The open versions of an object that were committed before `until_ms` will not be observed: decides their
-    /// outcomes.
+    /// Decides the outcomes of an object's open versions that were committed before `until_ms`: no further observation
+    /// follows.
     fn decide_object(&mut self, uid: &Uid, now_ms: u64, until_ms: u64, detail: &str, tally: &mut Tally) {
         let Some(object) = self.by_uid.get(uid) else { return };
         let unobservable = self.in_gap(object);
@@ -555,7 +550,7 @@ impl Objects {
         }
     }
 
-    /// Whether the object was never observed, and created and deleted inside one gap.
+    /// Whether the object was never observed, and was created and deleted inside one gap.
     fn in_gap(&self, object: &Object) -> bool {
         match (&object.deletion, object.created, object.newest_seen) {
             (Some(deletion), Some(created), None) => {
@@ -565,7 +560,7 @@ impl Objects {
         }
     }
 
-    /// The row for an observation, with the object's names if it is known: a witness gives no names.
+    /// The row for an observation. A witness reports no names; they are added if the object is known.
     pub fn anomaly_of(&self, seen: &Observation, outcome: Outcome, detail: &str) -> AnomalyRow {
         let name = self.by_uid.get(&seen.uid).map(|object| &object.full_name);
         row_of(name, seen, outcome, detail)

@@ -1,19 +1,18 @@
-//! A restart of the subject's process: the new process does not know what the old one knew.
+//! A restart of the subject's process: the new process does not know the objects that the old one knew.
 //!
-//! Owns the time of the last restart and its excuses. A new process lists, and a list does not show objects that
-//! were deleted before it: no process can report such a deletion. Objects that exist are still due. A restart must not
-//! excuse versions that were overdue when the process ended.
+//! Owns the time of the last restart and the rules that excuse deletions. A new process lists, and a list does not show
+//! objects that were deleted before it. So no process can report such a deletion. Existing objects must still be
+//! observed. A restart does not excuse versions that were overdue when the process ended.
 
-/// The last time during which no process ran.
+/// The last time range in which no process ran.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_field_names, reason = "the unit belongs to each time")]
 pub(super) struct Restart {
-    /// When the process ended.
     pub ended_ms: u64,
     /// When the next process was started; none while no process runs.
     started_ms: Option<u64>,
-    /// A deletion up to this time may have come before the list of the new process: a deadline after the first report
-    /// of that process.
+    /// Deletions up to this time may be older than the list of the new process. This time is one deadline after the new
+    /// process first reported something.
     until_ms: u64,
 }
 
@@ -26,19 +25,19 @@ impl Restart {
         self.started_ms.get_or_insert(now_ms);
     }
 
-    /// The subject reported something at `t_ms`.
+    /// Notes that the subject reported something at `t_ms`.
     pub fn told(&mut self, t_ms: u64, deadline_ms: u64) {
         if self.until_ms == u64::MAX && self.is_after(t_ms) {
             self.until_ms = t_ms.saturating_add(deadline_ms);
         }
     }
 
-    /// Whether the new process was running at `t_ms`.
+    /// Whether the new process was already running at `t_ms`.
     pub fn is_after(&self, t_ms: u64) -> bool {
         self.started_ms.is_some_and(|started_ms| t_ms >= started_ms)
     }
 
-    /// Whether a deletion at `deleted_ms` may be unknown to the new process, which has reported nothing about the
+    /// Whether the new process may not know of a deletion at `deleted_ms`, because it has reported nothing about the
     /// object since `told_ms`.
     pub fn hides(&self, deleted_ms: u64, told_ms: Option<u64>) -> bool {
         deleted_ms >= self.ended_ms
@@ -71,7 +70,7 @@ mod tests {
         Observation { t_ms, uid: uid.into(), revision: order.to_string().as_str().into(), change }
     }
 
-    /// Three objects that the subject knows; the process ends at 5 s and the next one begins at 6 s.
+    /// A ledger with three objects that the subject knows. The process ends at 5 s, and the next process starts at 6 s.
     fn ledger() -> Ledger {
         let mut ledger = Ledger::new(Config { deadline_ms: D, ..Config::default() });
         for (order, uid) in [(1, "stays"), (2, "goes"), (3, "old")] {
@@ -85,8 +84,8 @@ mod tests {
         ledger
     }
 
-    /// Deletions while no process ran are excused; versions written in that time are still due, and earlier misses stay
-    /// missed.
+    /// Deletions while no process ran are excused. Versions written in that time must still be observed, and earlier
+    /// missed versions stay missed.
     #[test]
     fn only_deletions_of_the_time_without_a_process_are_excused() {
         let mut ledger = ledger();
@@ -104,7 +103,7 @@ mod tests {
         assert_eq!((counts.observed, counts.duplicate), (4, 0));
     }
 
-    /// A process that reported an object after the restart has to report its deletion.
+    /// If a process reported an object after the restart, it has to report the object's deletion too.
     #[test]
     fn what_the_new_process_knows_is_due() {
         let mut ledger = ledger();
@@ -119,7 +118,7 @@ mod tests {
         assert_eq!((ledger.counts().ghost, ledger.counts().unobservable), (2, 0));
     }
 
-    /// Nothing is excused later than a deadline after the first report of the new process.
+    /// Deletions later than a deadline after the first report of the new process are not excused.
     #[test]
     fn the_excuse_ends() {
         let mut ledger = ledger();

@@ -1,14 +1,14 @@
-//! Times at which objects were served, by resource: they show whether objects left at the end are a queue or were
-//! overtaken.
+//! The times at which objects were served, by resource. These times show whether the objects left at the end are a
+//! queue or were overtaken.
 //!
-//! Owns the bounded memory of these times. It does not decide whether the rest is a queue.
+//! Owns the bounded memory of these times. The judge decides whether the remaining objects are a queue.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Times remembered for one resource: more than a subject with a backlog serves in a drain.
+/// Times remembered for one resource: more than a slow subject serves in a drain.
 const TIMES_MAX: usize = 2048;
-/// Resources kept apart. A scenario judges fewer.
+/// The most resources with times of their own. A scenario judges fewer.
 const RESOURCES_MAX: usize = 32;
 
 #[derive(Debug, Default)]
@@ -19,13 +19,13 @@ pub(super) struct Served {
 #[derive(Debug, Default)]
 pub(super) struct OfResource {
     pub total: u64,
-    /// The latest start of a wait among the objects that were served.
+    /// The latest begin of waiting among the served objects.
     pub newest_since_ms: u64,
     times_ms: VecDeque<u64>,
 }
 
 impl Served {
-    /// An object that had waited since `since_ms` was served.
+    /// Notes that an object was served that had waited since `since_ms`.
     pub fn note(&mut self, resource: &Arc<str>, t_ms: u64, since_ms: u64) {
         if self.by_resource.len() >= RESOURCES_MAX && !self.by_resource.contains_key(resource) {
             return;
@@ -49,7 +49,7 @@ impl Served {
 }
 
 impl OfResource {
-    /// The number of objects served in each quarter of the given time.
+    /// The number of objects served in each quarter of a time range.
     pub fn quarters(&self, from_ms: u64, to_ms: u64) -> [u64; 4] {
         let long_ms = to_ms.saturating_sub(from_ms).max(1);
         let mut quarters = [0; 4];

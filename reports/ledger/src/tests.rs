@@ -1,8 +1,8 @@
-//! The ledger against histories whose outcomes are planted.
+//! Tests of the ledger with generated histories of which every outcome is known.
 //!
-//! Each script below is a short life of one object together with the outcomes that the rules give it. A history is many
-//! scripts interleaved, with commits and observations arriving in any order that the grace time allows. Longer than 500 lines
-//! because the catalogue of scripts is one table.
+//! Each script below is a short life of one object, together with the outcomes that the rules require. A history mixes
+//! many scripts; commits and observations arrive in any order that the grace time allows. This file is longer than 500
+//! lines because the scripts are one table.
 
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ const D: u64 = 1000;
 const GRACE_MS: u64 = 500;
 const RESOURCE: &str = "packages.longhaul.dev";
 
-/// Something that reaches the ledger at `arrives_ms`.
+/// A commit, an observation or another event that reaches the ledger at `arrives_ms`.
 #[derive(Debug, Clone)]
 struct Step {
     arrives_ms: u64,
@@ -29,7 +29,7 @@ enum What {
     Gap { after: u64, through: u64 },
 }
 
-/// Collects steps and planted outcomes.
+/// Collects steps and their expected outcomes.
 #[derive(Debug, Default)]
 struct History {
     steps: Vec<Step>,
@@ -42,10 +42,10 @@ use Outcome::{
     Unobservable,
 };
 
-/// A life as one line, and its planted outcomes. A capital letter is a commit and a small one an observation: `M1@500`
-/// changes the object at 500 ms to its version 1, and `m1@510` reports that. `m?` reports a revision that never was,
-/// `a!` an object that never was. `-0..3@800` hides the versions after 0 up to 3; `>2@710` goes on with the next object
-/// of the same name; `u@0` plants a version that was not seen.
+/// A life as one line of text, and its expected outcomes. A capital letter is a commit and a small letter an
+/// observation: `M1@500` changes the object at 500 ms to its version 1, and `m1@510` reports that version. `m?` reports
+/// a revision that was never committed, `a!` an object that never existed. `-0..3@800` is a gap that hides the versions
+/// after 0 up to 3. `>2@710` goes on with the next object of the same name. `u@0` expects a version that was not seen.
 type Script = (&'static str, &'static str, &'static [(Outcome, u64)]);
 
 const SCRIPTS: [Script; 24] = [
@@ -99,7 +99,7 @@ const SCRIPTS: [Script; 24] = [
     ),
 ];
 
-/// Adds a life to a history. Revisions are `base + n`; the order of a commit is its revision.
+/// Adds a life to a history. Revisions are `base + n`; the number of a commit in the order of commits is its revision.
 fn live(
     (_, script, outcomes): Script,
     mut uid: String,
@@ -157,7 +157,7 @@ fn config() -> Config {
     Config { deadline_ms: D, grace_ms: GRACE_MS, skew_ms: 0, ..Config::default() }
 }
 
-/// A history of scripts, one for each entry: the script and when it starts.
+/// A history of scripts. Each entry is a script and the time when it starts.
 fn history(lives: &[(usize, u64)]) -> History {
     let mut history = History::default();
     for (index, (script, start_ms)) in lives.iter().enumerate() {
@@ -168,7 +168,7 @@ fn history(lives: &[(usize, u64)]) -> History {
     history
 }
 
-/// The ledger's results at the end, in an order of their own.
+/// The ledger's results at the end, sorted so that they can be compared.
 #[derive(Debug, PartialEq)]
 struct Said {
     counts: EventCounts,
@@ -178,7 +178,7 @@ struct Said {
     pending: u64,
 }
 
-/// Feeds the steps in order of arrival, with a tick each 100 ms.
+/// Feeds the steps to a ledger in order of arrival, and advances its time every 100 ms.
 fn run(mut steps: Vec<Step>, config: Config) -> Said {
     steps.sort_by_key(|step| step.arrives_ms);
     let mut ledger = Ledger::new(config);
@@ -248,7 +248,7 @@ fn each_script_alone_has_its_planted_outcomes() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// In any mixture of lives the ledger finds exactly the planted outcomes.
+    /// In any mixture of lives the ledger finds exactly the expected outcomes.
     #[test]
     fn mixtures_have_their_planted_outcomes(lives in prop::collection::vec((0..SCRIPTS.len(), 0u64..20_000), 1..120)) {
         let history = history(&lives);
@@ -259,8 +259,8 @@ proptest! {
         prop_assert_eq!(said.pending, 0);
     }
 
-    /// The order of arrival of commits and observations does not matter, as long as each kind keeps its order within an
-    /// object and no observation is ahead of its commit by more than the grace.
+    /// The order in which commits and observations arrive does not matter if two conditions hold. Each kind keeps its
+    /// order within an object, and no observation is ahead of its commit by more than the grace time.
     #[test]
     fn order_of_arrival_does_not_matter(
         lives in prop::collection::vec((0..SCRIPTS.len(), 0u64..5000), 1..40),
@@ -281,7 +281,7 @@ proptest! {
     }
 }
 
-/// Memory is bounded by live objects, versions younger than the deadline, and the rings; also when the subject is blind.
+/// Live objects, versions younger than the deadline, and rings bound the memory, even if the subject reports nothing.
 #[test]
 fn memory_does_not_grow_with_the_run() {
     for blind in [false, true] {
@@ -401,7 +401,7 @@ fn a_witness_without_deletions_makes_no_ghosts() {
     assert_eq!(said.counts, history.planted);
 }
 
-/// Of a deletion that the witness cannot report, only the versions that were overdue by then count against the subject.
+/// If the witness cannot report a deletion, only versions that were overdue at the deletion count against the subject.
 #[test]
 fn what_was_gone_before_it_could_be_told_is_undecided() {
     let mut ledger = Ledger::new(config());
@@ -415,7 +415,7 @@ fn what_was_gone_before_it_could_be_told_is_undecided() {
     assert_eq!(counts.commits, settled(&counts));
 }
 
-/// An object is unseen when none of its versions was observed.
+/// An object is unseen only if none of its versions was observed.
 #[test]
 fn who_saw_one_version_saw_the_object() {
     let mut ledger = Ledger::new(config());
@@ -428,8 +428,8 @@ fn who_saw_one_version_saw_the_object() {
     assert_eq!((ledger.counts().missed, ledger.counts().unseen), (3, 1));
 }
 
-/// Probes ask whether everything up to a commit is settled, and how long it took. They know the version, not its place
-/// in the order, which only a mock without rewinds derives from the version.
+/// Probes ask whether all versions up to a commit are settled, and how long that took. Probes know the version, but
+/// only a mock without rewinds derives the order of commits from the version.
 #[test]
 fn probes_see_when_everything_is_settled() {
     let mut ledger = Ledger::new(config());
@@ -448,7 +448,7 @@ fn probes_see_when_everything_is_settled() {
     assert_eq!(ledger.take_heal().max() / 1000, 1500);
 }
 
-/// Before the run's clock has started every time is zero; the grace of an observation must not end at once.
+/// Before the run's clock starts, every time is zero. The grace time of such an observation must not end at once.
 #[test]
 fn an_observation_at_time_zero_has_its_grace_too() {
     let mut ledger = Ledger::new(config());
@@ -459,8 +459,8 @@ fn an_observation_at_time_zero_has_its_grace_too() {
     assert_eq!((ledger.counts().observed, ledger.counts().phantom), (1, 0));
 }
 
-/// A subject works until it is stopped. Its writes while nobody else writes are judged only if there was time to
-/// observe them.
+/// A subject works until it is stopped. The subject's writes while no other client writes are judged only if there was
+/// time to observe them.
 #[test]
 fn what_the_subject_wrote_last_stays_pending() {
     let ended = |quiet_ms, heard_ms| {
@@ -484,8 +484,8 @@ fn what_the_subject_wrote_last_stays_pending() {
     assert_eq!(ended(20_001, 20_005), (1, 0, 2, 1));
 }
 
-/// After a restore the older version has to be observed again, undone versions need not be, and a revision that is used
-/// a second time is a new version.
+/// After a restore the older version has to be observed again, and undone versions need no observation. A revision that
+/// is used a second time is a new version.
 #[test]
 fn a_restored_version_is_owed_again_and_an_undone_one_is_not() {
     let commit = |revision, order, change| commit("u", revision, order, change);
@@ -522,7 +522,7 @@ fn a_restored_version_is_owed_again_and_an_undone_one_is_not() {
     assert_eq!(repeats.phantom, 1, "a second time it was never committed");
 }
 
-/// The last report of each object is the subject's view of the world, even if it is older than an earlier report.
+/// The last report of each object is the subject's view, even if the version is older than that of an earlier report.
 #[test]
 fn what_was_told_last_is_what_the_subject_believes() {
     let mut ledger = Ledger::new(config());

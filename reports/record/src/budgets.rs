@@ -1,9 +1,12 @@
 //! Budgets: the limits of a scenario that decide its verdict.
 //!
-//! Owns the budgets that a scenario may set; the rows of the judges own how each is judged, and the defaults. An
-//! absent section or field is not judged, with two exceptions. Violations of the API's contract have the budget zero as
-//! soon as [`Events`] or [`Admission`] is present, and [`Writes`], [`Finalizers`], [`ObjectLimits`] and
-//! [`ChildrenLimits`] have defaults that need no section. A scenario with a witness and written objects has [`Events`].
+//! Owns the budgets that a scenario may set. The judges in `reports::judge` own how each budget is judged, and its
+//! default.
+//!
+//! An absent section or field is not judged, with two exceptions. If [`Events`] or [`Admission`] is present, each
+//! violation of the API's contract has the budget zero. [`Writes`], [`Finalizers`], [`ObjectLimits`] and
+//! [`ChildrenLimits`] have defaults that apply without their section. A scenario with a witness and written objects
+//! always has [`Events`].
 
 mod admission;
 mod alerts;
@@ -26,24 +29,26 @@ pub use objects::{ChildrenLimits, Finalizers, ObjectLimits, Writes};
 pub use process::{Crashes, Descriptors, Memory, OpenWatches, OwnSeries, Threads};
 pub use requests::{AtLeast, Connections, Requests};
 
-/// The limits of a run. An absent section is not judged.
+/// The limits of a run. Most absent sections are not judged.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Budgets {
-    /// Limits on wrong watch events. Judged without it as well, if objects are written and a witness reports them.
+    /// Limits on wrong watch events. The defaults of these limits apply without this section if objects are written and
+    /// a witness reports them.
     pub events: Option<Events>,
-    /// Limits on the subject's writes when nobody else writes. Judged without it as well.
+    /// Limits on the subject's writes while no other client writes. The default applies without this section.
     pub writes: Option<Writes>,
-    /// Limits on deletions that the subject's finalizers hold up. Judged without it as well.
+    /// Limits on deletions that the subject's finalizers hold up. The default applies without this section.
     pub finalizers: Option<Finalizers>,
-    /// Limits on the subject's requests for objects that it did not make. Judged without it as well, if the control
-    /// plane reports the author of each request.
+    /// Limits on the subject's requests for objects that it did not make. The defaults apply without this section if
+    /// the control plane reports the author of each request.
     pub objects: Option<ObjectLimits>,
-    /// Limits on the subject's children at any time. Judged without it as well, if `subject.children` names any.
+    /// Limits on the subject's children at any time. The defaults apply without this section if `subject.children`
+    /// names any.
     pub children: Option<ChildrenLimits>,
-    /// Limits on the subject's requests to the control plane. Only the mock control plane reports the author of each
-    /// request.
+    /// Limits on the subject's requests to the control plane. Only the mock control plane records each request with its
+    /// author.
     pub requests: Option<Requests>,
     /// Limits on the duration and the errors of admission reviews.
     pub admission: Option<Admission>,
@@ -52,9 +57,10 @@ pub struct Budgets {
     /// Limits on the subject's API over Deployments: wrong answers, unauthorised calls, duration. Needs the section
     /// `api`.
     pub api: Option<Api>,
-    /// Limits on the subject's requests to the registry, and on refusals while the registry is sick.
+    /// Limits on the subject's requests to the registry, and on refused reviews while the registry is faulty.
     pub registry: Option<Registry>,
-    /// How often the subject may end by itself. Needs `subject: {restart: always}`: without it any end of a process fails the run.
+    /// How often a process of the subject may end by itself. Needs `subject: {restart: always}`: without that key, any
+    /// end of a process fails the run.
     pub crashes: Option<Crashes>,
     /// How much memory the subject may use and gain.
     pub memory: Option<Memory>,
@@ -62,10 +68,12 @@ pub struct Budgets {
     pub descriptors: Option<Descriptors>,
     /// How many threads the subject may have and gain.
     pub threads: Option<Threads>,
-    /// How many more watches the subject may hold open. The mock counts them, and the audit log of `local` and `node`.
+    /// How many more watches the subject may hold open. The mock counts open watches; for `local` and `node` the audit
+    /// log does.
     pub open_watches: Option<OpenWatches>,
-    /// Limits on series of the subject's own metrics, each by its name, perhaps with labels: `workqueue_depth{name="pods"}`. The sum of
-    /// all series that have the name and these labels is judged. Needs `subject: {metrics: URL}`.
+    /// Limits on series of the subject's own metrics. Each key is a name, perhaps with labels:
+    /// `workqueue_depth{name="pods"}`. The sum of all series with this name and these labels is judged. Needs `subject:
+    /// {metrics: URL}`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, OwnSeries>,
 }

@@ -1,12 +1,12 @@
-//! Crashes: a process of the subject ended by itself and is started again.
+//! Crashes: a process of the subject ended by itself, and the harness started the process again.
 //!
-//! Owns the row and the number of rows written. The judge decides whether there are too many.
+//! Owns the rows of `crashes.jsonl` and their bound. A judge decides whether a run has too many crashes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Crashes that have a row each. Of later ones only each doubling and the last have a row, because a subject with a
-/// short back-off may crash all night.
+/// Crashes of a run that each have a row. After these, only each doubling of the number and the last crash have a row,
+/// because a subject with a short back-off may crash all night.
 pub const CRASH_ROWS_MAX: u64 = 1000;
 
 /// One row of `crashes.jsonl`: a process of the subject ended by itself.
@@ -15,26 +15,27 @@ pub const CRASH_ROWS_MAX: u64 = 1000;
 pub struct CrashRow {
     /// When the harness saw that the process had ended.
     pub t_ms: u64,
-    /// Its number among all crashes of the run, from 1.
+    /// The number of this crash among all crashes of the run, from 1.
     pub number: u64,
-    /// The process, if the subject has several.
+    /// The process that ended, if the subject has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<String>,
     /// The exit status or signal, for people.
     pub status: String,
-    /// How long it had run, in milliseconds.
+    /// How long the process had run, in milliseconds.
     pub ran_ms: u64,
-    /// Its number among the crashes since the back-off was last reset, from 1. From the second on it is a crash loop.
+    /// The number of this crash since the back-off was last reset, from 1. From the second crash on, the process is in
+    /// a crash loop.
     pub in_a_row: u64,
     /// Time without a process after the crash, in milliseconds.
     pub back_off_ms: u64,
-    /// Its last lines of output.
+    /// The last lines that the process printed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub last_words: String,
 }
 
 impl CrashRow {
-    /// Whether it always has a row of its own.
+    /// Whether this crash has a row of its own however many crashes the run has.
     pub fn is_told(&self) -> bool {
         self.number <= CRASH_ROWS_MAX || self.number.is_power_of_two()
     }

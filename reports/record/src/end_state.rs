@@ -1,84 +1,85 @@
-//! `end-state.json`: after the drain, the subject's view of the world beside a fresh list of the control plane.
+//! `end-state.json`: after the drain, the objects that the subject knows, compared with a fresh list of the control
+//! plane.
 //!
-//! Owns the facts and their bounds. It does not judge: a budget decides what must be equal.
+//! Owns the types of this file and their bounds. Judges decide, by the budgets, which differences fail a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Named differences in each of the two comparisons; the counts have no bound.
+/// Differences that are listed by name, for objects and for children separately. The counts have no bound.
 pub const EXAMPLES_MAX: usize = 10;
 
-/// The state of the world when everything had come to rest.
+/// The state of subject and control plane at the end of the drain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EndState {
     /// The compared resource, such as `packages.longhaul.dev`.
     pub resource: String,
-    /// The source of the subject's view.
+    /// The source of the list of objects that the subject knows.
     pub source: IdeaSource,
-    /// The rest of the churned objects, if the churn deleted everything before the drain.
+    /// The churned objects that still exist, if the churn deleted all objects before the drain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<Left>,
     /// When the fresh list was complete.
     pub listed_ms: u64,
     /// When the subject's view was read.
     pub read_ms: u64,
-    /// How often both were read until they agreed or the time was over.
+    /// How often the list and the view were read, until they agreed or the time was over.
     pub readings: u32,
     /// Objects in the fresh list.
     pub listed: u64,
-    /// Objects that the subject believes in; none if its view could not be read.
+    /// Objects in the subject's view; none if the view could not be read.
     pub believed: Option<u64>,
-    /// Whether both are the same; none if they could not be compared.
+    /// Whether list and view are equal; none if they could not be compared.
     pub agrees: Option<bool>,
-    /// Why they could not be compared.
+    /// Why list and view could not be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
-    /// How they differ.
+    /// Counts of the objects that differ.
     #[serde(default)]
     pub differences: Differences,
     /// The first few objects that differ, by namespace and name.
     #[serde(default)]
     pub examples: Vec<Difference>,
-    /// The objects that the subject makes for others, if the scenario names any.
+    /// The children that the subject makes for churned objects, if the scenario names a kind of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub children: Option<ChildrenState>,
-    /// The further kinds of such objects.
+    /// Further kinds of children, if the scenario names several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_children: Vec<ChildrenState>,
 }
 
 impl EndState {
-    /// Each kind of the objects that the subject makes for others.
+    /// Each kind of children that the subject makes for churned objects.
     pub fn all_children(&self) -> impl Iterator<Item = &ChildrenState> {
         self.children.iter().chain(&self.more_children)
     }
 }
 
-/// Objects that should have been deleted.
+/// Objects that should have been deleted and still exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Left {
     /// The number of objects.
     pub objects: u64,
-    /// Namespace and name of the first few.
+    /// Namespace and name of the first few objects.
     pub examples: Vec<String>,
 }
 
-/// The sources of a subject's view of the world, the best first.
+/// The sources from which the subject's view can be read, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdeaSource {
-    /// An endpoint of the subject lists the objects that it believes in.
+    /// An endpoint of the subject that lists the objects that the subject knows.
     Endpoint,
-    /// The objects that it makes for others.
+    /// The children that the subject makes for objects.
     Children,
-    /// The last report of each object through its witness.
+    /// The last report of each object through the subject's witness.
     Told,
 }
 
 impl IdeaSource {
-    /// For people, after "by".
+    /// The source for people, as it stands after "by".
     pub fn words(self) -> &'static str {
         match self {
             Self::Endpoint => "its own page",
@@ -92,13 +93,13 @@ impl IdeaSource {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Differences {
-    /// The subject believes in them and they are gone.
+    /// Deleted objects that the subject still has in its view.
     pub gone: u64,
-    /// They exist and the subject does not know them.
+    /// Existing objects that the subject does not know.
     pub unknown: u64,
-    /// The subject knows another version of them.
+    /// Objects of which the subject knows another version.
     pub behind: u64,
-    /// The subject knows another object of their name.
+    /// Objects whose name the subject knows with another uid.
     pub replaced: u64,
 }
 
@@ -106,29 +107,30 @@ pub struct Differences {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DifferenceKind {
-    /// The subject believes in it and it is gone.
+    /// The object is deleted, and the subject still has it in its view.
     Gone,
-    /// The object exists and the subject does not know it.
+    /// The object exists, but the subject's view does not contain it.
     Unknown,
-    /// The subject knows another version of it.
+    /// The subject knows another version of the object.
     Behind,
-    /// The subject knows another object of its name.
+    /// The subject knows the object's name with another uid.
     Replaced,
 }
 
-/// One object that differs, with both versions.
+/// One object that differs between list and view, with the version of each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Difference {
     /// The kind of difference.
     pub kind: DifferenceKind,
-    /// Its namespace; empty for cluster-wide objects.
+    /// The object's namespace; empty for cluster-wide objects.
     pub namespace: String,
-    /// Its name.
+    /// The object's name.
     pub name: String,
-    /// The uid that the subject knows; none if it knows none.
+    /// The uid in the subject's view; none if the view does not contain the object.
     pub believed_uid: Option<String>,
-    /// The version that the subject knows; none if it knows none, or if the ledger has forgotten its name.
+    /// The version in the subject's view; none if the view does not contain the object, or if the ledger has forgotten
+    /// the version's name.
     pub believed_revision: Option<String>,
     /// The uid in the fresh list; none if the list does not contain the object.
     pub listed_uid: Option<String>,
@@ -136,37 +138,37 @@ pub struct Difference {
     pub listed_revision: Option<String>,
 }
 
-/// The objects that the subject makes for others, beside the expected ones.
+/// The children that the subject makes for objects, compared with the expected children.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ChildrenState {
     /// The resource of the children, such as `networkpolicies.networking.k8s.io`.
     pub resource: String,
-    /// When their list was complete.
+    /// When the list of children was complete.
     pub listed_ms: u64,
-    /// Why they could not be compared.
+    /// Why the children could not be compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
     /// Objects that should have children.
     pub parents: u64,
-    /// Children that the parents should have together.
+    /// The number of children that all parents together should have.
     pub wanted: u64,
-    /// Children that exist, including those of parents that are gone.
+    /// Children that exist, including those of deleted parents.
     pub found: u64,
-    /// Parents with fewer children than they should have.
+    /// Parents with fewer children than expected.
     pub lacking: u64,
-    /// Parents among `lacking` for which an object exists that could be the child, but has no owner reference.
+    /// Parents among `lacking` for which an object without owner reference exists that could be the missing child.
     #[serde(skip_serializing_if = "is_zero")]
     pub unowned: u64,
-    /// Parents with more children than they should have.
+    /// Parents with more children than expected.
     pub surplus: u64,
     /// Children of an older version of their parent.
     pub stale: u64,
-    /// Children that are still as the harness edited them.
+    /// Children that still have the harness's edit.
     pub edited: u64,
-    /// Children whose parent is gone.
+    /// Children whose parent is deleted.
     pub orphans: u64,
-    /// The first few problems, by parent.
+    /// The first few problems with children.
     pub examples: Vec<ChildProblem>,
 }
 
@@ -186,15 +188,15 @@ impl ChildrenState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChildProblemKind {
-    /// The parent has fewer children than it should have.
+    /// The parent has fewer children than expected.
     Lacking,
-    /// The parent has more children than it should have.
+    /// The parent has more children than expected.
     Surplus,
     /// A child belongs to an older version of its parent.
     Stale,
-    /// A child is still as the harness edited it.
+    /// A child still has the harness's edit.
     Edited,
-    /// The parent of a child is gone.
+    /// The parent of a child is deleted.
     Orphan,
 }
 
@@ -204,12 +206,12 @@ pub enum ChildProblemKind {
 pub struct ChildProblem {
     /// The kind of problem.
     pub kind: ChildProblemKind,
-    /// Namespace and name of the parent, or of a child whose parent is gone.
+    /// Namespace and name of the parent, or of a child whose parent is deleted.
     pub object: String,
-    /// The child, if the problem is about one.
+    /// Namespace and name of the child, if the problem concerns one.
     pub child: Option<String>,
-    /// The expected state.
+    /// The expected state of the object, for people.
     pub wanted: String,
-    /// The actual state.
+    /// The actual state of the object, for people.
     pub found: String,
 }

@@ -1,8 +1,8 @@
-//! `commits.jsonl.zst` and `observations.jsonl.zst`: every single version that was written and every single
-//! observation, recorded only on request.
+//! `commits.jsonl.zst` and `observations.jsonl.zst`: one row for every commit and every observation of a run, recorded
+//! only on request.
 //!
-//! Owns their rows and how they are read. Judges do not read them, because most records do not have them: they are
-//! for people, and for the story of a short run.
+//! Owns the rows of both files and their reader. Judges do not read these files, because most records do not have them.
+//! The files are for people, and for the story of a short run.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -14,26 +14,26 @@ use super::open::Folder;
 use super::{CommitEvent, Error, file};
 use facts::Observation;
 
-/// Rows of each file that are read. A story covers a run of a minute, which has a few thousand.
+/// Rows that are read from each file. The story of a run of a minute needs a few thousand.
 pub const EVENTS_MAX: usize = 200_000;
-/// A row is below 1 KiB.
+/// Bytes of a row; the writer's rows are shorter than 1 KiB.
 const LINE_BYTES_MAX: u64 = 1 << 13;
-/// Bytes unpacked from each file, however small it is on the disk: [`EVENTS_MAX`] rows of half a kilobyte.
+/// Bytes unpacked from each file, however small the file is on the disk: [`EVENTS_MAX`] rows of half a kilobyte.
 const UNPACKED_BYTES_MAX: u64 = 128 << 20;
-/// The writer packs with a window of 2 MiB.
+/// The largest window for unpacking, as a power of two in bytes. The writer packs with 2 MiB.
 const WINDOW_LOG_MAX: u32 = 23;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Events {
-    /// In the order of writing.
+    /// The commits, in the order of writing.
     pub commits: Vec<CommitEvent>,
-    /// In the order of arrival.
+    /// The observations, in the order of arrival.
     pub observations: Vec<Observation>,
 }
 
 impl Events {
-    /// Reads the events in a record's directory: the first [`EVENTS_MAX`] of each kind, none if the run did not keep
-    /// them. If the end of a file is torn, the rows before it are read.
+    /// Reads the first [`EVENTS_MAX`] commits and observations of a record's directory, or none if the run did not
+    /// record them. If the end of a file is torn, the rows before the tear are read.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         Ok(Self { commits: read(dir, file::COMMITS)?, observations: read(dir, file::OBSERVATIONS)? })
     }

@@ -1,7 +1,7 @@
-//! Evidence of an anomaly: the history of its object, from both sides of the wire.
+//! Evidence of an anomaly: the history of its object, as seen by the control plane and as reported by the subject.
 //!
-//! Owns the types of the evidence in `anomalies.jsonl`. The evidence is gathered when the anomaly is found, because
-//! the harness forgets; `reports::causes` draws the conclusions.
+//! Owns the types of the evidence in `anomalies.jsonl`. The conductor gathers evidence when it finds an anomaly,
+//! because control plane and ledger forget old versions. `reports::causes` draws the conclusions.
 
 use std::collections::BTreeSet;
 
@@ -11,37 +11,37 @@ use serde::{Deserialize, Serialize};
 use super::{EndedBy, Verb};
 use facts::Change;
 
-/// Steps of one anomaly that are kept: a screen or two. Of more, the least important ones are left out.
+/// Steps that are kept of one anomaly: a screen or two. If there are more, the least important steps are left out.
 pub const STEPS_MAX: usize = 40;
 
 /// The history of an anomaly's object, as far as it was known when the anomaly was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Evidence {
-    /// The end of the examined time: nothing that came later is included.
+    /// The end of the examined time. Later events are not included.
     pub until_ms: u64,
-    /// Whether the control plane records what it sent and the requests that it got. A real one does not: then only
-    /// commits and reports are known.
+    /// Whether the control plane records the versions that it sent and the requests that it got. A real control plane
+    /// does not; then only commits and reports are known.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub wire: bool,
     /// The events, in order of time.
     pub steps: Vec<Step>,
-    /// Steps that were known and are not shown.
+    /// The number of known steps that are not included.
     #[serde(skip_serializing_if = "is_none")]
     pub left_out: u64,
-    /// The first proof after the version's time that the subject had read on: it reported a later version of the
-    /// resource. None if it did not, or in records older than this field.
+    /// Proof that the subject read on after the version's time: it reported a later version of the resource. None if
+    /// the subject reported no later version, or in records older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_on: Option<ReadOn>,
 }
 
-/// The subject's reports of a resource after a version of another object.
+/// The subject's reports of other objects of the resource, after the version of the anomaly was written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReadOn {
-    /// When it first reported a later version.
+    /// When the subject first reported a later version.
     pub t_ms: u64,
-    /// How many later versions it reported.
+    /// How many later versions the subject reported.
     pub times: u64,
 }
 
@@ -49,47 +49,47 @@ pub struct ReadOn {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum Step {
-    /// A version of it was written.
+    /// A version of the object was written.
     Committed {
         /// Milliseconds since the run's epoch.
         t_ms: u64,
-        /// Its resourceVersion.
+        /// The version's resourceVersion.
         revision: String,
         /// The kind of change.
         change: Change,
     },
-    /// A version of it was put on a watch of the subject.
+    /// A version of the object was sent on a watch of the subject.
     Sent {
         /// Milliseconds since the run's epoch.
         t_ms: u64,
-        /// Its resourceVersion.
+        /// The version's resourceVersion.
         revision: String,
         /// The number of the watch.
         watch: u64,
     },
-    /// A fault kept a version of it from a watch.
+    /// A fault withheld a version of the object from a watch.
     Withheld {
         /// Milliseconds since the run's epoch.
         t_ms: u64,
-        /// Its resourceVersion.
+        /// The version's resourceVersion.
         revision: String,
         /// The number of the watch.
         watch: u64,
-        /// The fault: its name and its place in the scenario.
+        /// The fault: its name and its index in the scenario.
         fault: String,
     },
-    /// The subject listed the resource: one page.
+    /// The subject listed one page of the resource.
     Listed {
         /// Time of the request, in milliseconds since the run's epoch.
         t_ms: u64,
         /// The status of the answer; 0 if there was none.
         status: u16,
-        /// The revision of the list.
+        /// The `resourceVersion` of the list.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         revision: Option<u64>,
         /// The number of items in the page.
         objects: u64,
-        /// Whether the page is not the first one.
+        /// Whether the page is a further page of a list, not the first.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         further: bool,
     },
@@ -103,7 +103,7 @@ pub enum Step {
         /// The revision to watch from, as the subject sent it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from: Option<String>,
-        /// Whether the subject asked for all objects first.
+        /// Whether the subject asked for all objects first (`sendInitialEvents`).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         initial: bool,
         /// The status of the answer; 0 if there was none.
@@ -116,16 +116,16 @@ pub enum Step {
     WatchEnded {
         /// Milliseconds since the run's epoch.
         t_ms: u64,
-        /// Its number.
+        /// The number of the watch.
         watch: u64,
-        /// The side that ended it.
+        /// The side that ended the watch.
         by: EndedBy,
-        /// The newest revision that was sent on it, including bookmarks; none if nothing was sent.
+        /// The newest revision that was sent on the watch, including bookmarks; none if nothing was sent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         through: Option<u64>,
     },
-    /// The subject wrote the object, or an object whose name begins with this object's name: several such requests in a
-    /// row with the same result.
+    /// The subject wrote the object, or an object whose name begins with the object's name. One step covers several
+    /// such requests in a row with the same result.
     Wrote {
         /// Time of the last request, in milliseconds since the run's epoch.
         t_ms: u64,
@@ -133,7 +133,7 @@ pub enum Step {
         verb: Verb,
         /// The resource, such as `deployments.apps`.
         resource: String,
-        /// Its namespace and name.
+        /// Namespace and name of the written object.
         object: String,
         /// The status of the answer; 0 if there was none.
         status: u16,
@@ -168,7 +168,7 @@ impl Step {
         }
     }
 
-    /// Whether the step is about this version.
+    /// Whether the step concerns this version.
     fn is_of(&self, version: &str) -> bool {
         match self {
             Self::Committed { revision, .. }
@@ -179,7 +179,7 @@ impl Step {
         }
     }
 
-    /// How well the step can be left out; higher is easier.
+    /// How unimportant the step is: of too many steps, those with the highest number are left out first.
     fn spare(&self, version: &str) -> u8 {
         match self {
             _ if self.is_of(version) => 0,
@@ -192,7 +192,7 @@ impl Step {
         }
     }
 
-    /// The order of steps of the same time: a version is written, then asked for, sent, reported.
+    /// The order of steps with the same time: a version is written, then requested, sent, reported.
     pub fn rank(&self) -> u8 {
         match self {
             Self::Committed { .. } => 0,
@@ -207,8 +207,8 @@ impl Step {
 }
 
 impl Evidence {
-    /// Sorts the steps and keeps at most [`STEPS_MAX`] of them: first those of the version itself, then the requests
-    /// and how the object was created and deleted, then the nearest of its other versions.
+    /// Sorts the steps and keeps at most [`STEPS_MAX`] of them. The version's own steps are kept first, then requests
+    /// and the object's creation and deletion, then the nearest other versions.
     pub fn bound(&mut self, revision: &str) {
         self.steps.sort_by_key(|step| (step.t_ms(), step.rank()));
         self.steps.dedup();
@@ -238,7 +238,7 @@ fn is_none(count: &u64) -> bool {
 mod tests {
     use super::*;
 
-    /// However many steps are known, those that the cause depends on are kept.
+    /// However many steps are known, the steps that the cause depends on are kept.
     #[test]
     fn the_version_itself_and_what_was_asked_are_kept() {
         let sent = |t_ms: u64| Step::Sent { t_ms, revision: t_ms.to_string(), watch: 3 };

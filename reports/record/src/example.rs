@@ -1,8 +1,8 @@
-//! A small run record for tests, and ways to spoil it.
+//! A small run record for tests, and methods that add one defect to it.
 //!
 //! Owns the clean example: a run of 160 s with admission load, churn and one fault, in which every budget is met. A
-//! test changes one thing and requires exactly the findings of that change. Compiled for the tests of this crate, and
-//! with the feature `example` for those above it.
+//! test changes one fact and requires exactly the findings of that change. The module is compiled for tests of this
+//! crate and, with the feature `example`, for tests of crates that depend on it.
 
 #![expect(clippy::unwrap_used, reason = "what cannot be written or read fails the test")]
 
@@ -23,12 +23,12 @@ const INTERVAL_MS: u64 = 5000;
 const WARM_UP_MS: u64 = 20_000;
 const STEADY_MS: u64 = 120_000;
 const DRAIN_MS: u64 = 20_000;
-/// The whole run, in milliseconds.
+/// The length of the whole run, in milliseconds.
 pub const LENGTH_MS: u64 = WARM_UP_MS + STEADY_MS + DRAIN_MS;
-/// Reviews, and object changes, in an interval with load.
+/// Reviews in an interval with load, and also object changes.
 const REVIEWS: u64 = 1000;
 const CHANGES: u64 = 250;
-/// The start of its one fault.
+/// The start of the example's only fault, in milliseconds since the run's epoch.
 pub const FAULT_AT_MS: u64 = 60_000;
 const FAULT_FOR_MS: u64 = 15_000;
 
@@ -37,15 +37,13 @@ pub struct Example {
     pub manifest: Manifest,
     /// One interval for each five seconds.
     pub intervals: Vec<Interval>,
-    /// One sample for each second.
     pub samples: Vec<Sample>,
-    /// The one fault.
     pub faults: Vec<FaultRow>,
-    /// Empty in a clean run.
+    /// Anomalies; empty in a clean run.
     pub anomalies: Vec<AnomalyRow>,
     /// The subject's own metrics; written if the manifest has a plan for them.
     pub metrics: Vec<MetricsRow>,
-    /// Written if the manifest says that the subject is started again.
+    /// Crashes; written if the manifest says that the subject is started again.
     pub crashes: Vec<CrashRow>,
     /// The subject's requests; none if the control plane does not record them.
     pub requests: Option<Vec<RequestRow>>,
@@ -53,7 +51,7 @@ pub struct Example {
     pub latencies: Vec<(&'static str, u64, u64, Histogram)>,
     pub end_state: Option<EndState>,
     pub objects: Option<Objects>,
-    /// None if the harness was killed.
+    /// The end of the run; none if the harness was killed.
     pub end: Option<End>,
 }
 
@@ -80,7 +78,7 @@ impl Example {
         example
     }
 
-    /// A run with planted failures: missed and late versions round the fault, a wrong answer, and too much memory.
+    /// A run with planted failures: missed and late versions during the fault, a wrong answer, and too much memory.
     pub fn failing() -> Self {
         let mut example = Self::clean();
         example.miss(2, 61_000);
@@ -118,13 +116,13 @@ impl Example {
         example
     }
 
-    /// Lets one change begin that much later than planned.
+    /// Lets one change of the churn begin `late_ms` later than planned.
     pub fn churn_was_late(&mut self, late_ms: u64) {
         let churn = self.intervals[20].churn.get_or_insert_with(ChurnRow::default);
         churn.lateness.get_or_insert_with(Quantiles::default).max_us = late_ms * 1000;
     }
 
-    /// Turns observed versions into missed ones, with their rows.
+    /// Counts observed versions as missed ones, and adds their anomalies.
     pub fn miss(&mut self, versions: u64, committed_ms: u64) {
         let last = self.intervals.last_mut().unwrap();
         last.events.missed += versions;
@@ -197,7 +195,7 @@ impl Example {
         }
     }
 
-    /// Lets the subject report its heap in use, and a queue length, at each second.
+    /// Lets the subject report its heap in use and its queue length in each second.
     pub fn tell_metrics(&mut self, heap_bytes: impl Fn(u64) -> u64, queue: impl Fn(u64) -> f64) {
         let plan = MetricsPlan {
             url: "http://127.0.0.1:9000/metrics".into(),
@@ -219,8 +217,8 @@ impl Example {
             .collect();
     }
 
-    /// Lets the subject crash at these times. It is started again a second later each time, and all crashes are part of
-    /// one loop.
+    /// Lets the subject crash at these times. The subject starts again one second after each crash, and all crashes are
+    /// part of one crash loop.
     pub fn crash(&mut self, times_ms: &[u64]) {
         self.manifest.subject.restart = Some("always".into());
         self.crashes = (1..)
@@ -238,7 +236,7 @@ impl Example {
             .collect();
     }
 
-    /// Adds the latency of the steady phase's reviews once more, that many times.
+    /// Records one latency of the steady phase under a tag, `times` times.
     pub fn record(&mut self, tag: &'static str, start_ms: u64, value_us: u64, times: u64) {
         let mut histogram = Histogram::new(3).unwrap();
         histogram.record_n(value_us, times).unwrap();
@@ -316,7 +314,7 @@ impl Example {
     }
 }
 
-/// A histogram with a tail, the same for the same seed.
+/// A histogram with a tail. One seed always gives the same histogram.
 fn spread(samples: u64, typical_us: u64, seed: u64) -> Histogram {
     let mut histogram = Histogram::new_with_bounds(1, 120_000_000, 3).unwrap();
     let mut state = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -375,7 +373,7 @@ fn faults() -> Vec<FaultRow> {
     ]
 }
 
-/// A list of the packages in `default`.
+/// A list of the packages in the namespace `default`.
 pub fn list(id: u64, t_ms: u64, revision: u64) -> RequestRow {
     RequestRow {
         id,
@@ -395,7 +393,7 @@ pub fn list(id: u64, t_ms: u64, revision: u64) -> RequestRow {
     }
 }
 
-/// A watch of the packages from a revision, on which every change up to `through` was sent.
+/// A watch of the packages from `revision`, on which every change up to `through` was sent.
 pub fn watch(id: u64, from_ms: u64, to_ms: u64, revision: u64, through: u64) -> RequestRow {
     let sent = through > revision;
     RequestRow {
@@ -412,7 +410,7 @@ pub fn watch(id: u64, from_ms: u64, to_ms: u64, revision: u64, through: u64) -> 
     }
 }
 
-/// A list and a watch; the fault makes the watch silent, the subject notices and watches again.
+/// A list and a watch. The fault makes the watch silent; the subject notices and watches again.
 fn requests() -> Vec<RequestRow> {
     vec![
         list(1, 0, 1000),
@@ -471,7 +469,7 @@ fn manifest() -> Manifest {
     }
 }
 
-/// The version was sent at once and never reported.
+/// Evidence that the version was sent at once and never reported.
 fn evidence(committed_ms: u64, revision: &str) -> Evidence {
     let (number, change) = (revision.parse().unwrap_or(0), Change::Modified);
     let from = Some("9000".to_owned());

@@ -6,26 +6,24 @@ use std::path::Path;
 
 use super::Error;
 
-/// An error with its causes.
+/// The text of an error and of its causes.
 pub(super) fn chain(error: &Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// Turns an I/O error into [`Error::Io`].
 pub(super) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::Io { action, path, source }
 }
 
-/// Writes a file so that a reader sees the old one or the new one, never a half.
+/// Writes a file so that a reader sees either the old file or the complete new one.
 pub fn write_whole(path: &Path, fill: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>) -> Result<(), Error> {
     let mut bytes = Vec::new();
     fill(&mut bytes).map_err(|source| Error::Encode { path: path.to_owned(), source })?;
     write_bytes(path, &bytes)
 }
 
-/// Like [`write_whole`], for ready bytes.
 pub(super) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let part = path.with_extension("part");
     // The rest of an earlier try, or a link placed there to redirect the write, is not opened.

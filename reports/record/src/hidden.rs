@@ -1,7 +1,7 @@
-//! Characters of text from outside that change how other text is displayed.
+//! Characters in text from outside that change how the text around them is displayed.
 
-/// Whether a character shows nothing by itself and changes how the others are displayed: control characters, ends of
-/// lines and paragraphs, changes of the writing direction, invisible tags.
+/// Whether a character shows nothing by itself and changes how other characters are displayed. Such characters are
+/// control characters, ends of lines and paragraphs, changes of the writing direction, and invisible tags.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,

@@ -1,7 +1,7 @@
-//! The last file of a record, with room reserved on the disk for it.
+//! Writes `end.json`, the last file of a record. Room on the disk is reserved at the start of the run.
 //!
-//! Owns `end.json` until it is written. A full disk ends many runs, and a record without an end looks like that of a
-//! harness that was killed. So the room is taken at the start, and the end is written into it.
+//! Owns `end.json` until it is written. A full disk ends many runs, and a record without `end.json` looks like the
+//! record of a killed harness. So the module reserves the room at the start and writes the end into that room.
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use super::files::{chain, io_error};
 use super::{End, EndReason, Error};
 
-/// Room for an end with the last words of a subject: twelve lines of 300 characters of up to four bytes.
+/// Bytes reserved for an end with the last lines of a subject: twelve lines of 300 characters of up to four bytes.
 const RESERVED_BYTES: usize = 16 << 10;
 
 pub(super) struct Last {
@@ -20,7 +20,7 @@ pub(super) struct Last {
 }
 
 impl Last {
-    /// Reserves the room for the file at `path`, under another name.
+    /// Reserves the room for the file at `path`, in a file with another name.
     pub fn reserve(path: PathBuf) -> Result<Self, Error> {
         let part = path.with_extension("part");
         let mut room = File::create(&part).map_err(io_error("create", &part))?;
@@ -29,8 +29,8 @@ impl Last {
         Ok(Self { path, part, room })
     }
 
-    /// Writes the end. The file appears at once or not at all; an end that does not fit is shortened and marked as
-    /// such.
+    /// Writes the end. The file appears complete or not at all; an end that does not fit is shortened and marked as
+    /// shortened.
     pub fn say(&mut self, end: &End) -> Result<(), Error> {
         self.write(end).or_else(|error| {
             let reason = EndReason::HarnessError { detail: chain(&error) };

@@ -1,8 +1,9 @@
 //! `latency.hlog`: histograms in the standard interval log format of HdrHistogram, so that any tool that knows the
 //! format can read it.
 //!
-//! Owns the tags, writing a line and reading the file into bounded memory: totals for each tag and phase, and a few
-//! hundred slices for charts. A run of 100 hours has tens of thousands of lines; they are never all held at once.
+//! Owns the tags, the lines and the reader of the file. The reader keeps totals for each tag and phase, and a few
+//! hundred slices for charts. A run of 100 hours has tens of thousands of lines, and they are never all in memory at
+//! once.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -29,36 +30,35 @@ pub mod tag {
     pub const LATENESS: &str = "lateness";
     /// How late the generator started object changes.
     pub const CHURN_LATENESS: &str = "churn.lateness";
-    /// Response time from the planned start of calls that read counts and lists.
+    /// Response time from the planned start of calls to the subject's API that read replica counts and lists.
     pub const CALLS_READ: &str = "calls.read";
-    /// Response time from the planned start of calls that set counts.
+    /// Response time from the planned start of calls to the subject's API that set replica counts.
     pub const CALLS_SET: &str = "calls.set";
-    /// How late the generator started calls.
+    /// How late the generator started calls to the subject's API.
     pub const CALLS_LATENESS: &str = "calls.lateness";
-    /// The age of the counts in the answers.
+    /// The age of the replica counts in answers of the subject's API.
     pub const CALLS_STALENESS: &str = "calls.staleness";
     /// From commit to observation, of commits made while no fault was active.
     pub const LAG: &str = "lag";
     /// From commit to observation, of commits made while a fault was active.
     pub const LAG_FAULTED: &str = "lag.faulted";
-    /// From commit to the observation that settled it, of late versions.
+    /// Time from the commit of a late version to the observation that settled the version.
     pub const HEAL: &str = "heal";
     /// Not in the file: the sum of the three `response.*` tags.
     pub const RESPONSE: &str = "response";
 }
 
-/// The tags that add up to [`tag::RESPONSE`].
 pub const RESPONSE_TAGS: [&str; 3] = [tag::RESPONSE_ALLOWED, tag::RESPONSE_DENIED, tag::RESPONSE_ERROR];
 
-/// Slices over the whole run: enough for a chart that is a thousand pixels wide.
+/// Slices of a tag over the whole run: enough for a chart that is a thousand pixels wide.
 const SLICES: u64 = 240;
-/// The most bytes of a line of the log: above the need of three significant digits over the whole range.
+/// The most bytes of a line of the log. A histogram of three significant digits over the whole range needs less.
 const LINE_BYTES_MAX: u64 = 1 << 20;
-/// Lines of both files: five times those of a run of 100 hours.
+/// The most lines of `latency.hlog` and `latency.open.hlog` together: five times those of a run of 100 hours.
 const LINES_MAX: usize = 200_000;
-/// Tags in one file, a few more than are written; more means a damaged file.
+/// The most tags in one file, a few more than runs write. More tags mean a damaged file.
 const TAGS_MAX: usize = 32;
-/// The most slices of one tag: more than lines in order can make.
+/// The most slices of one tag. Lines in order of time make fewer slices.
 const SLICES_MAX: usize = 4800;
 
 /// All latencies of a run: totals, and slices for charts.
@@ -68,20 +68,19 @@ pub struct Latency {
     slices: BTreeMap<String, Vec<Slice>>,
 }
 
-/// Bands of latency to a decade.
 const BANDS_PER_DECADE: f64 = 5.0;
-/// The decades that have bands of their own, as powers of ten microseconds: 10 µs to 100 s. Values beyond them count in
-/// the outermost bands.
+/// The decades that have their own bands, as powers of ten microseconds: 10 µs to 100 s. Lower and higher values count
+/// in the outermost bands.
 const BAND_DECADES: (f64, f64) = (1.0, 8.0);
 pub const BANDS: usize = 35;
 
-/// A stretch of the run and its distribution.
+/// A time range of the run and the distribution of its latencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     pub start_ms: u64,
     pub end_ms: u64,
     pub quantiles: Quantiles,
-    /// The number of samples in each band, from the quickest; [`band_edge_us`] is the lower edge of one.
+    /// The number of samples in each band, from the quickest band. [`band_edge_us`] returns the lower edge of a band.
     pub bands: [u32; BANDS],
 }
 
@@ -90,7 +89,7 @@ pub fn band_edge_us(band: usize) -> f64 {
     10f64.powf(BAND_DECADES.0 + band as f64 / BANDS_PER_DECADE)
 }
 
-/// The samples of a histogram by their band.
+/// The number of samples of a histogram in each band.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place is from 0 to the number of bands")]
 fn bands(histogram: &Histogram) -> [u32; BANDS] {
     let mut bands = [0_u32; BANDS];
@@ -105,13 +104,13 @@ fn bands(histogram: &Histogram) -> [u32; BANDS] {
     bands
 }
 
-/// The run's frame, needed to read the file: the phase of each moment, and the length of the run.
+/// The phase of each moment and the length of the run, which the reader of the file needs.
 pub(super) struct Frame<'a> {
     pub phase_at: &'a dyn Fn(u64) -> Phase,
     pub length_ms: u64,
 }
 
-/// A log being written, interval by interval, so that intervals before an unexpected end can be read.
+/// Writer of the log. Each interval is appended at once, so that intervals before an unexpected end can be read.
 pub struct HistogramLog {
     out: Sink,
     lines: Lines,
@@ -125,12 +124,10 @@ struct OpenSlice {
 }
 
 impl Latency {
-    /// All samples of a tag in one phase.
     pub fn in_phase(&self, tag: &str, phase: Phase) -> Option<&Histogram> {
         self.totals.get(&(tag.to_owned(), phase))
     }
 
-    /// All samples of a tag in the whole run.
     pub fn whole(&self, tag: &str) -> Option<Histogram> {
         let mut sum: Option<Histogram> = None;
         for phase in [Phase::WarmUp, Phase::Steady, Phase::Drain] {
@@ -144,12 +141,13 @@ impl Latency {
         sum
     }
 
-    /// A tag over time, in at most a few hundred slices.
+    /// The latencies of a tag over time, in at most a few hundred slices.
     pub fn slices(&self, tag: &str) -> &[Slice] {
         self.slices.get(tag).map_or(&[], Vec::as_slice)
     }
 
-    /// Reads the file, and the slices that a killed run had not closed. A torn last line is noted and left out.
+    /// Reads the file, and the slices that a killed run had not closed. A torn last line is left out, and a note says
+    /// so.
     pub(super) fn read(
         files: &mut [(File, PathBuf)],
         frame: &Frame<'_>,
@@ -254,13 +252,12 @@ impl Latency {
     }
 }
 
-/// Adds a histogram to one that resizes by itself.
 fn merge(sum: &mut Histogram, part: &Histogram) {
     hlog::add(sum, part).expect("a histogram that resizes itself takes every value");
 }
 
 impl HistogramLog {
-    /// Creates the file and writes its head. `started_at` is an RFC 3339 time; the times of the rows count from it.
+    /// Creates the file and writes its head. `started_at` is an RFC 3339 time, from which the times of the rows count.
     pub fn create(path: PathBuf, started_at: &str) -> Result<Self, Error> {
         let mut out = Sink::create(path)?;
         // Base and start time are the same: the time stamps of the lines count from the run's epoch.
@@ -275,14 +272,14 @@ impl HistogramLog {
         Ok(Self { out, lines: Lines::default() })
     }
 
-    /// Appends the histogram of an interval. An error may mean that the disk is full ([`Error::is_full`]): then this
-    /// histogram is lost, and those appended before still wait for room.
+    /// Appends the histogram of an interval. If the error says that the disk is full ([`Error::is_full`]), only this
+    /// histogram is lost. Histograms appended before still wait for room on the disk.
     pub fn append(&mut self, tag: &str, start_ms: u64, end_ms: u64, histogram: &Histogram) -> Result<(), Error> {
         let row = self.line(tag, start_ms, end_ms, histogram)?;
         self.out.append(&row)
     }
 
-    /// The line of a histogram.
+    /// The line of a histogram in the log's format.
     pub(super) fn line(
         &mut self,
         tag: &str,
@@ -293,7 +290,7 @@ impl HistogramLog {
         self.lines.line(tag, start_ms, end_ms, histogram).map_err(|reason| self.error(&reason))
     }
 
-    /// Flushes to the operating system.
+    /// Writes all buffered lines to the operating system.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.out.flush()
     }

@@ -1,10 +1,11 @@
 //! The run record: the directory that a run writes, and the only input of judges and renderers.
 //!
-//! Owns the names of its files, the types of their rows and their versioned schema. Rows are plain facts; nothing
-//! here judges. Readers tolerate unknown fields, so that an older build can still show a newer record of the same
-//! schema version.
+//! Owns the names of the record's files, the types of their rows and their versioned schema. Rows are plain facts;
+//! judges are in `reports`. Readers tolerate unknown fields, so that an older build can still show a newer record of
+//! the same schema version.
 //!
-//! All times `*_ms` are milliseconds since the run's epoch, all `*_us` are lengths in microseconds.
+//! All fields named `*_ms` are milliseconds since the run's epoch or lengths in milliseconds. Fields named `*_us` are
+//! lengths in microseconds.
 
 use std::io;
 use std::path::PathBuf;
@@ -78,7 +79,7 @@ pub mod file {
     pub const SAMPLES: &str = "samples.jsonl";
     /// See [`super::Latency`].
     pub const LATENCY: &str = "latency.hlog";
-    /// Lines that move to [`LATENCY`] when their slice is complete; absent once a run has ended.
+    /// Latencies that move to [`LATENCY`] when their slice is complete. The file is absent once a run has ended.
     pub const LATENCY_OPEN: &str = "latency.open.hlog";
     /// See [`super::FaultRow`].
     pub const FAULTS: &str = "faults.jsonl";
@@ -88,7 +89,7 @@ pub mod file {
     pub const COMMITS: &str = "commits.jsonl.zst";
     /// See [`facts::Observation`].
     pub const OBSERVATIONS: &str = "observations.jsonl.zst";
-    /// See [`super::CrashRow`]; absent if the subject is not started again.
+    /// See [`super::CrashRow`]. The file is absent if the subject is not started again.
     pub const CRASHES: &str = "crashes.jsonl";
     /// See [`super::MetricsRow`].
     pub const METRICS: &str = "metrics.jsonl";
@@ -108,8 +109,8 @@ pub mod file {
     pub const SUBJECT_LOG_BEFORE: &str = "subject.log.1";
     /// The folder with the logs of a real control plane.
     pub const CONTROL_PLANE: &str = "control-plane";
-    /// The files that runs write and a description of each, for people. The files that judging writes are in
-    /// `reports::render::reports`.
+    /// The files that runs write, each with a description for people. `reports::render::reports` lists the files that
+    /// judging writes.
     pub const DESCRIBED: [(&str, &str); 18] = [
         (MANIFEST, "the plan of the run: scenario, seed, versions, machine"),
         (INTERVALS, "rates, outcomes and quantiles of each interval"),
@@ -130,7 +131,6 @@ pub mod file {
         (SUBJECT_LOG_BEFORE, "earlier output of the subject"),
         (STORY, "what happened, told"),
     ];
-    /// Description of each file of [`CONTROL_PLANE`].
     pub const CONTROL_PLANE_DOC: &str = "the log of the control plane";
     /// The verdict for programs, see `reports::render`.
     pub const VERDICT: &str = "verdict.json";
@@ -151,7 +151,7 @@ pub enum Error {
     /// A file could not be written or read.
     #[error("{action} {}", path.display())]
     Io {
-        /// One of `write`, `read`, `create`.
+        /// The action that failed: `write`, `read` or `create`.
         action: &'static str,
         path: PathBuf,
         #[source]
@@ -167,10 +167,10 @@ pub enum Error {
     /// A histogram could not be encoded.
     #[error("write a histogram to {}: {reason}", path.display())]
     Histogram { path: PathBuf, reason: String },
-    /// A path of the record is not a regular file that ends.
+    /// A path of the record is not a regular file: reading a pipe or device may never end.
     #[error("read {}: it is a link or not a regular file; a run writes only regular files", path.display())]
     NotAFile { path: PathBuf },
-    /// A file is larger than any run writes, or larger than the rest of the limit for all files together.
+    /// A file is larger than any run writes, or all files together exceed the limit.
     #[error("read {}: it has {bytes} bytes, more than the {limit} that are left to read of a record", path.display())]
     TooLarge {
         path: PathBuf,
@@ -191,7 +191,7 @@ pub enum Error {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// The latest time in the row.
+        /// The latest time in the row, in milliseconds.
         time_ms: u64,
     },
     /// A row has a number larger than any run reaches: sums with it would be wrong.
@@ -200,10 +200,10 @@ pub enum Error {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// Its number of digits.
+        /// The number of digits of the largest number.
         digits: usize,
     },
-    /// There is no run record here.
+    /// The path is not a run record.
     #[error("find a run record in {}: it has no {}", path.display(), file::MANIFEST)]
     NotARecord { path: PathBuf },
     /// The record was written by an older or newer build.
@@ -213,7 +213,7 @@ pub enum Error {
         /// The schema that the manifest names.
         found: String,
     },
-    /// A line that is not the last one is not a row.
+    /// A line other than the last one is not a valid row.
     #[error("read line {line} of {}", path.display())]
     Row {
         path: PathBuf,
@@ -222,7 +222,7 @@ pub enum Error {
         #[source]
         source: serde_json::Error,
     },
-    /// A line of the histogram log that is not the last one is damaged.
+    /// A line of the histogram log other than the last one is damaged.
     #[error("read line {line} of {}: {reason}", path.display())]
     HistogramRow {
         path: PathBuf,
@@ -233,7 +233,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the disk was full.
     pub fn is_full(&self) -> bool {
         let Self::Io { source, .. } = self else { return false };
         matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)

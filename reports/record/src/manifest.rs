@@ -1,6 +1,6 @@
 //! `manifest.json`: the plan of a run, written before it starts.
 //!
-//! Owns the types of that file. Nothing in it changes after the start; `end.json` says how the run ended.
+//! Owns the types of that file. The file does not change after the start; `end.json` says how the run ended.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::budgets::Budgets;
 
 /// The schema that this build writes and reads.
 pub const SCHEMA: &str = "longhaul.record/v1";
-/// Faults in one plan: three times one fault a minute for 100 hours.
+/// The most faults in one plan: three times one fault a minute for 100 hours.
 pub const PLANNED_FAULTS_MAX: usize = 20_000;
 
 /// The plan of a run.
@@ -27,7 +27,7 @@ pub struct Manifest {
     pub name: String,
     /// The question that the scenario answers.
     pub question: String,
-    /// The scenario as resolved, with every default filled in.
+    /// The scenario with every default filled in.
     pub scenario: serde_json::Value,
     /// The seed of load, churn and faults.
     pub seed: u64,
@@ -35,7 +35,7 @@ pub struct Manifest {
     pub phases: Phases,
     /// The limits that decide the verdict.
     pub budgets: Budgets,
-    /// The program that made the run.
+    /// Version and git revision of Longhaul.
     pub versions: Versions,
     /// The machine of the run.
     pub machine: Machine,
@@ -45,24 +45,24 @@ pub struct Manifest {
     pub subject: Subject,
     /// The witness that carried observations: `http`, `log`, `status`, `children`, `finalizer`, `metrics` or `none`.
     pub witness: String,
-    /// The facts that such a witness can prove; absent in older records: every fact that a budget asks for.
+    /// The facts that the witness can prove. Absent in older records: every fact that a budget needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness_sees: Option<Sees>,
-    /// The number of its lines that may be unreadable. Absent: unreadable lines matter as soon as a version looks
+    /// How many lines of the witness may be unreadable. Absent: unreadable lines matter as soon as a version looks
     /// missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness_tolerates: Option<u64>,
-    /// By which factor the lives of watches, tokens, history and idle connections were shorter than the control plane's
-    /// own.
+    /// The factor by which the lives of watches, tokens, history and idle connections were shorter than on a real
+    /// control plane.
     #[serde(default = "one")]
     pub compress: u32,
-    /// By which factor the subject's own clock ran faster.
+    /// The factor by which the subject's own clock ran faster.
     #[serde(default = "one")]
     pub clock_rate: u32,
     /// The resources whose events are judged, such as `packages.longhaul.dev`.
     #[serde(default)]
     pub judged: Vec<String>,
-    /// SHA-256 of the admission payloads, hexadecimal.
+    /// SHA-256 of the admission payloads, in hexadecimal.
     pub payload_fingerprint: Option<String>,
     /// The faults that were planned.
     pub faults: Vec<PlannedFault>,
@@ -87,12 +87,12 @@ fn one() -> u32 {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookPlan {
-    /// Its name.
+    /// The webhook's name.
     pub name: String,
-    /// Whether reviews are also sent to it directly, past the control plane.
+    /// Whether the harness also sends reviews directly to the webhook, past the control plane.
     #[serde(default)]
     pub direct: bool,
-    /// Why the control plane would never call it for the run's writes, if that was known before.
+    /// Why the control plane would never call the webhook for the run's writes, if that was known before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unmatched: Option<String>,
 }
@@ -101,21 +101,21 @@ pub struct WebhookPlan {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Phases {
-    /// The warm-up: load runs, but nothing is judged against latency budgets, in milliseconds.
+    /// The length of the warm-up in milliseconds. Load runs, but latency budgets are not judged.
     pub warm_up_ms: u64,
-    /// The steady phase, which is judged, in milliseconds.
+    /// The length of the steady phase in milliseconds. The budgets are judged in this phase.
     pub steady_ms: u64,
-    /// The drain: no new load; the subject may catch up, in milliseconds.
+    /// The length of the drain in milliseconds. No new load is sent; the subject may catch up.
     pub drain_ms: u64,
 }
 
-/// The program that made the run.
+/// Version and git revision of Longhaul.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Versions {
     /// The version of Longhaul.
     pub longhaul: String,
-    /// The git revision that it was built from.
+    /// The git revision from which Longhaul was built.
     pub git_revision: Option<String>,
 }
 
@@ -123,7 +123,7 @@ pub struct Versions {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Machine {
-    /// Logical processors that the run could use.
+    /// Logical processors that the run was allowed to use.
     pub cores: u32,
     /// Physical memory, in bytes.
     pub memory_bytes: u64,
@@ -137,22 +137,22 @@ pub struct Machine {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
-    /// `service`, `command`, `deployment` or `attach`.
+    /// The kind of subject: `service`, `command`, `deployment` or `attach`.
     pub kind: String,
-    /// The program and its arguments; empty if the harness did not start it.
+    /// The program and its arguments; empty if the harness did not start the subject.
     pub command: Vec<String>,
-    /// SHA-256 of the program file, or of the files that the scenario says make up the subject; hexadecimal.
+    /// SHA-256 of the program file, or of the files that the scenario names as the subject; in hexadecimal.
     pub digest: Option<String>,
     /// The bug that was planted on purpose, in calibration runs.
     pub planted_bug: Option<String>,
-    /// When a process that ends by itself is started again: `always` or `onFailure`. None: such an end finishes the
-    /// run.
+    /// When a process that ends by itself is started again: `always` or `onFailure`. None: the end of a process
+    /// finishes the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<String>,
-    /// Why its processes are not sampled; none if they are.
+    /// Why the subject's processes are not sampled; none if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsampled: Option<String>,
-    /// The part of its own metrics that is followed; none if it has no page of metrics.
+    /// The series of the subject's own metrics that are read; none if the subject has no metrics page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<MetricsPlan>,
 }
@@ -161,7 +161,7 @@ pub struct Subject {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedFault {
-    /// Distinguishes this fault from others of the same name in the run.
+    /// Distinguishes the fault from others of the same name in the run.
     pub id: String,
     /// The name in the catalogue of faults.
     pub name: String,
@@ -171,37 +171,38 @@ pub struct PlannedFault {
     pub for_ms: Option<u64>,
     /// The fault's effect and target, for people.
     pub detail: String,
-    /// Whether the seed chose it.
+    /// Whether the seed chose the fault, and not the scenario.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drawn: bool,
-    /// The properties that one request of the subject must have together; empty: none, or unknown.
+    /// The properties that one request of the subject must have together so that the fault can act on it. Empty: none,
+    /// or unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Need>,
-    /// The resource that such a request has to be for, in full or in the plural alone.
+    /// The resource of a request that the fault can act on, in full or as the plural alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs_resource: Option<String>,
 }
 
-/// A property that a fault needs of a request before it can act on it.
+/// A property that a request must have before a fault can act on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Need {
-    /// A list.
+    /// The request is a list.
     List,
-    /// A watch.
+    /// The request is a watch.
     Watch,
-    /// The read of one object.
+    /// The request reads one object.
     Get,
-    /// A creation.
+    /// The request creates an object.
     Create,
-    /// A replacement.
+    /// The request replaces an object.
     Update,
-    /// A patch.
+    /// The request patches an object.
     Patch,
-    /// A deletion.
+    /// The request deletes an object.
     Delete,
-    /// `allowWatchBookmarks`.
+    /// The request has `allowWatchBookmarks`.
     Bookmarks,
-    /// `sendInitialEvents`.
+    /// The request has `sendInitialEvents`.
     InitialEvents,
 }

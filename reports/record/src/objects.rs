@@ -1,25 +1,27 @@
-//! `objects.json`: facts about the subject that the control plane's objects show, beyond single versions.
+//! `objects.json`: facts about the subject that the control plane's objects show as a whole, beyond single versions.
 //!
-//! Owns the facts and their bounds: the subject's writes while nobody else writes, objects that hang in their
-//! deletion, the subject's requests for objects of others, and parents with too many or orphaned children. It does not
-//! judge: a budget sets the limit.
+//! Owns the types of this file and their bounds. The facts are the subject's writes while no other client writes,
+//! objects that are stuck in their deletion, requests for objects of other clients, and parents with too many or
+//! orphaned children. Judges compare these facts with budgets.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Objects written in the quiet time that have a row. The counts have no bound.
+/// Objects with a row each among those written in the quiet time (while no client but the subject writes). The counts
+/// have no bound.
 pub const REWRITTEN_MAX: usize = 20;
-/// Changed fields that are named for each such object.
+/// Changed fields that are listed for each object written in the quiet time.
 pub const FLIPS_MAX: usize = 5;
-/// Finalizers of hanging objects that have a row each, of about 150 bytes.
+/// Finalizers of stuck objects that have a row each, of about 150 bytes.
 pub const HUNG_MAX: usize = 1000;
-/// Parents with too many children that are named for each kind of children.
+/// Parents with too many children that are listed for each kind of children.
 pub const TOO_MANY_MAX: usize = 20;
-/// Children that are named for each such parent.
+/// Children that are listed for each parent with too many children.
 pub const NAMED_CHILDREN_MAX: usize = 5;
-/// Deeds of each kind that are described in full. The counts have no bound.
+/// Requests for objects of other clients that are described in full, for each kind of request. The counts have no
+/// bound.
 pub const DEEDS_MAX: usize = 20;
-/// Orphans that are named for each kind of children.
+/// Orphans that are listed for each kind of children.
 pub const ORPHANS_MAX: usize = 20;
 
 /// Facts from the control plane's objects.
@@ -27,27 +29,30 @@ pub const ORPHANS_MAX: usize = 20;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Objects {
-    /// Writes when only the subject wrote; none if nothing is churned, or the run did not reach that time.
+    /// Writes in the quiet time, when only the subject wrote; none if nothing is churned, or the run did not reach that
+    /// time.
     pub quiet: Option<Quiet>,
-    /// Objects that hung in their deletion at the end; none if nothing is churned, or the run did not reach the end.
+    /// Objects that were stuck in their deletion at the end; none if nothing is churned, or the run did not reach the
+    /// end.
     pub hanging: Option<Hanging>,
     /// The subject's requests for objects that it did not make; none if the control plane does not report the author of
-    /// each request, or nothing is judged.
+    /// each request, or no resource is judged.
     pub foreign: Option<Foreign>,
-    /// The number of children that parents had at any time, by kind of children.
+    /// The number of children that parents had at any time, for each kind of children.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub siblings: Vec<Siblings>,
-    /// The fate of the children that the harness deleted or edited; none if it did neither.
+    /// Counts of the children that the harness deleted or edited; none if it did neither.
     pub drift: Option<Drifted>,
-    /// Objects that waited for the subject when the drain was over, by resource; only resources with waiting objects.
+    /// Objects that waited for the subject when the drain was over. Only resources with waiting objects have an entry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<Backlog>,
 }
 
-/// Objects of one resource that waited for the subject when the drain was over, and how the wait developed until then.
+/// Objects of one resource that waited for the subject when the drain was over, and how their number developed in the
+/// drain.
 ///
-/// An object waits from the commit of its oldest version that the subject has not proved, and it is *served* when that
-/// is proved. A queue serves in the order in which objects began to wait.
+/// An object waits from the commit of its oldest version that the subject has not proved to have seen. The object is
+/// *served* when the subject proves that version. A queue serves objects in the order in which they began to wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Backlog {
@@ -61,75 +66,75 @@ pub struct Backlog {
     pub served: [u64; 4],
     /// Objects that were served in the whole run.
     pub served_total: u64,
-    /// Objects that waited since before the drain.
+    /// Objects that have waited since before the drain.
     pub waiting: u64,
-    /// Waiting objects that others overtook: an object was served that had begun to wait more than five seconds later.
+    /// Waiting objects that were overtaken: an object was served that had begun to wait more than five seconds later.
     pub passed: u64,
     /// Namespace and name of the first object that was overtaken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_passed: Option<String>,
 }
 
-/// Writes of the subject after the last write of the harness.
+/// Writes of the subject in the quiet time, after the last write of the harness.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Quiet {
-    /// Its start: some time after the last write of the harness, in which the subject may catch up.
+    /// The start of the quiet time: some time after the last write of the harness, in which the subject may catch up.
     pub from_ms: u64,
-    /// Its end.
+    /// The end of the quiet time.
     pub to_ms: u64,
     /// The examined resources, such as `packages.longhaul.dev`.
     pub resources: Vec<String>,
-    /// Why some or all resources could not be examined.
+    /// Why some or all resources could not be examined; none if all were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
-    /// Whether the control plane reports the author of each write. If not, every writer counts that is no part of
-    /// Kubernetes.
+    /// Whether the control plane reports the author of each write. If not, every writer that is not part of Kubernetes
+    /// counts as the subject.
     pub tells_writers: bool,
-    /// Versions that the subject wrote.
+    /// Versions that the subject wrote in the quiet time.
     pub writes: u64,
-    /// Objects that it wrote.
+    /// Objects that the subject wrote in the quiet time.
     pub objects: u64,
-    /// Objects among them that it wrote in each third of the time.
+    /// Objects that the subject wrote in each third of the quiet time.
     pub lasting: u64,
-    /// The objects with the most writes, those written in each third first.
+    /// The objects with the most writes in the quiet time, those written in each third first.
     pub worst: Vec<Rewritten>,
 }
 
-/// One object that was written again and again.
+/// One object that the subject wrote in the quiet time.
 #[serde_with::apply(Option => #[serde(skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Rewritten {
-    /// Its resource, such as `packages.longhaul.dev`.
+    /// The object's resource, such as `packages.longhaul.dev`.
     pub resource: String,
-    /// Namespace and name. Objects made under ever-new names share one entry that ends with `*`.
+    /// The object's namespace and name. Objects with ever-new names share one entry whose name ends with `*`.
     pub object: String,
-    /// Versions in the quiet time.
+    /// Versions of the object in the quiet time.
     pub writes: u64,
-    /// Versions in the quiet time, by third.
+    /// Versions of the object in each third of the quiet time.
     pub thirds: [u64; 3],
-    /// When the first of these versions was written.
+    /// When the first version of the quiet time was written.
     pub first_ms: u64,
-    /// When the last of these versions was written.
+    /// When the last version of the quiet time was written.
     pub last_ms: u64,
     /// The fields that changed, the most frequent first.
     pub fields: Vec<Flip>,
-    /// Whether its generation changed meanwhile.
+    /// Whether the object's `metadata.generation` changed in the quiet time.
     pub respecified: bool,
-    /// The field manager that owns these fields, with its subresource: `manager (status)`.
+    /// The field manager that owns the changed fields, with its subresource: `manager (status)`.
     pub manager: Option<String>,
-    /// The `User-Agent` of these writes, if the control plane reports it.
+    /// The `User-Agent` of the writes, if the control plane reports it.
     pub user_agent: Option<String>,
 }
 
-/// A field that changed. Its values are not recorded, because they may be confidential.
+/// A field that changed. The record does not contain the field's values, because they may be confidential.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Flip {
     /// The field, as a JSON pointer.
     pub field: String,
-    /// How often it changed.
+    /// How often the field changed.
     pub times: u64,
 }
 
@@ -137,52 +142,52 @@ pub struct Flip {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Hanging {
-    /// When the list was read.
+    /// When the list of objects was read.
     pub read_ms: u64,
     /// The examined resources.
     pub resources: Vec<String>,
-    /// Why some or all resources could not be examined.
+    /// Why some or all resources could not be examined; none if all were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
-    /// Objects that existed.
+    /// Objects that existed at the end, deleted or not.
     pub objects: u64,
-    /// Finalizers that hold deleted objects: one row for each object and finalizer, the longest first.
+    /// Finalizers that hold deleted objects: one row for each object and finalizer, the longest held first.
     pub held: Vec<Held>,
-    /// Further rows beyond the bound.
+    /// Objects and finalizers that have no row because of the bound.
     pub more: u64,
 }
 
-/// A finalizer that holds an object.
+/// A finalizer that keeps an object from being deleted.
 #[serde_with::apply(Option => #[serde(skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Held {
     /// The object's resource.
     pub resource: String,
-    /// Namespace and name.
+    /// The object's namespace and name.
     pub object: String,
-    /// The finalizer.
+    /// The name of the finalizer.
     pub finalizer: String,
-    /// The party that added it.
+    /// The party that added the finalizer.
     pub by: PutOn,
-    /// The field manager that owns it; none if that is unknown.
+    /// The field manager that owns the finalizer; none if it is unknown.
     pub manager: Option<String>,
     /// Time since the object's deletion was requested, in milliseconds.
     pub for_ms: u64,
-    /// The subject's refused writes since its last successful one. None if the last write was not refused, or the
-    /// control plane does not report it.
+    /// The refused writes of the subject since its last successful write of the object. None if the last write was not
+    /// refused, or the control plane does not report it.
     pub refusals: Option<Refusals>,
 }
 
-/// Writes of an object that were refused in a row.
+/// Writes of an object that were refused one after another.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Refusals {
-    /// Their number, including writes of children with the object's name.
+    /// The number of refused writes, including those of children with the object's name.
     pub times: u64,
     /// When the last refused write of the object itself was answered.
     pub last_ms: u64,
-    /// The status of that answer.
+    /// The status of the answer to the last refused write.
     pub status: u16,
 }
 
@@ -190,52 +195,52 @@ pub struct Refusals {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PutOn {
-    /// The subject: the object did not have the finalizer when it was made.
+    /// The subject added the finalizer: the object was made without it.
     #[default]
     Subject,
-    /// The scenario: the finalizer is in its template.
+    /// The scenario: its object template has the finalizer.
     Scenario,
-    /// The control plane, which also removes it.
+    /// The control plane, which also removes the finalizer.
     ControlPlane,
 }
 
-/// The subject's requests for objects that others made.
+/// The subject's requests for objects that other clients made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Foreign {
     /// The examined resources, such as `packages.longhaul.dev`.
     pub resources: Vec<String>,
-    /// Why some of them could not be examined.
+    /// Why some of the resources could not be examined; none if all were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
-    /// Objects of others that were deleted without a request of the subject.
+    /// Objects of other clients that were deleted without a request of the subject.
     pub gone: u64,
-    /// Objects among them that the subject made again under the same namespace and name.
+    /// Objects that the subject made again after another client had deleted them, under the same namespace and name.
     pub made_again: u64,
     /// The first requests that made an object again.
     pub again: Vec<Deed>,
-    /// Objects of others that the subject deleted.
+    /// Objects of other clients that the subject deleted.
     pub deleted: u64,
-    /// The first of these deletions.
+    /// The first requests that deleted an object of another client.
     pub deletions: Vec<Deed>,
 }
 
-/// A request of the subject about an object that others made.
+/// A request of the subject for an object that another client made.
 #[serde_with::apply(Option => #[serde(skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Deed {
     /// The object's resource.
     pub resource: String,
-    /// Namespace and name.
+    /// The object's namespace and name.
     pub object: String,
     /// When the request arrived.
     pub t_ms: u64,
-    /// Its method, such as `POST`.
+    /// The HTTP method of the request, such as `POST`.
     pub method: String,
-    /// Its path.
+    /// The path of the request.
     pub path: String,
-    /// Its `User-Agent`.
+    /// The `User-Agent` of the request.
     pub user_agent: String,
     /// When the previous object of that name was deleted; none if the object existed.
     pub gone_ms: Option<u64>,
@@ -244,31 +249,31 @@ pub struct Deed {
     pub read: Vec<Read>,
 }
 
-/// A read of an object by the subject.
+/// A read of an object by the subject: by name, by a list or by a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "camelCase", tag = "kind")]
 pub enum Read {
     /// The subject asked for the object.
     Got {
-        /// When that was answered.
+        /// When the request was answered.
         t_ms: u64,
         /// The status of the answer.
         status: u16,
-        /// The version in the answer; none if the answer had none.
+        /// The `resourceVersion` in the answer; none if the answer had none.
         revision: Option<u64>,
     },
     /// The subject listed the resource.
     Listed {
-        /// When that was answered.
+        /// When the request was answered.
         t_ms: u64,
-        /// The version of the list.
+        /// The `resourceVersion` of the list.
         revision: u64,
         /// Whether the list contained the object.
         there: bool,
     },
-    /// A watch carried a version.
+    /// A watch sent the subject a version of the object.
     Sent {
-        /// When it was sent.
+        /// When the version was sent.
         t_ms: u64,
         /// The version.
         revision: u64,
@@ -277,15 +282,15 @@ pub enum Read {
     },
 }
 
-/// The kind of an event that a watch carried about an object.
+/// The kind of an event that a watch sent for an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Carried {
-    /// A version.
+    /// A version of an object that is not being deleted.
     Version,
-    /// The version that requests its deletion.
+    /// The version that requests the object's deletion (with `deletionTimestamp`).
     Leaving,
-    /// Its deletion.
+    /// The object's deletion.
     Deletion,
 }
 
@@ -297,7 +302,7 @@ impl Read {
     }
 }
 
-/// The number of children of one kind that parents had, at any time of the run.
+/// The number of children of one kind that parents had at any time of the run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Siblings {
@@ -305,21 +310,21 @@ pub struct Siblings {
     pub resource: String,
     /// The resource of their parents.
     pub of: String,
-    /// Why a part of them was not seen.
+    /// Why some of the children were not seen; none if all were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
-    /// Parents that had children.
+    /// Parents that had children at any time.
     pub parents: u64,
-    /// Children that were made.
+    /// Children that were made in the run.
     pub made: u64,
     /// Parents that had too many children at some time.
     pub excess: u64,
-    /// The first of these parents.
+    /// The first parents that had too many children.
     pub examples: Vec<TooMany>,
-    /// Children without an owner reference that existed at the end although their parent was gone.
+    /// Children without an owner reference that existed at the end although their parent was deleted.
     #[serde(skip_serializing_if = "is_zero")]
     pub orphaned: u64,
-    /// The first of these children, the longest first.
+    /// The first orphaned children, those with the longest time first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub orphans: Vec<Orphaned>,
 }
@@ -337,7 +342,7 @@ pub struct Orphaned {
     pub child: String,
     /// Namespace and name of the parent.
     pub parent: String,
-    /// How its parent is recognised, such as `by its name` or `by the label app`.
+    /// How the child's parent was recognised, such as `by its name` or `by the label app`.
     pub known: String,
     /// Time since the parent was deleted, in milliseconds.
     pub for_ms: u64,
@@ -349,37 +354,39 @@ pub struct Orphaned {
 pub struct TooMany {
     /// Namespace and name of the parent, or its uid if its own version was never seen.
     pub object: String,
-    /// The most children that it should have had.
+    /// The most children that the parent should have had.
     pub wanted: u64,
-    /// The most children that it had.
+    /// The most children that the parent had at one time.
     pub found: u64,
-    /// When it first had too many.
+    /// When the parent first had too many children.
     pub from_ms: u64,
-    /// When it no longer had too many; none: it had too many until the end.
+    /// When the parent no longer had too many children; none if it had too many until the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_ms: Option<u64>,
-    /// The names of the newest of its children.
+    /// Names of the parent's newest children.
     pub children: Vec<String>,
 }
 
-/// The fate of the children that the harness deleted or edited.
+/// Counts of the children that the harness deleted or edited, by their later state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Drifted {
-    /// All children that the harness deleted or edited.
+    /// All children that the harness deleted or edited in the run.
     pub children: u64,
-    /// Children whose parents were not written again: if they are correct at the end, the subject restored them.
+    /// Children whose parents were not written again. If such a child is correct at the end, the subject restored it.
     pub unwritten: u64,
-    /// Other children that were correct again before the next write of their parents.
+    /// Children that were correct again before the next write of their parents.
     pub restored: u64,
-    /// Children whose parents were written before the child was seen correct again: the write may have corrected them.
+    /// Children whose parents were written before the child was seen correct again. The write of the parent may have
+    /// corrected them.
     pub overtaken: u64,
-    /// Children whose parents were deleted meanwhile.
+    /// Children whose parents were deleted before the child was correct again.
     pub gone: u64,
 }
 
 impl Drifted {
-    /// The number of children whose end state or own restoration can prove that the subject restores drifted children.
+    /// The number of children that can prove, by their end state or their restoration, that the subject restores
+    /// drifted children.
     pub fn proofs(self) -> u64 {
         self.unwritten + self.restored
     }

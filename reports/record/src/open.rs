@@ -1,8 +1,8 @@
-//! Opening the files of a record, which may come from an untrusted source: no other module opens one.
+//! Opens the files of a record, which may come from an untrusted source. No other module opens such a file.
 //!
-//! Owns the refusals before a byte is read. It refuses a link, which could lead to any file of this machine. It
-//! refuses anything but a regular file: a reader of a pipe waits for ever, and a device has no end. It refuses files
-//! larger than any run writes, one by one and together.
+//! Owns the checks before a byte is read. A link is refused, because it could lead to any file of this machine. A pipe,
+//! a device or another special file is refused: a reader of a pipe waits for ever, and a device has no end. Files
+//! larger than any run writes are refused, one by one and together.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,10 +13,10 @@ use rustix::fs::{Mode, OFlags};
 use super::Error;
 use super::files::io_error;
 
-/// Bytes read of one record: one and a half times the 200 MB that all files of a run of 100 hours have together.
+/// The most bytes read of one record: one and a half times the 200 MB of all files of a run of 100 hours.
 pub(super) const RECORD_BYTES_MAX: u64 = 300 << 20;
-/// Bytes of a file that is read as a whole. A manifest holds the scenario, whose longest part is a script of a few
-/// thousand steps.
+/// The most bytes of a file that is read as a whole. The largest such file is a manifest with a scenario whose script
+/// has a few thousand steps.
 const WHOLE_BYTES_MAX: u64 = 16 << 20;
 
 /// A record's folder, and the number of bytes that may still be read from it.
@@ -26,7 +26,7 @@ pub(super) struct Folder<'a> {
 }
 
 impl<'a> Folder<'a> {
-    /// The folder that the caller names. The folder may be reached through a link; its files may not.
+    /// The folder that the caller names. A path to the folder may contain links; the folder's files may not be links.
     pub(super) fn at(dir: &'a Path) -> Self {
         Self { dir, left: RECORD_BYTES_MAX }
     }
@@ -40,12 +40,11 @@ impl<'a> Folder<'a> {
         self.path(name).symlink_metadata().is_ok()
     }
 
-    /// Whether a regular file of that name exists.
     pub(super) fn has_file(&self, name: &str) -> bool {
         self.path(name).symlink_metadata().is_ok_and(|about| about.is_file())
     }
 
-    /// Opens a regular file that is read line by line; none if no entry of that name exists.
+    /// Opens a regular file for reading line by line; none if no entry of that name exists.
     pub(super) fn open(&mut self, name: &str) -> Result<Option<File>, Error> {
         self.take(name, self.left)
     }
@@ -63,21 +62,22 @@ impl<'a> Folder<'a> {
     }
 }
 
-/// Reads a file of a record as a whole, to show it unchanged; none if no entry of that name exists.
+/// Reads a file of a record as a whole, to show it without changes; none if no entry of that name exists.
 pub fn file_of(dir: &Path, name: &str, limit: u64) -> Result<Option<Vec<u8>>, Error> {
     let path = dir.join(name);
     let Some((file, _)) = checked(&path, limit)? else { return Ok(None) };
     to_end(file, limit, &path).map(Some)
 }
 
-/// Reads no more than the limit, although the file may have grown since its length was checked.
+/// Reads at most `limit` bytes: the file may have grown since its length was checked.
 fn to_end(file: File, limit: u64, path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     file.take(limit).read_to_end(&mut bytes).map_err(io_error("read", path))?;
     Ok(bytes)
 }
 
-/// The opened file and its length. The check follows the opening, so that the checked file is the one that is read.
+/// Opens a file and checks it afterwards, so that the checked file is the one that is read. Returns the file and its
+/// length.
 fn checked(path: &Path, limit: u64) -> Result<Option<(File, u64)>, Error> {
     let not_a_file = || Error::NotAFile { path: path.to_owned() };
     // Opening a pipe does not wait for a writer.
@@ -103,7 +103,7 @@ fn checked(path: &Path, limit: u64) -> Result<Option<(File, u64)>, Error> {
 mod tests {
     use super::*;
 
-    /// All files together have a bound, however small each one is.
+    /// All files together have a limit, however small each file is.
     #[test]
     fn what_is_left_to_read_gets_less() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! The outcomes of the ledger, as records spell and count them.
+//! The outcomes of the ledger, with their names and counts in records.
 //!
-//! Owns the names and their counts only; the ledger decides which one applies.
+//! Owns only names and counts. The ledger decides which outcome applies to a version.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -14,36 +14,36 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// The exact version was observed within the deadline.
     Observed,
-    /// Never observed itself, but superseded in time by a later version of the object that was observed.
+    /// Never observed, but superseded by a later version of the object that was observed in time.
     Coalesced,
-    /// Observed, or superseded by an observation, only after the deadline.
+    /// Observed, or superseded by an observed later version, only after the deadline.
     Late,
     /// Neither the version nor a later one was observed by the end of the run.
     Missed,
-    /// Deleted, and the deletion was not observed by the end.
+    /// The object was deleted, and the deletion was not observed by the end.
     Ghost,
-    /// Deleted, and the deletion was observed only after the deadline.
+    /// The object was deleted, and the deletion was observed only after the deadline.
     LateGhost,
     /// The same version and change was observed again.
     Duplicate,
     /// An older version was observed after a newer one.
     Regressed,
-    /// Observed, but never committed.
+    /// An observed version was never committed.
     Phantom,
-    /// A version of an object was observed after its deletion was.
+    /// A version of an object was observed after the object's deletion was observed.
     Resurrected,
     /// The object was replaced under the same name, and its deletion was never observed.
     IdentitySwap,
-    /// Created and deleted inside one outage of the subject's stream: no client could have observed it.
+    /// The object was created and deleted inside one outage of the subject's stream: no client could have observed it.
     Unobservable,
 }
 
-/// Outcomes of the ledger, counted. In an interval: those decided since the row before.
+/// Counts of the ledger's outcomes. In an interval: outcomes decided since the previous row.
 #[serde_with::apply(u64 => #[serde(skip_serializing_if = "is_zero")])]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EventCounts {
-    /// Versions committed to the control plane, deletions too.
+    /// Versions committed to the control plane, including deletions.
     pub commits: u64,
     /// Observations that the witness carried, of any kind.
     pub observations: u64,
@@ -53,7 +53,7 @@ pub struct EventCounts {
     pub coalesced: u64,
     /// Versions observed or superseded only after the deadline.
     pub late: u64,
-    /// Versions that were not observed by the end, nor a later version.
+    /// Versions of which neither they nor a later version was observed by the end.
     pub missed: u64,
     /// Objects of which no version was observed by the end.
     pub unseen: u64,
@@ -61,7 +61,7 @@ pub struct EventCounts {
     pub ghost: u64,
     /// Deletions observed only after the deadline.
     pub late_ghost: u64,
-    /// Observations of a version observed before.
+    /// Observations of a version that had been observed before.
     pub duplicate: u64,
     /// Observations of an older version after a newer one.
     pub regressed: u64,
@@ -89,7 +89,7 @@ macro_rules! outcomes {
                 }
             }
 
-            /// The count of this outcome, to change it.
+            /// The count of this outcome, as a mutable reference.
             pub fn of_mut(self, counts: &mut EventCounts) -> &mut u64 {
                 match self {
                     $(Self::$name => &mut counts.$count),+
@@ -123,7 +123,7 @@ impl fmt::Display for Outcome {
 impl Outcome {
     pub const COUNT: usize = 12;
 
-    /// Whether it gets a row in `anomalies.jsonl`.
+    /// Whether an outcome of this kind gets a row in `anomalies.jsonl`.
     pub fn is_anomaly(self) -> bool {
         !matches!(self, Self::Observed | Self::Coalesced)
     }
@@ -140,7 +140,7 @@ pub(crate) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Applies one operation to every count.
+/// Applies an operation, such as a subtraction, to every count.
 macro_rules! each_count {
     ($left:expr, $right:expr, $op:expr, $($field:ident),+) => { EventCounts { $($field: $op($left.$field, $right.$field)),+ } };
 }
@@ -165,7 +165,7 @@ impl AddAssign for EventCounts {
     }
 }
 
-/// The counts since an earlier reading.
+/// Subtraction gives the counts since an earlier reading.
 impl Sub for EventCounts {
     type Output = Self;
     fn sub(self, earlier: Self) -> Self {

@@ -1,7 +1,7 @@
 //! Reading a run record, including one of a run that was killed half-way.
 //!
-//! Owns the tolerance for damage: a torn last line and a missing file are noted, any other fault is an error with
-//! file and line. It must not judge: a missing part becomes a note, and the judge of validity decides its effect.
+//! Owns the tolerance for damage. A torn last line or a missing file becomes a note; any other fault is an error with
+//! file and line. The reader must not judge: the judge of validity decides the effect of each note.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -20,16 +20,16 @@ use super::{
     PLANNED_FAULTS_MAX, Phase, Phases, Requests, SCHEMA, Sample, file,
 };
 
-/// Logs of a control plane that are listed: a control plane has three or four.
+/// The most log files of a control plane that are listed; a control plane has three or four.
 const LOGS_MAX: usize = 20;
-/// Entries of the folder of logs that are examined.
+/// The most entries of the log folder that are examined.
 const ENTRIES_MAX: usize = 1000;
-/// The least distance of samples once only one of each interval is kept: a little less than an interval.
+/// The least time between samples once only one sample of each interval is kept: a little less than an interval.
 const APART_MS: u64 = 4000;
-/// Bytes of a row: far more than the writer makes of its capped fields.
+/// The most bytes of a row: far more than the writer needs for its capped fields.
 const ROW_BYTES_MAX: u64 = 1 << 20;
 
-/// Lines of a story: far more than a documented bug writes.
+/// The most lines of a story: far more than a documented bug writes.
 const STORY_LINES_MAX: usize = 1000;
 
 /// A run record in memory.
@@ -43,34 +43,34 @@ pub struct Record {
     pub samples: Vec<Sample>,
     /// The events of the faults, in order.
     pub faults: Vec<FaultRow>,
-    /// Outcomes that are neither observed nor coalesced; capped by the writer.
+    /// Anomalies: outcomes that are neither observed nor coalesced; their number is capped by the writer.
     pub anomalies: Vec<AnomalyRow>,
-    /// The subject's own metrics, in order; empty if they are not read.
+    /// Readings of the subject's own metrics, in order; empty if they were not read.
     pub metrics: Vec<MetricsRow>,
     /// Processes of the subject that ended by themselves and were started again, in order.
     pub crashes: Vec<CrashRow>,
-    /// The subject's requests to the control plane, if the control plane records them.
+    /// The subject's requests to the control plane; empty if the control plane does not record them.
     pub requests: Requests,
     pub latency: Latency,
-    /// The world after the drain; none if no budget asks for it, or the run did not reach the end.
+    /// The state after the drain; none if no budget needs it, or the run did not reach the end.
     pub end_state: Option<EndState>,
-    /// Facts from the control plane's objects; none in records older than this file.
+    /// Facts from the control plane's objects; none in records that are older than `objects.json`.
     pub objects: Option<Objects>,
     /// How the run ended; none if the harness itself was killed.
     pub end: Option<End>,
-    /// The story written beside the record, one line each; empty if there is none.
+    /// The lines of the story in the record's directory; empty if the record has no story.
     pub story: Vec<String>,
     /// Problems with the files, for people.
     pub notes: Vec<String>,
-    /// The files that the record has: those of [`file::DESCRIBED`], then those of the folder [`file::CONTROL_PLANE`].
+    /// The files that exist: those of [`file::DESCRIBED`], then those of the folder [`file::CONTROL_PLANE`].
     pub files: Vec<RecordFile>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordFile {
-    /// Its path relative to the record's directory.
+    /// The file's path relative to the record's directory.
     pub name: String,
-    /// A description of its contents, for people.
+    /// A description of the file's contents, for people.
     pub what: &'static str,
 }
 
@@ -128,17 +128,17 @@ impl Record {
         length_ms(&self.intervals, &self.samples)
     }
 
-    /// The outcomes of all intervals.
+    /// The sum of the outcomes of all intervals.
     pub fn totals(&self) -> EventCounts {
         self.intervals.iter().fold(EventCounts::default(), |sum, row| sum + row.events)
     }
 
-    /// The phase of a moment, by the intervals, or by the plan if there are no intervals.
+    /// The phase of a moment, from the intervals, or from the plan if the record has no intervals.
     pub fn phase_at(&self, t_ms: u64) -> Phase {
         phase_at(&self.intervals, &self.manifest.phases, t_ms)
     }
 
-    /// The events of each fault, in order, by its identifier.
+    /// The events of each fault, in order. The key is the fault's identifier.
     pub fn fault_rows(&self) -> BTreeMap<&str, Vec<&FaultRow>> {
         let mut rows: BTreeMap<&str, Vec<&FaultRow>> = BTreeMap::new();
         for row in &self.faults {
@@ -147,8 +147,8 @@ impl Record {
         rows
     }
 
-    /// The samples of the steady phase at even distances over the whole run, each of a different moment, although the
-    /// first hours were sampled more densely.
+    /// The samples of the steady phase at even distances, although the first hours of the run were sampled more
+    /// densely. No two samples are of the same moment.
     pub fn samples_in_turn(&self) -> impl Iterator<Item = &Sample> {
         let apart_ms = if self.length_ms() > ALL_SAMPLES_MS { APART_MS } else { 1 };
         let mut due_ms = 0;
@@ -161,7 +161,7 @@ impl Record {
         })
     }
 
-    /// Whether the last interval was written after the ledger was finished, so that missed events are decided.
+    /// Whether the last interval was written after the ledger was finished. Only then all missed events are decided.
     pub fn finished(&self) -> bool {
         self.intervals.last().is_some_and(|row| row.last)
     }
@@ -187,8 +187,8 @@ fn phase_at(intervals: &[Interval], plan: &Phases, t_ms: u64) -> Phase {
 }
 
 fn read_manifest(dir: &Path, folder: &mut Folder<'_>) -> Result<Manifest, Error> {
-    /// Read first, so that a manifest of another version gets the clear error about its schema and not one about its
-    /// fields.
+    /// The schema of the manifest, which is read first. So a manifest of another version gives an error about its
+    /// schema and not about its fields.
     #[derive(Deserialize)]
     struct Version {
         schema: Option<String>,
@@ -210,8 +210,8 @@ fn read_manifest(dir: &Path, folder: &mut Folder<'_>) -> Result<Manifest, Error>
     }
 }
 
-/// The files that exist. In the folder of logs, a name that no control plane program would use is left out. A folder
-/// that is a link is not part of the record.
+/// The files of the record that exist. In the log folder, names that no control plane program uses are left out. A
+/// folder that is a link is left out as well.
 fn files(folder: &Folder<'_>) -> Vec<RecordFile> {
     let described = file::DESCRIBED.into_iter().filter(|(name, _)| folder.has_file(name));
     let mut files: Vec<RecordFile> = described.map(|(name, what)| RecordFile { name: name.to_owned(), what }).collect();
@@ -247,13 +247,13 @@ fn read_one<T: DeserializeOwned + Times>(folder: &mut Folder<'_>, name: &'static
     Ok(Some(row))
 }
 
-/// Judges do not need the story: bytes that are no text are replaced.
+/// Reads the story. Bytes that are not text are replaced, because judges do not need the story.
 fn read_story(folder: &mut Folder<'_>) -> Result<Vec<String>, Error> {
     let text = folder.whole(file::STORY)?.unwrap_or_default();
     Ok(String::from_utf8_lossy(&text).lines().take(STORY_LINES_MAX).map(str::to_owned).collect())
 }
 
-/// If the control plane does not report the author of each request, the file does not exist; that is worth no note.
+/// Reads the requests. A missing file needs no note: not every control plane reports the author of each request.
 fn read_requests(folder: &mut Folder<'_>, notes: &mut Vec<String>) -> Result<Requests, Error> {
     let told = folder.has(file::REQUESTS);
     Ok(Requests::from_lines(read_rows_if_told(folder, file::REQUESTS, notes)?, told))
@@ -268,7 +268,7 @@ fn read_rows_if_told<T: DeserializeOwned + Times>(
     if folder.has(name) { read_rows(folder, name, notes) } else { Ok(Vec::new()) }
 }
 
-/// The most rows of a file that are read: the writer's limit, or the number of a run of 300 hours.
+/// The most rows that are read of a file: the writer's limit, or the number of a run of 300 hours.
 fn rows_max(name: &str) -> usize {
     const INTERVALS: usize = 300 * 720;
     match name {
@@ -284,7 +284,6 @@ fn rows_max(name: &str) -> usize {
     }
 }
 
-/// [`super::REQUEST_LINES_MAX`] as a `usize`.
 const REQUEST_LINES: usize = 20_000;
 const _: () = assert!(REQUEST_LINES as u64 == super::REQUEST_LINES_MAX);
 
@@ -327,7 +326,7 @@ fn read_rows<T: DeserializeOwned + Times>(
     Ok(rows)
 }
 
-/// Refuses a row that no run can have written, with its place.
+/// Refuses a row with a time or number that no run can reach. The error names file and line.
 fn in_bounds(row: &impl Times, json: &[u8], path: &Path, line: usize) -> Result<(), Error> {
     in_time(row, path, line)?;
     match times::too_long(json) {
@@ -336,7 +335,7 @@ fn in_bounds(row: &impl Times, json: &[u8], path: &Path, line: usize) -> Result<
     }
 }
 
-/// Like [`in_bounds`], for times alone: the plan of a run may have a seed with any number of digits.
+/// Like [`in_bounds`], but checks only times: the plan of a run may have a seed with any number of digits.
 fn in_time(row: &impl Times, path: &Path, line: usize) -> Result<(), Error> {
     match row.latest_ms() {
         ..=TIME_MS_MAX => Ok(()),

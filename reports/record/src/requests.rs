@@ -1,25 +1,24 @@
-//! The rows of `requests.jsonl`: the subject's requests to the control plane, one at a time.
+//! The rows of `requests.jsonl`: each request of the subject to the control plane.
 //!
-//! Owns their fields, and how the lines of the file become one row for each request. It must not judge. Only a
-//! control plane that reports the author of each request (the mock) has such rows; a record without the file is equally
-//! valid.
+//! Owns the rows' fields, and the rule that turns lines of the file into one row for each request. Only a control plane
+//! that reports the author of each request (the mock) has such rows. A record without the file is valid.
 //!
-//! A watch has two lines: one when it is answered and one, complete again and under the same `id`, when it ended. So a
-//! killed run still shows the watches that were open. A request that was never answered has a line only once it ended.
+//! A watch has two lines with the same `id`: one when it is answered, and a second complete one when it has ended. So a
+//! killed run still shows the watches that were open. A request that was never answered has a line only after its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Lines of single requests in `requests.jsonl`: 8 MB at most, and twice as much if each is refused with a message.
-/// Further requests of a subject are only counted, see [`RequestSummary`].
+/// The most lines of single requests in `requests.jsonl`: 8 MB, or twice as much if each request is refused with a
+/// message. Further requests are only counted, see [`RequestSummary`].
 pub const REQUEST_LINES_MAX: u64 = 20_000;
-/// Lines of requests that are neither list nor watch. The other lines are reserved for lists and watches: if the
-/// subject lists and watches at a sane rate, all of these are recorded, however many other requests it sends.
+/// The most lines of requests that are neither list nor watch. The remaining lines are reserved for lists and watches.
+/// So a subject with a normal rate of lists and watches has a line for each, however many other requests it sends.
 pub const OTHER_LINES_MAX: u64 = REQUEST_LINES_MAX / 4 * 3;
 
-/// The resource by which processes elect a leader.
+/// The resource of Leases, by which processes elect a leader.
 pub const LEASES: &str = "leases.coordination.k8s.io";
 
 /// One line of `requests.jsonl`.
@@ -28,44 +27,44 @@ pub const LEASES: &str = "leases.coordination.k8s.io";
 pub enum RequestLine {
     /// One request of the subject.
     Request(Box<RequestRow>),
-    /// Counts of requests that have no line of their own.
+    /// Counts of requests that have no line.
     Summary(RequestSummary),
 }
 
-/// The purpose of a request, in the words of Kubernetes' authorization attributes.
+/// The purpose of a request, as in Kubernetes' authorization attributes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verb {
-    /// All objects of a kind, or one page of them.
+    /// Reads all objects of a resource, or one page of them.
     List,
-    /// A stream of changes.
+    /// Watches changes of objects.
     Watch,
-    /// One object.
+    /// Reads one object.
     Get,
-    /// A new object.
+    /// Creates an object.
     Create,
-    /// An object replaced.
+    /// Replaces an object.
     Update,
-    /// An object changed in part.
+    /// Changes some fields of an object.
     Patch,
-    /// One object deleted.
+    /// Deletes one object.
     Delete,
-    /// Many objects deleted.
+    /// Deletes many objects.
     DeleteCollection,
-    /// A request for no resource: discovery, versions, probes.
+    /// A request that concerns no resource: discovery, versions, probes.
     #[default]
     Other,
 }
 
-/// The side that ended a request.
+/// The side that ended a request or stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndedBy {
-    /// The control plane, with a complete answer or the clean end of a stream.
+    /// The control plane ended it, with a complete answer or the clean end of a stream.
     Server,
-    /// The control plane, by breaking off the stream or connection.
+    /// The control plane broke off the stream or connection.
     Reset,
-    /// The client went away, or the connection to it was lost.
+    /// The client closed the request, or its connection was lost.
     Client,
 }
 
@@ -74,69 +73,69 @@ pub enum EndedBy {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RequestRow {
-    /// The number of the request, rising in the order of arrival.
+    /// The number of the request, in the order of arrival.
     pub id: u64,
-    /// When it arrived; 0 if that was before the warm-up.
+    /// When the request arrived; 0 if that was before the warm-up.
     pub t_ms: u64,
-    /// `GET`, `POST`, …
+    /// The HTTP method: `GET`, `POST`, …
     pub method: String,
     /// The purpose of the request.
     pub verb: Verb,
-    /// The resource, such as `packages.longhaul.dev`; empty for a request that is not about a resource.
+    /// The resource, such as `packages.longhaul.dev`; empty for a request that concerns no resource.
     pub resource: String,
-    /// The namespace in the path; empty for all of them and for cluster-wide objects.
+    /// The namespace in the path; empty for all namespaces and for cluster-wide objects.
     pub namespace: String,
     /// The object's name; empty for a collection. For a creation it is the name in the answer, if the answer has one.
     pub name: String,
-    /// The path, at most 512 bytes, of a request that is not about a resource.
+    /// The path of a request that concerns no resource, at most 512 bytes.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// `resourceVersion` as it was sent.
+    /// The query parameter `resourceVersion`, as the subject sent it.
     pub revision: Option<String>,
-    /// `resourceVersionMatch` as it was sent.
+    /// The query parameter `resourceVersionMatch`, as the subject sent it.
     pub revision_match: Option<String>,
-    /// `limit`.
+    /// The query parameter `limit`.
     pub limit: Option<u64>,
-    /// `continue`, at most 80 characters.
+    /// The query parameter `continue`, at most 80 characters.
     #[serde(rename = "continue")]
     pub continues: Option<String>,
-    /// `labelSelector`.
+    /// The query parameter `labelSelector`.
     pub labels: Option<String>,
-    /// `fieldSelector`.
+    /// The query parameter `fieldSelector`.
     pub fields: Option<String>,
-    /// `allowWatchBookmarks`.
+    /// The query parameter `allowWatchBookmarks`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub bookmarks: bool,
-    /// `sendInitialEvents`.
+    /// The query parameter `sendInitialEvents`.
     pub send_initial_events: Option<bool>,
-    /// `timeoutSeconds`.
+    /// The query parameter `timeoutSeconds`.
     pub timeout_s: Option<u64>,
     /// The `User-Agent`, at most 256 bytes.
     pub user_agent: String,
-    /// The number of the connection.
+    /// The number of the connection that carried the request.
     pub connection: u64,
     /// The HTTP version: 1 or 2.
     pub http: u8,
-    /// The status of the answer; 0 if it was never answered.
+    /// The status of the answer; 0 if the request was never answered.
     pub status: u16,
-    /// The `code` of an `ERROR` event, as the answer or inside the stream.
+    /// The `code` of an `ERROR` event, in the answer or in the stream.
     pub error_code: Option<u16>,
-    /// When it ended; none for a watch that was open when the line was written.
+    /// When the request ended; none for a watch that was open when its line was written.
     #[serde_with(skip_apply)]
     pub ended_ms: Option<u64>,
-    /// The side that ended it.
+    /// The side that ended the request.
     #[serde_with(skip_apply)]
     pub ended_by: Option<EndedBy>,
-    /// Object versions that were sent on a watch, or items of a list.
+    /// Object versions that were sent on a watch, or items in a list.
     pub objects: u64,
-    /// The revision of a list, of the object that was read or written, or the newest one of an object that was sent on a watch.
+    /// The newest revision in the answer: of a list, of the read or written object, or of the objects sent on a watch.
     #[serde_with(skip_apply)]
     pub last_revision: Option<u64>,
     /// The newest revision of a bookmark on a watch.
     pub last_bookmark: Option<u64>,
     /// When the first object version was sent on a watch.
     pub first_object_ms: Option<u64>,
-    /// The number of a watch that was accepted: the same one as in the evidence of anomalies.
+    /// The number of a watch that was accepted. The evidence of anomalies uses the same number.
     pub watch: Option<u64>,
     /// When the newest object version was sent on a watch.
     pub last_object_ms: Option<u64>,
@@ -144,17 +143,17 @@ pub struct RequestRow {
     pub message: Option<String>,
 }
 
-/// Requests of one interval without a line of their own, because there were [`REQUEST_LINES_MAX`] lines before, or
-/// [`OTHER_LINES_MAX`] that are neither list nor watch.
+/// Counts of requests in one interval that have no line. The reason is that there were [`REQUEST_LINES_MAX`] lines
+/// before, or [`OTHER_LINES_MAX`] lines of requests that are neither list nor watch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RequestSummary {
-    /// Start of the time that it covers: the first request without a line, or the start of the interval in which some
-    /// were lost.
+    /// Start of the counted time: the first request without a line, or the start of the interval in which requests were
+    /// lost.
     pub start_ms: u64,
-    /// End of the time that it covers.
+    /// End of the counted time.
     pub end_ms: u64,
-    /// Requests that were answered, or ended without an answer.
+    /// Requests that were answered, or that ended without an answer.
     pub requests: u64,
     /// Lists among the requests.
     pub lists: u64,
@@ -162,7 +161,7 @@ pub struct RequestSummary {
     pub watches: u64,
     /// Requests that were refused: a status of 400 or above, or an `ERROR` event.
     pub refused: u64,
-    /// Requests that are not counted above, because the harness fell behind.
+    /// Requests that are not counted above, because the harness fell behind the control plane.
     pub lost: u64,
 }
 
@@ -195,38 +194,38 @@ impl Verb {
 }
 
 impl RequestRow {
-    /// Whether it was answered with success, and not with an `ERROR` event.
+    /// Whether the request was answered with success, and not with an `ERROR` event.
     pub fn succeeded(&self) -> bool {
         (200..300).contains(&self.status) && self.error_code.is_none()
     }
 
-    /// Whether the answer says that its revision is gone, in either form.
+    /// Whether the answer says that the request's revision is gone: status 410, or an `ERROR` event with code 410.
     pub fn gone(&self) -> bool {
         self.status == 410 || self.error_code == Some(410)
     }
 
-    /// `resourceVersion` as a number; none if it was not sent, empty or not a number.
+    /// `resourceVersion` as a number; none if it was not sent, is empty or is not a number.
     pub fn revision_number(&self) -> Option<u64> {
         self.revision.as_deref()?.parse().ok()
     }
 
-    /// Whether it asked for the present state and not a cached one: no `resourceVersion`.
+    /// Whether the request asks for the present state and not for a cached one: it has no `resourceVersion`.
     pub fn is_consistent(&self) -> bool {
         self.revision.is_none() && self.continues.is_none()
     }
 
-    /// Whether it changes an object.
+    /// Whether the request changes an object.
     pub fn writes(&self) -> bool {
         matches!(self.verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection)
     }
 
-    /// Whether it is about the subject itself and not about an object of the run: its Lease, or an event about its
+    /// Whether the request concerns the subject itself and not an object of the run: its Lease, or an event about its
     /// work.
     pub fn is_aside(&self) -> bool {
         matches!(self.resource.as_str(), LEASES | "events" | "events.events.k8s.io")
     }
 
-    /// Whether it is a list or watch, which is how a client follows a resource.
+    /// Whether the request is a list or watch, by which a client follows a resource.
     pub fn follows(&self) -> bool {
         matches!(self.verb, Verb::List | Verb::Watch)
     }
@@ -247,7 +246,7 @@ impl RequestSummary {
 }
 
 impl Requests {
-    /// One row for each request: a later line of the same id replaces the earlier one.
+    /// One row for each request: a later line with the same id replaces the earlier line.
     pub fn from_lines(lines: Vec<RequestLine>, told: bool) -> Self {
         let mut rows = BTreeMap::new();
         let mut summaries = Vec::new();
@@ -260,7 +259,7 @@ impl Requests {
         Self { rows: rows.into_values().collect(), summaries, told }
     }
 
-    /// The time until which every request has its row: the rows say nothing about later requests.
+    /// The time until which every request has its row. The rows are incomplete for later requests.
     pub fn complete_until_ms(&self) -> Option<u64> {
         self.summaries.first().map(|summary| summary.start_ms)
     }
@@ -271,7 +270,7 @@ impl Requests {
         self.summaries.iter().find(left_out).map(|summary| summary.start_ms)
     }
 
-    /// Requests of which only the number is known, because the harness fell behind: start, end, and number.
+    /// Requests of which only the number is known, because the harness fell behind: start, end and number.
     pub fn lost(&self) -> Option<(u64, u64, u64)> {
         let mut lost = self.summaries.iter().filter(|summary| summary.lost > 0);
         let first = lost.next()?;
@@ -282,21 +281,21 @@ impl Requests {
     }
 }
 
-/// Decides which requests get a line of their own.
+/// Decides which requests get a line.
 #[derive(Debug, Default)]
 pub(super) struct Cap {
     lines: u64,
     /// Lines of requests that are neither list nor watch.
     others: u64,
-    /// Watches whose second line has not been written; no more than there are lines.
+    /// Watches whose second line is not written yet; at most as many as there are lines.
     open: BTreeSet<u64>,
     summary: RequestSummary,
-    /// The start of this interval.
+    /// The start of the current interval.
     interval_ms: u64,
 }
 
 impl Cap {
-    /// Whether the row gets a line; if not, it is counted. A watch that has its first line always gets its second one,
+    /// Whether the request gets a line; if not, it is counted. A watch with a first line always gets its second line,
     /// so the file has at most twice the lines.
     pub fn admits(&mut self, row: &RequestRow) -> bool {
         if row.ended_ms.is_some() && self.open.remove(&row.id) {
@@ -329,7 +328,7 @@ impl Cap {
         self.summary.lost += requests;
     }
 
-    /// The line of the interval that ends now, if any request was counted.
+    /// The counts of the interval that ends now; none if every request had a line.
     pub fn close(&mut self, end_ms: u64) -> Option<RequestSummary> {
         let summary = std::mem::take(&mut self.summary);
         self.interval_ms = end_ms;

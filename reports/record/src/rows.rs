@@ -1,9 +1,10 @@
-//! The rows of the record's files. This file has the row of an interval, with the counts of the ledger, the witness,
-//! the API server and the registry. The row of load is in `load.rs`, that of samples in `usage.rs`; faults, anomalies
-//! and the end are in `happened.rs`.
+//! The rows of the record's files. This file defines the row of an interval, with the counts of the ledger, the
+//! witness, the API server and the registry. `load.rs` defines the rows of load, `usage.rs` those of samples, and
+//! `happened.rs` those of faults, anomalies and the end.
 //!
-//! They own their fields and units. No row judges; counts are facts. Intervals and samples leave out fields that are
-//! zero, false, empty or none: there are tens of thousands of both, and this halves their size.
+//! These modules own fields and units. Rows hold facts and judge nothing. Rows of intervals and samples leave out
+//! fields that are zero, false, empty or none. A long run has tens of thousands of such rows, and leaving fields out
+//! halves their size.
 
 mod happened;
 mod load;
@@ -36,7 +37,7 @@ pub enum Phase {
     Drain,
 }
 
-/// One row of `intervals.jsonl`: the counts since the row before.
+/// One row of `intervals.jsonl`: the counts since the previous row.
 #[serde_with::apply(
     Option => #[serde(default, skip_serializing_if = "Option::is_none")],
     Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
@@ -48,9 +49,9 @@ pub struct Interval {
     pub start_ms: u64,
     /// End of the interval.
     pub end_ms: u64,
-    /// The phase in which it ended.
+    /// The phase in which the interval ended.
     pub phase: Phase,
-    /// Set on the last row of a run that ended by itself; the ledger was finished before it.
+    /// Set on the last row of a run that ended by itself. The ledger was finished before this row.
     #[serde(default, skip_serializing_if = "is_false")]
     pub last: bool,
     /// Outcomes decided in this interval.
@@ -63,42 +64,43 @@ pub struct Interval {
     pub pending: u64,
     /// The ledger's deadline in this interval.
     pub deadline_ms: u64,
-    /// Lag of observations made in this interval, of commits made while no fault was active.
+    /// The time from commit to observation, for observations of this interval and commits made while no fault was
+    /// active.
     pub lag: Option<Quantiles>,
     /// Admission load; none if the scenario has none.
     pub admission: Option<AdmissionRow>,
-    /// Calls of the subject's API over Deployments; none if the scenario has none.
+    /// Calls to the subject's API over Deployments; none if the scenario has none.
     pub calls: Option<CallsRow>,
-    /// Alerts; none if the scenario has no receiver.
+    /// Alerts of the subject; none if the scenario has no receiver.
     pub alerts: Option<AlertsRow>,
     /// Object churn; none if the scenario has none.
     pub churn: Option<ChurnRow>,
-    /// The input of the witness.
+    /// The lines that the witness received.
     pub witness: WitnessRow,
     /// The requests to the control plane.
     pub api: ApiRow,
-    /// The requests to the registry; none if they are not counted.
+    /// The requests to the registry; none if the registry does not count them.
     pub registry: Option<RegistryRow>,
     /// The ids of the faults that were active at some time of the interval.
     pub faults_active: Vec<String>,
-    /// The subject's requests that the control plane refused, because its roles do not allow them.
+    /// The subject's requests that the control plane refused because the subject's roles do not allow them.
     pub refused: Vec<Refused>,
-    /// The calls of each registered webhook by the control plane since the last row with this field. Only in the last
-    /// row, if the control plane reports them.
+    /// The calls of each registered webhook by the control plane in the whole run. Only the last row has this field, if
+    /// the control plane reports the calls.
     pub webhooks: Vec<WebhookRow>,
 }
 
-/// The input of the witness in one interval.
+/// The lines that the witness received in one interval.
 #[serde_with::apply(u64 => #[serde(skip_serializing_if = "is_zero")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WitnessRow {
-    /// Lines, or other units of the witness.
+    /// Lines, or other units in which the witness counts.
     pub lines: u64,
     /// Lines that could not be read as an observation.
     pub malformed: u64,
-    /// The first line of the run that could not be read: its number, the reason, and its beginning. Only in the row of
-    /// its interval.
+    /// The first line of the run that could not be read: its number, the reason, and its beginning. Only the row of the
+    /// line's interval has this field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example: Option<String>,
 }
@@ -119,12 +121,12 @@ pub struct ApiRow {
     pub subject_watches: u64,
     /// Lists that the subject asked for; each page counts.
     pub subject_lists: u64,
-    /// The subject's lists and watches of judged resources; none if some requests were not seen.
+    /// The subject's lists and watches of judged resources; none if the harness missed some requests.
     pub subject_follows: Option<u64>,
     /// Watches of the subject that are open at the end of the interval.
     pub subject_open_watches: u64,
-    /// Connections on which the subject sent its first request. A connection that it opens and never uses is not
-    /// recognised as the subject's.
+    /// Connections on which the subject sent its first request. A connection that the subject opens and never uses is
+    /// not recognised as the subject's.
     pub subject_connections: u64,
     /// Connections of the subject that are open at the end of the interval.
     pub subject_open_connections: u64,
@@ -132,24 +134,24 @@ pub struct ApiRow {
     pub subject_idle_ms: Option<u64>,
     /// Answers 410, as HTTP status or inside a stream, sent to the subject.
     pub gone_answers: u64,
-    /// Such answers for a resourceVersion that had been refused to the subject before.
+    /// Answers 410 for a resourceVersion that had been answered to the subject with 410 before.
     pub repeated_gone: u64,
 }
 
-/// The requests to the registry in one interval, without the harness's own canaries.
+/// The requests to the registry in one interval, without the harness's own probes.
 #[serde_with::apply(u64 => #[serde(skip_serializing_if = "is_zero")])]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegistryRow {
-    /// Requests, tokens included.
+    /// Requests to the registry, including those for tokens.
     pub requests: u64,
     /// Requests that were answered with a status of 400 to 599.
     pub refused: u64,
     /// Requests that got no answer.
     pub unanswered: u64,
-    /// Distinct tags that were asked for, since the start.
+    /// Distinct tags that were requested since the start of the run.
     pub tags_total: u64,
-    /// The most requests for one tag, since the start.
+    /// The most requests for one tag since the start of the run.
     pub most_of_one_tag: u64,
 }
 
@@ -162,8 +164,8 @@ fn is_false(value: &bool) -> bool {
 mod tests {
     use super::*;
 
-    /// Fields that a row leaves out are read back as zero or empty. A row of an older build has all fields and is read
-    /// as well.
+    /// Fields that a row leaves out are read back as zero or empty. A row of an older build has all fields and can be
+    /// read as well.
     #[test]
     fn what_is_nothing_is_left_out_and_read_back() {
         let row = Interval {

@@ -1,25 +1,25 @@
-//! The facts that a witness can report, so that no version counts as unseen, or as seen, that the witness cannot
-//! report.
+//! The facts that each kind of witness can report. A version counts as seen or unseen only if the witness could report
+//! it.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The facts that observations of one kind of witness can prove.
+/// The facts that the observations of a witness can prove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a column of its own in the record and on the page")]
 pub struct Sees {
-    /// The existence of an object.
+    /// The witness proves that the subject saw an object.
     pub created: bool,
-    /// A newer version of the object.
+    /// The witness proves that the subject saw a newer version of an object.
     pub updated: bool,
-    /// The deletion of the object.
+    /// The witness proves that the subject saw the deletion of an object.
     pub deleted: bool,
-    /// Each version by itself, including one that the next has superseded.
+    /// The witness proves each version, even one that the next version has superseded.
     pub intermediate: bool,
-    /// Every event that the subject handles, in its order: duplicates, regressions and phantoms.
+    /// The witness reports every event that the subject handles, in order: duplicates, regressions and phantoms show.
     pub sights: bool,
 }
 
@@ -43,7 +43,7 @@ impl Sight {
 }
 
 impl Sees {
-    /// A subject that reports every event that it handles.
+    /// A witness that reports every event that the subject handles.
     pub const ALL: Self = Self { created: true, updated: true, deleted: true, intermediate: true, sights: true };
     /// A witness that reports nothing.
     pub const NOTHING: Self =

@@ -1,8 +1,8 @@
 //! A file to which whole rows are appended, and which survives a full disk.
 //!
-//! Owns the rows that wait to be written. A disk that is full for a while loses nothing: rows wait in bounded memory
-//! and are written when there is room again. A row is in the file whole or not at all, so that a file with lost rows
-//! can still be read.
+//! Owns the rows that wait to be written. If the disk is full for a while, rows wait in bounded memory and are written
+//! when there is room again. Each row is in the file completely or not at all, so that a file with lost rows can still
+//! be read.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use super::Error;
 use super::files::io_error;
 
-/// Bytes written to the operating system at a time.
+/// Bytes written to the operating system at once.
 const CHUNK_BYTES: usize = 8 << 10;
-/// Bytes that may wait for room on the disk: some minutes of the largest file of a record.
+/// The most bytes that wait for room on the disk: some minutes of the largest file of a record.
 const WAITING_BYTES_MAX: usize = 1 << 20;
 
 pub(super) struct Sink {
@@ -23,7 +23,7 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    /// Creates the file, or empties it.
+    /// Creates the file; an existing file is emptied.
     pub(super) fn create(path: PathBuf) -> Result<Self, Error> {
         let out = File::create(&path).map_err(io_error("create", &path))?;
         Ok(Self { path, out, waiting: Vec::new() })
@@ -47,7 +47,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes everything to the operating system. After an error the unwritten rows still wait.
+    /// Writes all rows to the operating system. After an error the unwritten rows still wait.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
         let mut taken = 0;
         let result = loop {

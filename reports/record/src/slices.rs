@@ -1,7 +1,7 @@
-//! Histograms on their way into `latency.hlog`: a long run adds them up to slices first.
+//! Adds histograms up to slices before they are written to `latency.hlog`, so that the file of a long run stays small.
 //!
 //! Owns the length of a slice. A killed run loses no open slice: a second file holds the open slices and is written
-//! anew at each interval. It must not know phases: the caller closes the slices when the phase changes.
+//! again at each interval. The module does not know phases: the caller closes the slices when the phase changes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,11 +14,12 @@ use super::files::{io_error, write_bytes};
 use super::latency::HistogramLog;
 use super::{Error, file};
 
-/// The first part of a run, in which each histogram is written by itself.
+/// The time at the start of a run, in milliseconds, in which each histogram is written without adding up.
 const SINGLE_MS: u64 = 3600 * 1000;
-/// Later a slice is this part of the run so far, so that a chart of the whole has a point for each two or three pixels.
+/// Later a slice is as long as the run so far divided by this number, so that a chart has a point for each two or three
+/// pixels.
 const PARTS: u64 = 240;
-/// The least and the greatest length of a slice. With 60 s throughout, the latencies of 100 hours would be 36 MB.
+/// The shortest and the longest slice. With 60 s throughout, the latencies of 100 hours would be 36 MB.
 const SLICE_MS_LEAST: u64 = 60_000;
 const SLICE_MS_MOST: u64 = 600_000;
 
@@ -27,7 +28,7 @@ pub(super) struct Slices {
     log: HistogramLog,
     open: BTreeMap<String, OpenSlice>,
     open_path: PathBuf,
-    /// Whether the file of open slices exists, and whether it is up to date.
+    /// Whether the file of open slices exists, and whether its contents are current.
     open_written: bool,
     open_current: bool,
 }
@@ -69,15 +70,15 @@ impl Slices {
         self.log.append(tag, full.start_ms, full.end_ms, &full.histogram)
     }
 
-    /// Closes one of the open slices and returns the result; none if no slice is open.
+    /// Closes one of the open slices and returns the result of writing it; none if no slice is open.
     pub(super) fn close_one(&mut self) -> Option<Result<(), Error>> {
         let (tag, slice) = self.open.pop_first()?;
         self.open_current = false;
         Some(self.log.append(&tag, slice.start_ms, slice.end_ms, &slice.histogram))
     }
 
-    /// Writes everything to the operating system, including the open slices. On a full disk their file keeps the state
-    /// of the last interval. Nothing is lost, because the slices are still in memory.
+    /// Writes everything to the operating system, including the open slices. On a full disk the file of open slices
+    /// keeps the state of the last interval. Nothing is lost, because memory still holds these slices.
     pub(super) fn flush(&mut self) -> Result<(), Error> {
         self.log.flush()?;
         if self.open_current {

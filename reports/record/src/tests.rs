@@ -1,5 +1,5 @@
-//! A written record is read back; torn or missing parts are noted; wrong parts are refused with file and line. The
-//! tests share one file, because each writes a record, spoils one thing in it, and reads it back.
+//! Tests of writing a record and reading it back. Torn or missing files are noted, and invalid ones are refused with
+//! file and line. The tests share one file, because each writes a record, damages it in one way, and reads it back.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,6 @@ fn written(example: &Example) -> tempfile::TempDir {
     dir
 }
 
-/// Removes the last `bytes` bytes of a file.
 fn tear(dir: &Path, name: &str, bytes: usize) {
     let path = dir.join(name);
     let whole = fs::read(&path).unwrap();
@@ -51,7 +50,7 @@ fn a_directory_with_a_record_is_not_overwritten() {
     assert!(matches!(Writer::create(dir.path(), &example.manifest), Err(Error::Io { action: "create", .. })));
 }
 
-/// A killed run tears every file at its end: all of them are still read.
+/// A killed run may tear each file at its end. All files can still be read.
 #[test]
 fn torn_last_lines_are_noted_and_left_out() {
     let mut example = Example::failing();
@@ -112,7 +111,8 @@ fn unknown_fields_of_rows_are_tolerated() {
     assert_eq!(Record::open(dir.path()).unwrap().faults, Example::clean().faults);
 }
 
-/// The log is the standard format: a reader that knows nothing of Longhaul finds tags, times and encoded histograms.
+/// `latency.hlog` has the standard format: a reader without knowledge of Longhaul finds tags, times and encoded
+/// histograms.
 #[test]
 fn latencies_are_a_standard_interval_log() {
     let dir = written(&Example::clean());
@@ -138,7 +138,7 @@ fn latencies_are_a_standard_interval_log() {
     assert!(lag.clone().count() == 25 && lag.clone().all(|row| row.encoded_histogram().starts_with("HISTF")));
 }
 
-/// A flood of one outcome must not hide the one row of another, and rows have a bound.
+/// Very many anomalies of one outcome must not hide the only row of another outcome, and the number of rows is bounded.
 #[test]
 fn anomalies_are_capped_for_each_outcome() {
     let dir = tempfile::tempdir().unwrap();
@@ -157,8 +157,8 @@ fn anomalies_are_capped_for_each_outcome() {
     assert!(fs::metadata(dir.path().join(file::ANOMALIES)).unwrap().len() < 4 << 20);
 }
 
-/// With a fault a minute for a hundred hours, each fault keeps its first hit and its doublings, whatever the others
-/// did.
+/// With one fault a minute for a hundred hours, each fault keeps the rows of its first hit and of each doubling,
+/// whatever other faults did.
 #[test]
 fn hits_are_capped_for_each_fault_and_for_all() {
     let example = Example::clean();
@@ -176,7 +176,7 @@ fn hits_are_capped_for_each_fault_and_for_all() {
     assert!(rows.len() < 20_000, "{}", rows.len());
 }
 
-/// A killed run loses none of its incomplete slices, and counts none of them twice.
+/// A killed run loses no incomplete slice, and counts none twice.
 #[test]
 fn a_killed_run_keeps_its_open_slices() {
     let example = Example::clean();
@@ -210,7 +210,7 @@ fn a_killed_run_keeps_its_open_slices() {
     assert_eq!((read(), lines(), open.exists()), (2000, 3, false));
 }
 
-/// 100 hours of samples and latencies stay small, keep their peaks, and lose no count.
+/// The samples and latencies of 100 hours stay small, keep their peaks, and lose no count.
 #[test]
 fn long_runs_are_thinned_without_losing_peaks_or_counts() {
     let dir = tempfile::tempdir().unwrap();
@@ -276,7 +276,7 @@ fn commits_and_observations_are_kept_on_request_only() {
     }
 }
 
-/// A killed run leaves a compressed frame without its end: the readable part is read.
+/// A killed run leaves a compressed file without its end. The rows before the tear are read.
 #[test]
 fn a_torn_file_of_events_is_read_up_to_there() {
     let dir = tempfile::tempdir().unwrap();
@@ -297,7 +297,8 @@ fn request(id: u64, verb: Verb, ended_ms: Option<u64>) -> RequestRow {
     RequestRow { id, t_ms: id, verb, status: 200, ended_ms, ended_by, ..RequestRow::default() }
 }
 
-/// The later line of a watch replaces the earlier one, even if other requests lie between and another watch stays open.
+/// The later line of a watch replaces the earlier one, even if lines of other requests lie between, and another watch
+/// stays open.
 #[test]
 fn a_watch_is_one_row_however_many_lines_it_has() {
     let dir = tempfile::tempdir().unwrap();
@@ -341,7 +342,7 @@ fn a_flood_of_requests_is_counted_and_open_watches_still_get_their_end() {
     assert_eq!((requests.summaries.as_slice(), requests.complete_until_ms()), ([summary].as_slice(), Some(start_ms)));
 }
 
-/// A hot loop's requests before the lines were full are judged.
+/// Requests of a hot loop are judged up to the first one without a line.
 #[test]
 fn rows_are_complete_until_the_first_request_without_a_line() {
     let dir = tempfile::tempdir().unwrap();
@@ -360,7 +361,7 @@ fn rows_are_complete_until_the_first_request_without_a_line() {
     assert_eq!(requests.summaries[0].requests, 2);
 }
 
-/// A control plane that does not report the author of each request is no defect of the record.
+/// If the control plane does not report the author of each request, the record is still complete.
 #[test]
 fn a_record_without_requests_has_no_note_about_them() {
     let example = Example { requests: None, ..Example::clean() };
@@ -369,7 +370,7 @@ fn a_record_without_requests_has_no_note_about_them() {
     assert_eq!(record.notes, Vec::<String>::new());
 }
 
-/// Replaces the first time of that name in the last line of a file.
+/// Replaces the first `key` in the last line of a file with a time in the far future.
 fn far(dir: &Path, name: &str, key: &str, time: &str) {
     let path = dir.join(name);
     let text = fs::read_to_string(&path).unwrap();
@@ -380,7 +381,7 @@ fn far(dir: &Path, name: &str, key: &str, time: &str) {
     fs::write(&path, format!("{}{time}{}", &text[..from], &text[to..])).unwrap();
 }
 
-/// Axes and charts are made for the length of the run: a row from a far future would fill the memory with ticks.
+/// Axes and charts are as long as the run: a row from the far future would fill the memory with tick marks.
 #[test]
 fn rows_with_times_that_no_run_reaches_are_refused_with_their_place() {
     let example = Example::failing();
@@ -431,7 +432,7 @@ fn plans_and_histograms_of_a_far_time_are_refused_too() {
     }
 }
 
-/// Opening a pipe waits for a writer, and a device has no end: neither is opened.
+/// Opening a pipe waits for a writer, and a device has no end. Neither is opened.
 #[test]
 fn only_regular_files_are_read() {
     let all = [file::MANIFEST, file::INTERVALS, file::SAMPLES, file::FAULTS, file::ANOMALIES, file::REQUESTS];
@@ -451,7 +452,7 @@ fn only_regular_files_are_read() {
     }
 }
 
-/// The target of a link in a record may be private: its contents are not shown, and its existence is not revealed.
+/// A link in a record may lead to a private file: its contents are not shown, and its existence is not revealed.
 #[test]
 fn links_are_not_followed() {
     let elsewhere = tempfile::tempdir().unwrap();
@@ -477,7 +478,8 @@ fn links_are_not_followed() {
     assert!(Record::open(&link).is_ok());
 }
 
-/// More rows than any run writes are refused and not held: a row of fifty bytes takes a kilobyte of memory.
+/// More rows than any run writes are refused before they fill the memory: a row of fifty bytes takes a kilobyte of
+/// memory.
 #[test]
 #[ignore = "slow"]
 fn rows_and_plans_and_slices_without_end_are_refused() {
@@ -504,7 +506,7 @@ fn rows_and_plans_and_slices_without_end_are_refused() {
     assert!(error.contains("more slices of one tag than lines in order make"), "{error}");
 }
 
-/// A compressed file does not show its length: the unpacked bytes are bounded.
+/// The length of a compressed file does not bound its contents: the number of unpacked bytes has a limit.
 #[test]
 fn packed_events_unpack_to_a_bounded_length() {
     let dir = tempfile::tempdir().unwrap();
@@ -526,7 +528,7 @@ fn files_larger_than_any_run_writes_are_refused_unread() {
     assert!(matches!(Record::open(dir.path()), Err(Error::TooLarge { bytes: 0x100_0000_0000, .. })));
 }
 
-/// Reports are written beside the record: a file under the name of a half-written report is not opened either.
+/// Reports are written beside the record. A pipe with the name of a half-written report is not opened either.
 #[test]
 fn a_pipe_in_the_place_of_a_half_written_file_does_not_hold_the_reports() {
     let dir = written(&Example::clean());
@@ -542,8 +544,8 @@ fn a_pipe_in_the_place_of_a_half_written_file_does_not_hold_the_reports() {
     assert!(!part.exists());
 }
 
-/// If nothing else can be written any more, the end is written with the reason: a record without one is taken for that
-/// of a killed run.
+/// If nothing else can be written any more, the end is written with the reason. Without `end.json`, the record would
+/// look like that of a killed run.
 #[test]
 fn a_record_that_cannot_be_written_says_so_at_its_end() {
     let example = Example::clean();
@@ -563,8 +565,8 @@ fn a_record_that_cannot_be_written_says_so_at_its_end() {
     assert!(detail.contains("samples.jsonl: Invalid argument"), "{detail}");
 }
 
-/// A full disk ends no run: rows wait, then they are lost and counted, and writing continues when there is room again.
-/// The room for the end is taken at the start.
+/// A full disk ends no run. Rows wait, then they are lost and counted, and writing continues when there is room again.
+/// The room for `end.json` is reserved at the start.
 #[test]
 #[ignore = "slow"]
 fn a_full_disk_takes_rows_and_not_the_run() {

@@ -1,21 +1,20 @@
-//! Times that a record may hold.
+//! The bounds on times and other numbers in a record.
 //!
-//! Owns the bound on times and the fields of a row that it applies to, and the bound on all other numbers. Every
-//! chart, axis and sum over time has the length of the run: one row with a time in the far future would make them
-//! endless.
+//! Owns these bounds and the list of fields that are times. Every chart, axis and sum over time has the length of the
+//! run. One row with a time in the far future would make them endless.
 
 use super::{
     AnomalyRow, CrashRow, End, EndState, FaultRow, Interval, Manifest, MetricsRow, Objects, RequestLine, Sample, Step,
 };
 
-/// The longest run: its three phases have at most a leap year each, and it may take as long again to end.
+/// The latest time in a record: three phases of at most a leap year each, and as much again until the run has ended.
 pub const TIME_MS_MAX: u64 = 4 * 366 * 24 * 3_600_000;
 
-/// The most digits of a whole number in a row: 9 TiB, 115 days in microseconds. With this bound, sums over all rows of
-/// a record fit.
+/// The most digits of a whole number in a row: 9 TiB in bytes, 115 days in microseconds. With this bound, sums over all
+/// rows of a record do not overflow.
 const DIGITS_MAX: usize = 13;
 
-/// The digits of the longest whole number in a text of JSON, if it is too long.
+/// The number of digits of the longest whole number in a JSON text; none if no number is too long.
 pub(super) fn too_long(json: &[u8]) -> Option<usize> {
     let mut at = 0;
     while let Some(byte) = json.get(at) {

@@ -1,7 +1,7 @@
 //! Writing a run record while the run is under way.
 //!
-//! Owns the order and the bounds of the files: rows are appended and flushed at each interval, so that a killed run
-//! can be judged up to its last interval, and a run of 100 hours stays under 200 MB. It must not judge.
+//! Owns the order and the bounds of the files. Rows are appended and flushed at each interval, so that a killed run can
+//! be judged up to its last interval. A run of 100 hours stays under 200 MB. The writer must not judge.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -21,32 +21,32 @@ use super::{
     MetricsRow, Objects, Outcome, Phase, RequestLine, RequestRow, Sample, file,
 };
 
-/// Rows of one outcome in `anomalies.jsonl`. With ten outcomes that have rows this is 10,000 rows in all; a cap for each
-/// outcome keeps a flood of duplicates from hiding the one missed event. The counts in the intervals have no cap.
+/// The most rows of one outcome in `anomalies.jsonl`. Ten outcomes have rows, so there are at most 10,000. A cap for
+/// each outcome keeps very many duplicates from hiding the one missed event. The counts in the intervals have no cap.
 pub const ANOMALY_ROWS_PER_OUTCOME: u64 = 1000;
-/// Stream lines kept with an anomaly, and the characters kept of each line.
+/// Stream lines kept with an anomaly, and characters kept of each line.
 const WIRE_LINES: usize = 20;
 const WIRE_LINE_CHARS: usize = 600;
-/// The first part of a run, in which every sample is kept. Later the last sample of each interval is kept, and before
-/// it the one with the largest resident set if it stands out. A row is about 430 bytes, so all the samples of 100 hours
-/// would be 155 MB.
+/// The time at the start of a run, in milliseconds, in which every sample is kept. Later only the last sample of each
+/// interval is kept, and the one with the largest resident set if it stands out. A row is about 430 bytes, so all
+/// samples of 100 hours would be 155 MB.
 pub(crate) const ALL_SAMPLES_MS: u64 = 2 * 3600 * 1000;
-/// Bytes of the rows of one outcome up to which they keep their stream lines; without them a row is about 400 bytes. With all of them the
-/// rows of ten outcomes could be 120 MB. The usual row has less than 2 KiB.
+/// Up to this many bytes, the rows of one outcome keep their stream lines. Without stream lines a row is about 400
+/// bytes. With all stream lines the rows of ten outcomes could be 120 MB. The usual row has less than 2 KiB.
 const WIRE_BYTES_PER_OUTCOME: u64 = 2 << 20;
-/// Bytes of the rows of one outcome up to which they keep the history of their object, of 2 KiB usually and 5 KiB at most.
+/// Up to this many bytes, the rows of one outcome keep the history of their object, of usually 2 KiB and at most 5 KiB.
 const EVIDENCE_BYTES_PER_OUTCOME: u64 = 3 << 20;
-/// Hits of one fault that have a row each: more than a client's story needs. A fault that hits each event of a busy
-/// stream has thousands.
+/// Hits of one fault that have a row each: more than the story of a run needs. A fault that hits each event of a busy
+/// stream has thousands of hits.
 const HIT_ROWS_MAX: u64 = 100;
-/// Hits of all faults that have a row each, 2.5 MB; later only the first of each fault and then each doubling. 100
-/// hours with one fault a minute would be 140 MB.
+/// Hits of all faults that have a row each, 2.5 MB in sum. Later only the first hit of each fault and each doubling
+/// have a row. Otherwise 100 hours with one fault a minute would be 140 MB.
 const HIT_ROWS_OF_ALL_MAX: u64 = 10_000;
-/// A sample stands out of its interval if its resident set is this many times that of the last one, or the largest so
-/// far.
+/// A sample stands out of its interval if its resident set is this many times that of the last sample of the interval,
+/// or the largest so far.
 const PEAK_LEAST: f64 = 1.05;
 
-/// Appends the facts of a run to its record.
+/// Appends the facts of a run to the run's record.
 pub struct Writer {
     dir: PathBuf,
     manifest: Manifest,
@@ -56,23 +56,23 @@ pub struct Writer {
     faults: Rows,
     anomalies: Rows,
     latency: Slices,
-    /// The files of commits and of observations.
+    /// The files of commits and of observations; none if they are not recorded.
     events: Option<[Packed; 2]>,
     requests: Option<(Rows, Cap)>,
     metrics: Option<Rows>,
     crashes: Option<Rows>,
-    /// The number of rows and bytes of each outcome.
+    /// The number of rows and of bytes of each outcome.
     anomaly_rows: BTreeMap<Outcome, (u64, u64)>,
     anomalies_dropped: u64,
     hit_rows: u64,
     phase: Option<Phase>,
-    /// The samples of the current interval that will be kept, once not all are: the one with the largest resident set,
-    /// and the last.
+    /// The two samples of the current interval that will be kept, once not all are kept: the one with the largest
+    /// resident set, and the last one.
     kept_samples: Option<(Sample, Sample)>,
-    /// The largest resident set of a sample that was written.
+    /// The largest resident set of all written samples, in bytes.
     largest_bytes: u64,
     lost: Option<Lost>,
-    /// The time until which nothing was lost.
+    /// The time until which no row was lost.
     whole_to_ms: u64,
 }
 
@@ -119,7 +119,8 @@ impl Writer {
         })
     }
 
-    /// Writes the churn's rate into the manifest, with a note for people, if the run had to measure it first.
+    /// Writes the measured rate of the churn into the manifest, with a note for people, if the run had to measure the
+    /// rate first.
     pub fn churn_rate(&mut self, per_second: f64, note: String) -> Result<(), Error> {
         self.manifest.churn_rate_per_second = Some(per_second);
         self.manifest.notes.push(note);
@@ -131,22 +132,23 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Also writes every commit and observation passed to [`Self::commit`] and [`Self::observation`]. Only the length
-    /// of the run bounds the files.
+    /// Lets the writer also record every commit and observation passed to [`Self::commit`] and [`Self::observation`].
+    /// Only the length of the run bounds these files.
     pub fn keep_events(mut self) -> Result<Self, Error> {
         let create = |name| Packed::create(self.dir.join(name));
         self.events = Some([create(file::COMMITS)?, create(file::OBSERVATIONS)?]);
         Ok(self)
     }
 
-    /// Also writes the requests passed to [`Self::request`], because the control plane reports the author of each
-    /// request. Without this the record has no such file, and a missing request is not taken for a silent subject.
+    /// Lets the writer also record the requests passed to [`Self::request`], because the control plane reports the
+    /// author of each request. Without this call the record has no such file, so that a record without requests is not
+    /// taken for a silent subject.
     pub fn tell_requests(mut self) -> Result<Self, Error> {
         self.requests = Some((Rows::create(self.dir.join(file::REQUESTS))?, Cap::default()));
         Ok(self)
     }
 
-    /// Appends an interval and flushes everything, so that the record is complete up to here.
+    /// Appends an interval and flushes everything, so that the record is complete up to this interval.
     pub fn interval(&mut self, row: &Interval) -> Result<(), Error> {
         // A slice must not span a change of phase, or it would be judged in the wrong one.
         if self.phase != Some(row.phase) {
@@ -169,7 +171,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Rows that wait for room on the disk; zero unless it is full.
+    /// Rows that wait for room on the disk; zero unless the disk is full.
     pub fn rows_waiting(&self) -> u64 {
         let files = [&self.intervals, &self.samples, &self.faults, &self.anomalies].into_iter();
         let files = files.chain(self.requests.iter().map(|(rows, _)| rows)).chain(&self.metrics).chain(&self.crashes);
@@ -182,7 +184,7 @@ impl Writer {
         self.lost
     }
 
-    /// A row lost to a full disk is counted and does not end the run: later measurements are still valid.
+    /// Counts a row that is lost to a full disk. The run continues, because later measurements are still valid.
     fn kept<T>(&mut self, result: Result<T, Error>) -> Result<(), Error> {
         match result {
             Err(error) if error.is_full() => {
@@ -199,7 +201,8 @@ impl Writer {
         lost.to_ms = None;
     }
 
-    /// Appends a sample. After two hours only the last of each interval is kept, and the one with the largest resident set.
+    /// Appends a sample. After two hours only the last sample of each interval and the one with the largest resident
+    /// set are kept.
     pub fn sample(&mut self, row: &Sample) -> Result<(), Error> {
         if row.t_ms < ALL_SAMPLES_MS {
             self.largest_bytes = self.largest_bytes.max(rss(row));
@@ -229,7 +232,7 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Appends a row of a fault. Of a fault with very many hits only some have a row; each row has the count.
+    /// Appends a row of a fault. If a fault has very many hits, only some have a row, and each row has the count.
     pub fn fault(&mut self, row: &FaultRow) -> Result<(), Error> {
         if row.event == FaultEvent::Hit {
             let many = row.hits > HIT_ROWS_MAX || self.hit_rows >= HIT_ROWS_OF_ALL_MAX;
@@ -242,7 +245,7 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Appends an anomaly, unless [`ANOMALY_ROWS_PER_OUTCOME`] of its outcome are there already.
+    /// Appends an anomaly, unless the record already has [`ANOMALY_ROWS_PER_OUTCOME`] rows of its outcome.
     pub fn anomaly(&mut self, row: &AnomalyRow) -> Result<(), Error> {
         let (rows, bytes) = self.anomaly_rows.entry(row.outcome).or_default();
         if *rows >= ANOMALY_ROWS_PER_OUTCOME {
@@ -268,7 +271,7 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Whether a further anomaly of this outcome would have a row: only then it is worth gathering evidence.
+    /// Whether a further anomaly of this outcome would have a row. If not, the caller need not gather evidence.
     pub fn wants(&self, outcome: Outcome) -> bool {
         self.anomaly_rows.get(&outcome).is_none_or(|(rows, _)| *rows < ANOMALY_ROWS_PER_OUTCOME)
     }
@@ -288,13 +291,13 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Whether commits and observations are kept.
+    /// Whether commits and observations are recorded.
     pub fn keeps_events(&self) -> bool {
         self.events.is_some()
     }
 
-    /// Appends a request of the subject, if [`Self::tell_requests`] was asked for: a watch once when it is answered and once when
-    /// it has ended. After [`super::REQUEST_LINES_MAX`] lines requests are only counted.
+    /// Appends a request of the subject, if [`Self::tell_requests`] was called. A watch is passed once when it is
+    /// answered and once when it has ended. After [`super::REQUEST_LINES_MAX`] lines requests are only counted.
     pub fn request(&mut self, row: RequestRow) -> Result<(), Error> {
         let Some((rows, cap)) = &mut self.requests else { return Ok(()) };
         if !cap.admits(&row) {
@@ -304,26 +307,25 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Counts requests of the subject of which only the number is known.
+    /// Counts requests of the subject whose details are lost.
     pub fn requests_lost(&mut self, requests: u64) {
         if let Some((_, cap)) = &mut self.requests {
             cap.lost(requests);
         }
     }
 
-    /// Appends a commit, if [`Self::keep_events`] was asked for.
     pub fn commit(&mut self, event: &CommitEvent) -> Result<(), Error> {
         let result = self.events.as_mut().map_or(Ok(()), |[commits, _]| commits.append(event));
         self.kept_event(result)
     }
 
-    /// Appends an observation, if [`Self::keep_events`] was asked for.
     pub fn observation(&mut self, event: &facts::Observation) -> Result<(), Error> {
         let result = self.events.as_mut().map_or(Ok(()), |[_, observations]| observations.append(event));
         self.kept_event(result)
     }
 
-    /// Compressed files cannot leave out a row. They also fill disks: if there is no room for them, they end.
+    /// Handles a failed write of a compressed file. Such a file cannot leave out a row and fills disks, so it ends if
+    /// the disk is full.
     fn kept_event(&mut self, result: Result<(), Error>) -> Result<(), Error> {
         if result.as_ref().is_err_and(Error::is_full) {
             self.events = None;
@@ -331,12 +333,12 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Writes the world after the drain. The file appears at once or not at all.
+    /// Writes the end state, after the drain. The file appears completely or not at all.
     pub fn end_state(&mut self, state: &EndState) -> Result<(), Error> {
         self.whole(file::END_STATE, state)
     }
 
-    /// Writes the facts from the objects. The file appears at once or not at all.
+    /// Writes the facts from the control plane's objects. The file appears completely or not at all.
     pub fn objects(&mut self, objects: &Objects) -> Result<(), Error> {
         self.whole(file::OBJECTS, objects)
     }
@@ -350,8 +352,8 @@ impl Writer {
         self.kept(result)
     }
 
-    /// Writes how the run ended, after everything else. The file appears at once or not at all. If nothing else can be
-    /// written any more, the file records that error instead, and the error is returned.
+    /// Writes how the run ended, after all other files. The file appears completely or not at all. If no other file can
+    /// be written any more, this file records that error, and the error is returned.
     pub fn end(&mut self, end: &End) -> Result<(), Error> {
         let result = self.finish();
         let waiting = self.rows_waiting();
@@ -378,7 +380,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes all appended rows to the operating system, as far as there is room on the disk.
+    /// Writes all appended rows to the operating system, as far as the disk has room.
     pub fn flush(&mut self) -> Result<(), Error> {
         if let Some((peak, last)) = self.kept_samples.take() {
             let stands_out = rss(&peak) > self.largest_bytes || rss(&peak) as f64 > PEAK_LEAST * rss(&last) as f64;
@@ -411,7 +413,7 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// A run that ends by an error still leaves its appended rows. Errors cannot be returned from here.
+    /// Flushes the appended rows of a run that ends by an error. Errors cannot be returned from here.
     fn drop(&mut self) {
         let _ = self.close_slices();
         let _ = self.flush();
@@ -439,7 +441,6 @@ impl Rows {
         Sink::create(path).map(Self)
     }
 
-    /// Returns the bytes of the row.
     fn append(&mut self, row: &impl Serialize) -> Result<u64, Error> {
         let line = json_line(row, self.0.path())?;
         self.0.append(&line)?;
@@ -447,14 +448,14 @@ impl Rows {
     }
 }
 
-/// A row as text, encoded in memory first: a row that cannot be encoded must not leave half a line.
+/// A row as JSON text, encoded in memory first: a row that cannot be encoded must not leave half a line in the file.
 fn json_line(row: &impl Serialize, path: &Path) -> Result<Vec<u8>, Error> {
     let mut line = serde_json::to_vec(row).map_err(|source| Error::Encode { path: path.to_owned(), source })?;
     line.push(b'\n');
     Ok(line)
 }
 
-/// The sample, with its missing values taken from the one before it in the same interval.
+/// The sample, with missing values taken from the previous sample of the same interval.
 fn carried(before: &Sample, row: &Sample) -> Sample {
     let mut row = row.clone();
     row.sockets = row.sockets.or(before.sockets);
@@ -470,7 +471,7 @@ fn rss(sample: &Sample) -> u64 {
     sample.subject.map_or(0, |process| process.rss_bytes)
 }
 
-/// Writes a story of the run beside its record, for the reports.
+/// Writes a story of the run into its record, for the reports.
 pub fn tell_story(dir: &Path, lines: &[String]) -> Result<(), Error> {
     write_bytes(&dir.join(file::STORY), (lines.join("\n") + "\n").as_bytes())
 }

@@ -1,26 +1,27 @@
-//! The subject's behaviour in the run as a whole, as far as it explains the outcomes of single versions.
+//! The subject's behaviour in the whole run, as far as it explains outcomes of single versions.
 //!
-//! Owns the proofs of this behaviour: each consists of lines on the wire. Without these lines it claims nothing.
+//! Owns the proofs of this behaviour, which consist of recorded requests. Without recorded requests it claims nothing.
 
 use crate::judge::Queue;
 use crate::record::{LEASES, Record, RequestRow, Sees, Sight, Verb};
 use crate::words::{counted, millis, three_digits};
 
-/// Reads of a Lease with another holder that prove that the subject waits for it: client-go asks every two seconds.
+/// Reads of a Lease with another holder that prove that the subject waits for the Lease: client-go reads it every two
+/// seconds.
 const LEASE_READS_MIN: usize = 3;
 
-/// Facts about the run as a whole.
+/// Facts about the subject in the whole run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Conduct {
-    /// Why it never became the leader, if it did not.
+    /// Why the subject never became the leader; none if it did, or if no Lease shows it.
     pub never_led: Option<String>,
     /// Whether the subject sent no requests.
     pub is_silent: bool,
     /// The objects that the subject still had to process when the run ended.
     pub queue: Option<Queue>,
-    /// Whether no part of this control plane makes workloads ready.
+    /// Whether the control plane has no controller that makes workloads ready.
     pub nothing_readies: bool,
-    /// Whether the witness reports each event that the subject has read; other witnesses report only the subject's
+    /// Whether the witness reports each event that the subject has read. Other witnesses report only the subject's
     /// writes.
     pub tells_each: bool,
 }
@@ -39,7 +40,7 @@ impl Conduct {
 }
 
 impl Queue {
-    /// The outcome, as part of a sentence.
+    /// The outcome of an anomaly, as a clause of a sentence.
     pub(super) fn told(&self) -> String {
         let waited = counted(self.waiting, "object");
         match self.requests.filter(|_| self.is_constant) {
@@ -60,8 +61,8 @@ impl Queue {
     }
 }
 
-/// Why the subject never led: its Lease was refused, or another process held it, and the subject did nothing that a
-/// leader does.
+/// Why the subject never led. The subject's Lease was refused or held by another process, and the subject did nothing
+/// that only a leader does.
 fn never_led(record: &Record) -> Option<String> {
     let rows = &record.requests.rows;
     let leases: Vec<&RequestRow> = rows.iter().filter(|row| row.resource == LEASES).collect();
@@ -100,7 +101,7 @@ fn place(row: &RequestRow) -> String {
     }
 }
 
-/// A mock without a part for kubelet and the controllers only stores workloads.
+/// Whether no program makes workloads ready: a mock without controllers and kubelet only stores them.
 fn nothing_readies(record: &Record) -> bool {
     let plays = record.manifest.scenario.pointer("/controlPlane/workloads");
     record.manifest.control_plane == "mock" && plays.is_none_or(serde_json::Value::is_null)

@@ -1,10 +1,9 @@
-//! The times of faults, and which faults change or lose data before it arrives.
+//! The times of faults, and the faults that change or lose data after it was sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::{FaultEvent, FaultRow, Record, is_unsure};
 
-/// The time of each fault.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults {
     spans: Vec<Active>,
@@ -18,12 +17,12 @@ struct Active {
 }
 
 impl Faults {
-    /// The faults that had a real effect in a run, each from its start on.
+    /// The faults of a run that had a real effect, each from its start on.
     pub fn of(record: &Record) -> Self {
         Self::of_rows(&record.faults)
     }
 
-    /// Like [`Self::of`], from the rows of faults in order.
+    /// Like [`Self::of`], for rows of `faults.jsonl` in their order.
     pub fn of_rows(rows: &[FaultRow]) -> Self {
         let hit: BTreeSet<&str> = rows.iter().filter(|row| row.hits > 0).map(|row| row.id.as_str()).collect();
         let mut spans: Vec<Active> = Vec::new();
@@ -47,12 +46,12 @@ impl Faults {
         Self { spans }
     }
 
-    /// The first fault that was active at some time in between.
+    /// The first fault that was active at some time from `from_ms` to `to_ms`.
     pub(super) fn between(&self, from_ms: u64, to_ms: u64) -> Option<&str> {
         self.overlapping(from_ms, to_ms).next()
     }
 
-    /// The first such fault under which sent data may not have arrived unchanged.
+    /// The first fault active from `from_ms` to `to_ms` that may change or lose sent data.
     pub(super) fn unsure_between(&self, from_ms: u64, to_ms: u64) -> Option<&str> {
         self.overlapping(from_ms, to_ms).find(|name| is_unsure(name))
     }

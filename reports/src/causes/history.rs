@@ -1,29 +1,30 @@
-//! Queries on an anomaly's evidence: whether the version was sent, whether a watch was open, which request came next.
+//! Reads an anomaly's evidence: whether the version was sent, whether a watch was open, which request came next.
 //!
-//! Owns no opinion. If the control plane does not record the wire, or no evidence was kept, [`History::is_told`] is
-//! false.
+//! Owns these queries and draws no conclusion. If the control plane does not record sent events and requests, or no
+//! evidence was kept, [`History::is_told`] is false.
 
 use facts::Change;
 
 use crate::record::{AnomalyRow, EndedBy, Evidence, ReadOn, Step};
 
-/// Commits and requests have the same clock, but events in the same millisecond have no order.
+/// Two events closer than this, in milliseconds, have no certain order, although commits and requests have the same
+/// clock.
 pub(super) const SLACK_MS: u64 = 5;
 
-/// The facts about one anomaly.
+/// One anomaly and its evidence.
 #[derive(Debug)]
 pub(super) struct History<'a> {
     evidence: Option<&'a Evidence>,
     steps: &'a [Step],
-    /// The version as a number; none if it is not a number.
+    /// The version as a number; none if the version is not a number.
     pub revision: Option<u64>,
     revision_text: &'a str,
-    /// When the version was written; if that is unknown, when it was first reported.
+    /// When the version was written; if that is unknown, when the subject first reported it.
     pub committed_ms: u64,
     pub until_ms: u64,
 }
 
-/// A version sent on a watch.
+/// The sending of a version on a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sent {
     pub t_ms: u64,
@@ -36,7 +37,7 @@ pub(super) struct Listed {
     pub revision: u64,
 }
 
-/// A watch that was accepted.
+/// A watch of the subject that was accepted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Watch<'a> {
     pub number: u64,
@@ -51,7 +52,7 @@ pub(super) struct End {
     pub t_ms: u64,
     pub by: EndedBy,
     pub through: Option<u64>,
-    /// The code of the `ERROR` event that it ended with.
+    /// The code of the `ERROR` event that ended the watch.
     pub code: Option<u16>,
 }
 
@@ -68,12 +69,12 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Whether the control plane recorded its events and the requests that it got.
+    /// Whether the control plane recorded the events that it sent and the requests that it got.
     pub fn is_told(&self) -> bool {
         self.evidence.is_some_and(|evidence| evidence.wire) && self.revision.is_some()
     }
 
-    /// The recorded steps, in order.
+    /// The steps of the evidence, in order.
     pub fn steps(&self) -> &'a [Step] {
         self.steps
     }
@@ -88,7 +89,7 @@ impl<'a> History<'a> {
         self.steps.iter().any(|step| matches!(step, Step::Reported { .. }))
     }
 
-    /// Every time at which a version was sent on a watch.
+    /// Every time at which this version of the object was sent on a watch.
     pub fn sent(&self, revision: &str) -> Vec<Sent> {
         let sent = |step: &Step| match step {
             Step::Sent { t_ms, revision: of, watch } if of == revision => Some(Sent { t_ms: *t_ms, watch: *watch }),
@@ -97,7 +98,7 @@ impl<'a> History<'a> {
         self.steps.iter().filter_map(sent).collect()
     }
 
-    /// Every time at which this version was sent on a watch.
+    /// Every time at which the anomaly's version was sent on a watch.
     pub fn own_sent(&self) -> Vec<Sent> {
         self.sent(self.revision_text)
     }
@@ -107,12 +108,12 @@ impl<'a> History<'a> {
         self.steps.iter().any(|step| matches!(step, Step::Sent { watch, .. } if *watch == number))
     }
 
-    /// Whether the version is a deletion.
+    /// Whether the anomaly's version is a deletion.
     pub fn is_deletion(&self) -> bool {
         self.revision.is_some() && self.deletion() == self.revision
     }
 
-    /// The first time at which a fault withheld this version, with the fault.
+    /// The first time at which a fault withheld the anomaly's version, and the fault.
     pub fn withheld(&self) -> Option<(Sent, &'a str)> {
         self.steps.iter().find_map(|step| match step {
             Step::Withheld { t_ms, revision, watch, fault } if revision == self.revision_text => {
@@ -122,7 +123,7 @@ impl<'a> History<'a> {
         })
     }
 
-    /// Lists that were answered, without repetitions.
+    /// The subject's lists that were answered; equal ones appear once.
     pub fn lists(&self) -> impl Iterator<Item = Listed> + use<'a> {
         self.steps.iter().filter_map(|step| match step {
             Step::Listed { t_ms, status: 200..300, revision: Some(revision), further: false, .. } => {
@@ -159,7 +160,6 @@ impl<'a> History<'a> {
         self.watches().into_iter().find(|watch| watch.number == number)
     }
 
-    /// A watch that was open at a moment.
     pub fn open_at(&self, t_ms: u64) -> Option<Watch<'a>> {
         let open = |watch: &Watch<'_>| {
             watch.t_ms <= t_ms.saturating_add(SLACK_MS) && watch.end.is_none_or(|end| end.t_ms > t_ms + SLACK_MS)
@@ -167,13 +167,12 @@ impl<'a> History<'a> {
         self.watches().into_iter().rev().find(open)
     }
 
-    /// The watch that ended last before a moment.
     pub fn ended_before(&self, t_ms: u64) -> Option<(Watch<'a>, End)> {
         let ended = |watch: Watch<'a>| Some((watch, watch.end?)).filter(|(_, end)| end.t_ms <= t_ms + SLACK_MS);
         self.watches().into_iter().filter_map(ended).max_by_key(|(_, end)| end.t_ms)
     }
 
-    /// Requests from a moment on that were refused: their number, and the last status.
+    /// Requests from `t_ms` on that were refused: their number and the last status.
     pub fn refused_from(&self, t_ms: u64) -> Option<(u64, u16)> {
         let accepted: Vec<u64> = self.watches().iter().map(|watch| watch.number).collect();
         let refused = self.steps.iter().filter(|step| step.t_ms() + SLACK_MS >= t_ms).filter_map(|step| match step {
@@ -185,13 +184,13 @@ impl<'a> History<'a> {
         refused.fold(None, |known, status| Some((known.map_or(1, |(times, _)| times + 1), status)))
     }
 
-    /// Whether the subject sent any request from a moment on.
+    /// Whether the subject sent any request from `t_ms` on.
     pub fn asked_from(&self, t_ms: u64) -> bool {
         let asks = |step: &Step| matches!(step, Step::Listed { .. } | Step::Watched { .. });
         self.steps.iter().any(|step| asks(step) && step.t_ms() + SLACK_MS >= t_ms)
     }
 
-    /// When this version was reported, in order.
+    /// The times at which the anomaly's version was reported, in order.
     pub fn reported(&self) -> Vec<u64> {
         let reported = |step: &Step| match step {
             Step::Reported { t_ms, revision, .. } if revision == self.revision_text => Some(*t_ms),
@@ -200,7 +199,7 @@ impl<'a> History<'a> {
         self.steps.iter().filter_map(reported).collect()
     }
 
-    /// The newest version that was reported before a moment, as a number.
+    /// The newest version that was reported before `before_ms`, as a number.
     pub fn newest_reported(&self, before_ms: u64) -> Option<u64> {
         let reported = |step: &Step| match step {
             Step::Reported { t_ms, revision, .. } if *t_ms <= before_ms => revision.parse::<u64>().ok(),
@@ -217,7 +216,7 @@ impl<'a> History<'a> {
         })
     }
 
-    /// The revision that the object was created with, if that is known.
+    /// The revision with which the object was created; none if it is unknown.
     pub fn creation(&self) -> Option<u64> {
         self.steps.iter().find_map(|step| match step {
             Step::Committed { change: Change::Added, revision, .. } => revision.parse().ok(),
@@ -227,7 +226,7 @@ impl<'a> History<'a> {
 }
 
 impl Watch<'_> {
-    /// The revision that the watch started from, as a number; none if it named none.
+    /// The revision from which the watch started, as a number; none if the request had no revision.
     pub fn start_number(&self) -> Option<u64> {
         self.from?.parse().ok().filter(|from| *from > 0)
     }

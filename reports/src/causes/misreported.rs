@@ -1,5 +1,5 @@
-//! Causes of observations that should not exist, or not at that time: duplicates, reports in a wrong order, and
-//! versions that were never written.
+//! Causes of observations that should not exist: duplicates, reports in a wrong order, and versions that were never
+//! written.
 
 use facts::Change;
 
@@ -13,7 +13,7 @@ fn of(cause: Cause, sentence: String) -> Explained {
     Explained { cause, sentence }
 }
 
-/// A version that was reported before.
+/// Explains the report of a version that was reported before.
 pub(super) fn duplicate(row: &AnomalyRow, history: &History<'_>) -> Explained {
     let again_ms = row.observed_ms.unwrap_or(row.t_ms);
     let first_ms = history.reported().into_iter().find(|t_ms| *t_ms < again_ms);
@@ -57,7 +57,7 @@ pub(super) fn duplicate(row: &AnomalyRow, history: &History<'_>) -> Explained {
     }
 }
 
-/// A version that was reported after a newer one, or after the deletion.
+/// Explains the report of a version after a newer one, or after the object's deletion.
 pub(super) fn older(row: &AnomalyRow, history: &History<'_>) -> Explained {
     let at_ms = row.observed_ms.unwrap_or(row.t_ms);
     let newest = history.newest_reported(at_ms);
@@ -97,7 +97,7 @@ pub(super) fn older(row: &AnomalyRow, history: &History<'_>) -> Explained {
     }
 }
 
-/// A version that was never written, or not in this form.
+/// Explains the report of a version that was never written, or not in this form.
 pub(super) fn phantom(row: &AnomalyRow, history: &History<'_>, faults: &Faults) -> Explained {
     let at_ms = row.observed_ms.unwrap_or(row.t_ms);
     let edited =

@@ -1,4 +1,4 @@
-//! Watches that multiplied with each reconnect: they explain all duplicates and reports in a wrong order at once.
+//! Watches that multiplied with each reconnect: one cause for many duplicates and reports in a wrong order.
 
 use super::{Cause, Explained};
 use crate::judge::Grown;
@@ -6,8 +6,8 @@ use crate::ledger::Outcome;
 use crate::record::AnomalyRow;
 use crate::words::{count, counted};
 
-/// The cause of an anomaly: the multiplied watches, if the watches of its resource multiplied before the report; else
-/// the cause that its own history shows.
+/// The cause of an anomaly. If the watches of its resource multiplied before the report, they are the cause. Else the
+/// cause is `own`, from the anomaly's history.
 pub(super) fn explain(row: &AnomalyRow, own: Explained, grown: Option<&Grown>) -> Explained {
     let told = matches!(row.outcome, Outcome::Duplicate | Outcome::Regressed | Outcome::Resurrected);
     let at_ms = row.observed_ms.unwrap_or(row.t_ms);

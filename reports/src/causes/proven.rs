@@ -1,8 +1,8 @@
-//! Causes of missed or late versions that lie in the subject's own work, and take precedence over causes in its
-//! reading.
+//! Causes of missed or late versions in the subject's own work. These causes take precedence over causes in how the
+//! subject's client reads events.
 //!
-//! Owns their order: the subject's writes were refused, it never led, it was still at work on other objects, it
-//! waits for a workload, it sent no requests. Each is named only if lines on the wire prove it.
+//! Owns the order of these causes: refused writes, a leadership that the subject never got, work on other objects, a
+//! workload that is not ready, no requests at all. Each cause is named only if recorded requests prove it.
 
 use super::conduct::Conduct;
 use super::history::{History, SLACK_MS};
@@ -11,7 +11,7 @@ use crate::ledger::Outcome;
 use crate::record::{AnomalyRow, Step, Verb};
 use crate::words::{counted, millis};
 
-/// Workloads that become ready only with kubelet or a controller of Kubernetes itself.
+/// Workloads that become ready only with a kubelet or a controller of Kubernetes.
 const WORKLOADS: [&str; 7] = [
     "deployments.apps",
     "statefulsets.apps",
@@ -22,7 +22,7 @@ const WORKLOADS: [&str; 7] = [
     "persistentvolumeclaims",
 ];
 
-/// One row of writes of the subject.
+/// A step of the evidence in which the subject wrote an object.
 #[derive(Debug, Clone, Copy)]
 struct Wrote<'a> {
     t_ms: u64,
@@ -34,7 +34,7 @@ struct Wrote<'a> {
     message: Option<&'a str>,
 }
 
-/// The cause, if one of these is proven.
+/// The first of these causes that is proven; none if none is.
 pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, conduct: &Conduct) -> Option<Explained> {
     let is_late = matches!(row.outcome, Outcome::Late | Outcome::LateGhost);
     let until_ms = row.observed_ms.filter(|_| is_late).unwrap_or(u64::MAX);
@@ -74,7 +74,7 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, conduct: &Conduct
     conduct.is_silent.then(silent)
 }
 
-/// The causes that the proofs above have ruled out, for a sentence without a cause.
+/// The causes that are ruled out, for the sentence of an anomaly without a cause.
 pub(super) fn ruled_out(conduct: &Conduct) -> String {
     let mut out = vec!["a refused write", "a Lease that it never got", "a queue"];
     if conduct.nothing_readies {
@@ -99,7 +99,7 @@ fn wrote<'a>(history: &History<'a>) -> Vec<Wrote<'a>> {
     history.steps().iter().filter_map(wrote).collect()
 }
 
-/// When the version first reached the subject, on a watch or in a list; none if it did not, or that is unknown.
+/// When the version first reached the subject, on a watch or in a list; none if it did not, or if that is unknown.
 fn came_ms(history: &History<'_>) -> Option<u64> {
     let revision = history.revision.filter(|_| history.is_told())?;
     let sent = history.own_sent().into_iter().map(|sent| sent.t_ms);
@@ -107,8 +107,9 @@ fn came_ms(history: &History<'_>) -> Option<u64> {
     sent.chain(listed).min()
 }
 
-/// The last write that was refused and, unless `ever`, has not succeeded since. A refusal because the object already
-/// exists, or is already deleted, is what the subject wanted.
+/// The last refused write. Unless `ever` is set, a write that succeeded later does not count as refused. A refusal
+/// because the object already exists, or is already deleted, does not count either: the object is as the subject
+/// wanted.
 fn refused<'a>(wrote: &[Wrote<'a>], ever: bool) -> Option<Wrote<'a>> {
     let of = |one: &Wrote<'a>| (one.verb, one.resource, one.object);
     let last = |at: usize, one: &Wrote<'a>| ever || !wrote[at + 1..].iter().any(|later| of(later) == of(one));
@@ -138,7 +139,7 @@ fn told(history: &History<'_>, refused: Wrote<'_>) -> String {
     )
 }
 
-/// The workload that was written last, if no write followed.
+/// The workload that the subject wrote last, if no other write followed.
 fn awaited<'a>(wrote: &[Wrote<'a>]) -> Option<Wrote<'a>> {
     let last = wrote.last()?;
     ((200..300).contains(&last.status) && WORKLOADS.contains(&last.resource)).then_some(*last)

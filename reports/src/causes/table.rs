@@ -1,10 +1,10 @@
-//! The causes: their texts, and the next step for the user. One row each, in one place.
+//! The table of causes: the label of each in reports, and the next step for the user.
 //!
-//! Owns texts only. The remedies are those that maintainers of clients chose for documented bugs of the same kind.
+//! Owns these texts. The remedies are those that maintainers of clients chose for documented bugs of the same kind.
 
 use std::fmt;
 
-/// The rows: name, label in reports, remedy.
+/// Builds the enum of causes from rows with name, label in reports, and remedy.
 macro_rules! causes {
     ($($(#[doc = $doc:literal])* $name:ident: $label:literal, $remedy:literal;)*) => {
         /// The cause of an anomaly.
@@ -16,7 +16,7 @@ macro_rules! causes {
         impl Cause {
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-            /// The text in reports, such as `lost in the client`.
+            /// The cause's text in reports, such as `lost in the client`.
             pub fn label(self) -> &'static str {
                 match self {
                     $(Self::$name => $label,)*
@@ -38,7 +38,7 @@ causes! {
     WriteRefused: "after a refused write",
         "Read the message: it names the field, right or object. If the control plane is wrong, report a bug of the mock. If the subject gave \
          up after one refusal, retry with a growing pause.";
-    /// The subject never became the leader.
+    /// The subject never became the leader, so it did not work.
     NeverLed: "because the subject never became the leader",
         "Give the Lease an existing namespace and a role that may write it, or switch leader election off for the run. If another process \
          holds the Lease, stop that process first.";
@@ -50,27 +50,26 @@ causes! {
     AwaitsWorkload: "waiting for a workload that is not ready",
         "Make the workload's status ready with `controlPlane: {workloads: {readyAfter: 200ms}}`, or use a control plane with kubelets and \
          controllers.";
-    /// The subject sent no requests.
     Silent: "because the subject sent no request",
         "Check that the subject talks to this control plane: which kubeconfig it read, which address it dials, and its last lines in \
          `subject.log`.";
-    /// The version was sent and never reported, and later versions were.
+    /// The version was sent and never reported, although later versions were.
     LostInClient: "lost in the client",
         "Follow one version from the line that was read to the handler: later versions of the same kind were reported, so the client read on. \
          The stream lines stand with its history. Remember a version only once it is handled.";
-    /// The version was sent and reported much later.
+    /// The version was sent, but reported much later.
     SlowInClient: "delayed in the client",
         "Measure how long events wait before their handler; a request limit of the subject delays them too. Give each kind its own stream \
          and its own back-off, bound the queue, and let no handler wait for another object's.";
-    /// The version was sent on a stream that broke, or under a fault that changes bytes.
+    /// The version was sent on a stream that broke, or during a fault that changes bytes.
     OnTheWay: "lost or delayed on the way",
         "Resume from the last version that was handled, not from the last one that may have been sent. Limit how long a watch may be silent: \
          TCP keep-alive and HTTP/2 pings do not notice a proxy that holds the stream.";
-    /// A list contained the new state (the object, or its absence), and it was not reported.
+    /// A list contained the new state (the object, or its absence), but the subject did not report it.
     LostFromList: "lost from a list",
         "Compare every list with the store: report new and changed objects, and report objects that are only in the store as deleted. Read \
          all pages before you take the list's resourceVersion.";
-    /// The next watch began after the version.
+    /// The subject's next watch began after the version.
     SkippedByClient: "skipped by the client",
         "Resume a watch from the resourceVersion of its own last event or bookmark, or from a list that was compared with the store. Never \
          use another revision, and never watch without one after the first list.";
@@ -82,22 +81,21 @@ causes! {
     NeverAsked: "never requested by the client",
         "Check that the client follows this resource and namespace, and that it does not wait for something else first: another kind, an \
          object in an empty list, a free connection.";
-    /// The subject asked and was refused.
+    /// The subject sent requests, and they were refused.
     RefusedInVain: "because requests were refused",
         "Read why it was refused. After 410 (status or ERROR event) list again and watch from that list. After 504 with a too large \
          resourceVersion list without one. After 401 read the token again. After 429 and 5xx try again later.";
-    /// No watch was open when the version was written, and it came late.
+    /// No watch was open when the version was written, and it reached the subject late.
     NoWatchOpen: "while no watch was open",
         "Reconnect at once after a clean end. Cap the back-off at a few seconds, reset it after a success, and give each kind its own.";
-    /// The control plane had to send the version and did not.
+    /// The control plane should have sent the version and did not.
     NotSent: "not sent by the control plane",
         "No client can see what is not sent. Limit the harm: ask for bookmarks, give up a watch that is silent for too long, and list now and \
          then, comparing the list with the store.";
-    /// A fault withheld the version.
     Withheld: "withheld by a fault",
         "No client can see what is not sent. Limit the harm: give up a watch that is silent for too long, and list now and then, comparing \
          the list with the store.";
-    /// The version was reported twice and sent once.
+    /// The version was sent once and reported twice.
     ToldTwice: "reported twice by the client",
         "Close an old watch before you read a new one, register each handler once, and do not report a retry after an error as new. Handlers \
          should still accept the same version twice.";
@@ -109,28 +107,28 @@ causes! {
     Multiplied: "from duplicate watches",
         "Each end of a watch opens more than one new watch. Treat `end`, `close` and `error` of one stream as one end: open the next watch in \
          one place, and only if none is open. First remove the listeners of the old stream and close it.";
-    /// The versions were reported in another order than they were sent.
+    /// The versions were reported in another order than they had been sent.
     Overtaken: "reordered in the client",
         "Keep one queue per object and wait for its handler before the next: parallel handlers finish in any order.";
     /// The client got an older state and accepted it.
     OlderStateBelieved: "because the client accepted an older state",
         "Ask for lists that are not older than what was seen (resourceVersion with resourceVersionMatch=NotOlderThan, or without \
          resourceVersion). Do not let a list that runs beside a watch overwrite newer events.";
-    /// The version was reported and never written.
+    /// The version was reported although it was never written.
     MadeUp: "invented by the client",
         "Look at the previous response. An ERROR event carries a Status and no object. An object that a list lacks is gone only if the list \
          is newer than the object.";
-    /// A new object of the same name was taken for an update.
+    /// The client took a new object of the same name for an update.
     TakenForUpdate: "because a new object was treated as an update",
         "Keep objects by uid. If a name comes back with another uid, handle the deletion of the old object first.";
     /// No client could have seen the version.
     LegallyUnseen: "that no client could see",
         "The API does not promise it: an object that comes and goes while no watch is open is not in the next list. Use a finalizer if each \
          deletion has to be seen.";
-    /// The control plane does not record what it sent.
+    /// The control plane does not record the events that it sent.
     NotTold: "not reported, with no record of what was sent",
         "A real control plane does not say what it sent to which client. Play the same load against `controlPlane: {kind: mock}`, which does.";
-    /// The facts show no cause.
+    /// The recorded facts show no cause.
     Unknown: "of unknown cause",
         "The sentence names what was ruled out. Run it again with `--keep-events`, which keeps every commit and observation, and look for the \
          object there.";

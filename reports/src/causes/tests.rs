@@ -1,4 +1,4 @@
-//! Each cause is found from the facts that show it, and from no others; facts that a real control plane does not report
+//! Tests that each cause is found from its facts and from no others. Facts that a real control plane does not report
 //! are not invented.
 
 use facts::Change;
@@ -7,12 +7,12 @@ use super::*;
 use crate::judge::Grown;
 use crate::record::{EndedBy, Evidence, FaultEvent, FaultRow, ReadOn, Step, Verb};
 
-/// The subject reported later versions.
+/// The subject's reports of later versions in these tests.
 const LATER: ReadOn = ReadOn { t_ms: 4500, times: 3 };
-/// The text about these reports.
+/// The text in a sentence about these reports.
 const READ_ON: &str = "while 3 later versions were reported, the first at 4.5 s";
 
-/// Version 17 of an object, written at 4 s.
+/// An anomaly of version 17 of an object, written at 4 s.
 fn row(outcome: Outcome, steps: &[Step]) -> AnomalyRow {
     let observed = matches!(
         outcome,
@@ -280,8 +280,8 @@ fn what_was_never_written_is_made_up() {
     assert_eq!(edited.0, Cause::OnTheWay);
 }
 
-/// Reports from multiplied watches have that cause and not a queue; reports from before they multiplied, or about
-/// another resource, do not.
+/// Multiplied watches are the cause of reports after they multiplied. Multiplied watches are not the cause of earlier
+/// reports, or of reports about another resource.
 #[test]
 fn what_watches_tell_that_multiplied_has_that_cause() {
     let grown = Grown {
@@ -313,7 +313,8 @@ fn what_watches_tell_that_multiplied_has_that_cause() {
     assert_eq!(multiplied::explain(&missed, own.clone(), Some(&grown)), own);
 }
 
-/// A fault that withheld an event and then sent it on the same watch does not excuse the client's later behaviour.
+/// A fault withheld an event and later sent it on the same watch. What the client does after that is the client's
+/// fault.
 #[test]
 fn what_came_late_and_waited_in_the_client_is_the_clients() {
     let withheld =
@@ -330,7 +331,7 @@ fn names_that_come_back_and_gaps_have_their_words() {
     assert_eq!(explained(Outcome::Unobservable, &[]).0, Cause::LegallyUnseen);
 }
 
-/// A real control plane does not report the wire: no side is blamed, and the known facts are reported.
+/// A real control plane does not record sent events: neither side is blamed, and only known facts are reported.
 #[test]
 fn where_the_wire_is_unknown_nobody_is_blamed() {
     for outcome in [Outcome::Missed, Outcome::Late, Outcome::Ghost, Outcome::Duplicate, Outcome::Regressed] {
@@ -346,7 +347,7 @@ fn where_the_wire_is_unknown_nobody_is_blamed() {
     assert_eq!(of(&missed, &[]), says(Cause::NotTold, text));
 }
 
-/// Older records without evidence are explained by their delivery.
+/// Older records without evidence are explained by the field `delivery`.
 #[test]
 fn an_older_record_is_explained_by_its_delivery() {
     let mut older = row(Outcome::Missed, &[]);
@@ -361,7 +362,6 @@ fn an_older_record_is_explained_by_its_delivery() {
 
 mod proven;
 
-/// Every cause has a label of its own and a remedy.
 #[test]
 fn every_cause_has_a_remedy() {
     let mut labels: Vec<&str> = Cause::ALL.iter().map(|cause| cause.label()).collect();
@@ -375,7 +375,7 @@ fn every_cause_has_a_remedy() {
     assert_eq!(labels.len(), Cause::ALL.len(), "two causes have the same words");
 }
 
-/// The page for people has the same rows. `UPDATE_DOCS=1` writes it.
+/// `docs/causes.md` has the rows of the table. `UPDATE_DOCS=1` writes them.
 #[test]
 fn the_page_on_causes_is_the_table() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/causes.md");

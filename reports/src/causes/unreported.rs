@@ -1,7 +1,7 @@
-//! Causes of missed and late versions: the place on its way at which a version was lost.
+//! Causes of missed and late versions: the point between control plane and report at which a version was lost.
 //!
-//! The search goes backwards from the client: was the version sent, did a list contain it, did a fault withhold it, was
-//! a watch open, did the subject ask. The client is blamed only if the record shows that it read on.
+//! The search goes backwards from the report: was the version sent, did a list contain it, did a fault withhold it, was
+//! a watch open, did the subject ask? The client is blamed only if the record shows that it read later events.
 
 use facts::Change;
 
@@ -14,7 +14,7 @@ use crate::ledger::Outcome;
 use crate::record::{AnomalyRow, EndedBy};
 use crate::words::{counted, millis};
 
-/// A version sent in the last part before its watch was broken off may not have been read.
+/// A version sent within this time before its watch was broken off may not have been read.
 const BREAKS_WITHIN_MS: u64 = 1000;
 
 pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, facts: &Facts) -> Explained {
@@ -71,7 +71,7 @@ pub(super) fn explain(row: &AnomalyRow, history: &History<'_>, facts: &Facts) ->
     }
 }
 
-/// Created and deleted inside a gap.
+/// Explains a version of an object that was created and deleted inside a gap of the subject's watch.
 pub(super) fn unobservable(row: &AnomalyRow) -> Explained {
     let detail = row.detail.clone().unwrap_or_else(|| "created and deleted while no watch was open".to_owned());
     of(Cause::LegallyUnseen, detail)
@@ -81,7 +81,7 @@ fn of(cause: Cause, sentence: String) -> Explained {
     Explained { cause, sentence }
 }
 
-/// Older records without evidence, and the rows of very many anomalies, still have a delivery.
+/// Explains anomalies without evidence (of older records, or beyond the bound) by the field `delivery`.
 fn by_delivery(row: &AnomalyRow, reported: &str) -> Option<Explained> {
     let delivery = row.delivery.as_deref()?;
     let cause = match delivery {
@@ -92,7 +92,7 @@ fn by_delivery(row: &AnomalyRow, reported: &str) -> Option<Explained> {
     Some(of(cause, format!("{delivery}, {reported}")))
 }
 
-/// Whether a list showed the outcome of the version and was answered in time.
+/// Whether the list was answered in time and shows the state at the version or later.
 fn list_counts(history: &History<'_>, list: Listed, until_ms: u64) -> bool {
     history.revision.is_some_and(|revision| list.revision >= revision) && list.t_ms <= until_ms
 }
@@ -113,8 +113,8 @@ fn sent_in_time(history: &History<'_>, facts: &Facts, sent: Sent, late: Option<u
     lost(history, &facts.conduct, &format!("{place}, {reported}"))
 }
 
-/// The client got a version and did not report it: the client lost it if it read on, and if its silence about the
-/// object is significant.
+/// Explains a version that the client got and did not report. The client lost it if it read later events, and if its
+/// witness would have reported this object.
 fn lost(history: &History<'_>, conduct: &Conduct, what: &str) -> Explained {
     let Some(read_on) = history.read_on() else {
         let ruled_out = ruled_out(conduct);
@@ -160,8 +160,8 @@ fn sent_late(history: &History<'_>, faults: &Faults, sent: Sent) -> Explained {
     of(Cause::NoWatchOpen, format!("no watch was open {away}{refused}, {tail}"))
 }
 
-/// No watch was open when the version was written, and the client came back with a list: its later requests are not the
-/// cause.
+/// No watch was open when the version was written, and the client came back with a list. Later requests of the client
+/// are not the cause.
 fn away_until(history: &History<'_>, list: Listed) -> Option<Explained> {
     if history.withheld().is_some() || history.open_at(history.committed_ms).is_some() {
         return None;
@@ -176,7 +176,7 @@ fn away_until(history: &History<'_>, list: Listed) -> Option<Explained> {
     Some(of(Cause::NoWatchOpen, text))
 }
 
-/// The number of requests that were refused from a moment on, as a parenthesis.
+/// The number of requests that were refused from `t_ms` on, as a parenthesis.
 fn refused_from(history: &History<'_>, t_ms: u64) -> String {
     history.refused_from(t_ms).map_or_else(String::new, |(times, status)| {
         format!(" ({} refused, the last with {status})", counted(times, "request"))
@@ -207,7 +207,7 @@ fn from_list(row: &AnomalyRow, history: &History<'_>, list: Listed, conduct: &Co
     of(Cause::Unknown, format!("{text}; no record shows that the client read the list; {}", ruled_out(conduct)))
 }
 
-/// The version was sent on no watch, and no list made up for it until then.
+/// Explains a version that was sent on no watch and was in no list until `until_ms`.
 fn not_sent(history: &History<'_>, faults: &Faults, until_ms: u64) -> Explained {
     let committed_ms = history.committed_ms;
     if let Some((at, fault)) = history.withheld() {
@@ -248,7 +248,7 @@ fn not_sent(history: &History<'_>, faults: &Faults, until_ms: u64) -> Explained 
     }
 }
 
-/// No watch was open when the version was written: finds the client's next request.
+/// Explains a version that was written while no watch was open, by the client's next request.
 fn after_end(history: &History<'_>, number: u64, end: End) -> Explained {
     let ended = match end.through {
         Some(through) => format!("watch {number} {} at revision {through}", ended_how(end)),

@@ -1,8 +1,8 @@
-//! The figures that subjects are compared by: one row each, in the order of the table.
+//! The figures by which subjects are compared: one row each, in the order of the table.
 //!
-//! Owns how each figure is read from a record, with its interval if it has one. The certainty of a count of losses
-//! comes from the number of its *bursts*: versions lost in one outage are lost at once, so a thousand of them prove
-//! little more than one. The interval of a sampled figure spans the least to the most of the parts of the steady phase.
+//! Owns how each figure and its interval are read from a record. A count of losses is as certain as the number of its
+//! *bursts*. Versions lost in one outage are lost at once, so a thousand of them prove little more than one. The
+//! interval of a sampled figure reaches from the least to the largest value of several parts of the steady phase.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,15 +21,15 @@ use crate::words::{bytes, count, micros, millis, three_digits, whole};
 
 /// The confidence of an interval.
 const CONFIDENCE: f64 = 0.95;
-/// Parts of the steady phase over which processor time is averaged, each of two intervals at least: it is counted in
-/// whole milliseconds.
+/// The most parts of the steady phase over which processor time is averaged. Each part has at least two intervals,
+/// because processor time is counted in whole milliseconds.
 const PARTS_MOST: usize = 6;
 const PARTS_LEAST: usize = 3;
-/// The limit for growth of memory if the scenario sets none: growth of this size over a day is visible in any graph.
+/// The limit for memory growth if the scenario sets none. Growth of this size over a day is visible in any graph.
 const GROWTH_BYTES_PER_HOUR: f64 = 1_048_576.0;
 /// The least scatter of memory that is assumed, in bytes, as for the budget `memory.growth`.
 const SIGMA_BYTES: f64 = 65_536.0;
-/// The most points to which the series of open watches is reduced, and the fewest that it needs.
+/// The most points to which the series of open watches is reduced, and the fewest points that it needs.
 const WATCH_POINTS: usize = 512;
 const WATCH_POINTS_LEAST: usize = 8;
 
@@ -39,7 +39,7 @@ const WATCH_POINTS_LEAST: usize = 8;
 pub enum Unit {
     /// A count.
     Count,
-    /// A count an hour.
+    /// A count per hour.
     CountPerHour,
     /// Milliseconds.
     Millis,
@@ -47,12 +47,11 @@ pub enum Unit {
     Micros,
     /// Bytes.
     Bytes,
-    /// Bytes an hour.
+    /// Bytes per hour.
     BytesPerHour,
 }
 
 impl Unit {
-    /// A value in this unit, for people.
     pub fn words(self, value: f64) -> String {
         let signed = |words: String| if value < 0.0 { format!("−{words}") } else { words };
         match self {
@@ -70,26 +69,26 @@ impl Unit {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reading {
     pub value: f64,
-    /// Its interval; none if one run gives none.
+    /// The interval of the value; none if one run does not give an interval.
     pub interval: Option<(f64, f64)>,
-    /// The mean size of a burst: losses are counted by their bursts. 1 for everything else.
+    /// The mean size of a burst for figures of losses; 1 for all other figures.
     pub burst: f64,
 }
 
-/// The side of a subject that a figure describes: one table each.
+/// The groups of figures; each has a table of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Group {
-    /// Its observations.
+    /// Figures of the subject's observations.
     Events,
-    /// Its requests.
+    /// Figures of the subject's requests.
     Requests,
-    /// Its resources.
+    /// Figures of the subject's resources.
     Resources,
 }
 
 impl Group {
-    /// All groups, in the order of the page.
+    /// All groups, in the order of the report.
     pub const ALL: [Self; 3] = [Self::Events, Self::Requests, Self::Resources];
 
     /// The title for people.
@@ -106,26 +105,26 @@ impl Group {
 pub struct Figure {
     pub group: Group,
     pub key: &'static str,
-    /// The name for people.
+    /// The figure's name for people.
     pub name: &'static str,
     pub unit: Unit,
-    /// Whether less of it is better.
+    /// Whether a smaller value is better, so that subjects are ranked.
     pub ranked: bool,
-    /// How its interval is computed.
+    /// How the figure's interval is computed, for people.
     interval: &'static str,
     read: Read,
 }
 
-/// How a figure is read; none if it was not measured.
+/// How a figure is read from a record; none if it was not measured.
 #[derive(Debug)]
 enum Read {
     Alone(fn(&Record) -> Option<f64>),
-    /// A number with its interval, if it has one.
+    /// Reads a value with its interval, if it has one.
     Sure(fn(&Record) -> Option<Reading>),
 }
 
 impl Figure {
-    /// Its reading in one run.
+    /// The figure's value in one run.
     pub(super) fn of(&self, record: &Record) -> Option<Reading> {
         match self.read {
             Read::Alone(read) => read(record).map(|value| Reading { value, interval: None, burst: 1.0 }),
@@ -271,8 +270,7 @@ fn told(record: &Record) -> bool {
 /// Versions committed within this time count as lost at once.
 const BURST_MS: u64 = 5000;
 
-/// Losses of some outcomes. The interval is that of the number of their bursts: losses in one stretch of [`BURST_MS`]
-/// are one burst.
+/// Losses with some outcomes. Their interval is that of the number of bursts: losses within [`BURST_MS`] are one burst.
 fn losses(record: &Record, outcomes: &[Outcome]) -> Option<Reading> {
     let totals: EventCounts = record.totals();
     if totals.commits == 0 {
@@ -293,8 +291,8 @@ fn losses(record: &Record, outcomes: &[Outcome]) -> Option<Reading> {
     Some(Reading { value, interval: Some((lower * size, upper * size)), burst: size })
 }
 
-/// The longest time from the first hit of a fault to the next list or watch of a judged resource; to the end if none
-/// came.
+/// The longest time from the first hit of a fault to the next list or watch of a judged resource. If no such request
+/// follows, the time ends with the run.
 fn notice(record: &Record) -> Option<f64> {
     if !told(record) {
         return None;
@@ -323,7 +321,7 @@ fn most(record: &Record, read: fn(&Process) -> u64) -> Option<f64> {
     record.samples.iter().filter_map(|row| Some(read(row.subject.as_ref()?))).max().map(|most| most as f64)
 }
 
-/// The median of values, and their range.
+/// The median and the range of some values.
 fn spread(values: &[f64]) -> Option<Reading> {
     let least = values.iter().copied().reduce(f64::min)?;
     let most = values.iter().copied().reduce(f64::max)?;
@@ -345,8 +343,8 @@ fn heap(record: &Record) -> Option<Reading> {
     spread(&values)
 }
 
-/// The growth rate of the resident set, as `memory.growth` judges it. None if the process was started again: each
-/// process begins anew.
+/// The growth rate of the resident set, as `memory.growth` judges it. None if the process was started again, because
+/// the new process begins with other memory.
 fn memory_slope(record: &Record) -> Option<Reading> {
     let steady = steady(record);
     let starts: BTreeSet<u32> = steady.iter().map(|(_, process)| process.starts).collect();
@@ -384,7 +382,7 @@ fn watches_slope(record: &Record) -> Option<Reading> {
     Some(Reading { value: slope.estimate, interval: sure.then_some((slope.lower, slope.upper)), burst: 1.0 })
 }
 
-/// Processor time of the steady phase for each observation in it.
+/// Processor time of the steady phase, divided by the number of its observations.
 fn cpu_per_event(record: &Record) -> Option<Reading> {
     let rows: Vec<(u64, u64, u64)> = record
         .intervals

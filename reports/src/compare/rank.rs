@@ -1,12 +1,12 @@
 //! Ranks: which subject is significantly better in a figure.
 //!
-//! A subject's rank in a figure is one more than the number of subjects whose whole interval lies below its own. If no
-//! two intervals are apart, no subject has a rank: a table of numbers looks like an order even if there is none.
+//! A subject's rank in a figure is one more than the number of subjects whose whole interval is below its own. If all
+//! intervals overlap, no subject has a rank: a table of numbers would look like an order although there is none.
 
 use super::{FIGURES, Fate, Row};
 use crate::judge::Verdict;
 
-/// Gives each row its rank in each figure that has an order.
+/// Sets the rank of each row in each figure by which subjects are ranked.
 pub(super) fn rank(rows: &mut [Row]) {
     for figure in FIGURES.iter().filter(|figure| figure.ranked) {
         let bounds: Vec<Option<Bounds>> = rows.iter().map(|row| bounds(row, figure.key)).collect();
@@ -23,7 +23,7 @@ pub(super) fn rank(rows: &mut [Row]) {
     }
 }
 
-/// The interval of a figure.
+/// The interval of a figure of one subject.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     lower: f64,
@@ -32,14 +32,14 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// Whether this interval is entirely below the other. Losses of this subject may come in bursts as large as those
-    /// of the other.
+    /// Whether this interval is entirely below the other one. This subject's losses may come in bursts as large as
+    /// those of the other subject.
     fn below(self, other: Self) -> bool {
         self.upper / self.burst * self.burst.max(other.burst) < other.lower
     }
 }
 
-/// The intervals of a row that may be ranked: it ran to the end, and its run can be trusted.
+/// The interval of a subject that can be ranked: it ran to the end, and its run can be trusted.
 fn bounds(row: &Row, key: &str) -> Option<Bounds> {
     if row.fate != Fate::Ran || row.verdict == Some(Verdict::Invalid) {
         return None;

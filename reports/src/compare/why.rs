@@ -1,7 +1,7 @@
 //! One sentence that explains why a subject is behind.
 //!
-//! Owns the choice of the fact: how the subject died, else its losses and their commonest cause, else the budget
-//! that it broke, else the figure in which another subject is significantly better.
+//! Owns the choice of the reason. The first of these applies: the subject died; it lost versions, for which the
+//! commonest cause is named; it broke a budget; another subject is significantly better in a figure.
 
 use super::{Entrant, FIGURES, Row, Why};
 use crate::causes;
@@ -35,7 +35,7 @@ fn broken(judgement: &Judgement) -> Why {
     plain(judgement.reason.clone())
 }
 
-/// How the subject ended, if it ended before the run.
+/// How the subject ended; none if it ran until the end.
 fn ended(record: &Record) -> Option<String> {
     let end = record.end.as_ref()?;
     let last = |detail: &str| {
@@ -58,7 +58,7 @@ fn ended(record: &Record) -> Option<String> {
     }
 }
 
-/// Its losses, and their commonest cause.
+/// The subject's losses, with their commonest cause.
 fn lost(record: &Record) -> Option<Why> {
     let totals = record.totals();
     let told: Vec<String> = [
@@ -81,7 +81,7 @@ fn lost(record: &Record) -> Option<Why> {
     Some(Why { sentence, remedy: Some(group.cause.remedy().to_owned()) })
 }
 
-/// The figure in which another subject is significantly better.
+/// A figure in which another subject is significantly better.
 fn behind(rows: &[Row], at: usize) -> Option<String> {
     let own = rows.get(at)?;
     let worse = FIGURES.iter().find_map(|figure| {

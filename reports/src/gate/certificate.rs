@@ -1,36 +1,36 @@
-//! The A/A certificate: the gate's false alarm rate and smallest detectable change on this machine, from the slices of
-//! the session. Pure.
+//! The A/A certificate of a gate: its false alarm rate and its smallest detectable change on this machine. Pure
+//! functions compute both figures from the slices of the session.
 //!
-//! There are two sources of the noise. One is the pairs of B and A without their common shift. The other is the
-//! *halves*, each build against itself in the same block (A against A, B against B). If the builds do not differ, a
-//! pair is as likely above zero as below it, so every choice of signs is a possible session.
+//! Two sources show the noise. The first source is the pairs of B and A without their common shift. The second source
+//! is the *halves*: each build compared with itself in the same block (A with A, B with B). If the builds do not
+//! differ, a pair is as likely above zero as below it. So every choice of signs for the pairs is a possible session.
 //!
-//! A thousand choices, drawn from the seed, are decided like a session. The share of those that call B worse is the
-//! false alarm; the shift at which nine of ten call B worse is the smallest change. The worse one of the two sources
-//! counts. A verdict of "worse" needs two sessions, so both figures are for two.
+//! A thousand choices of signs, drawn from the seed, are decided like sessions. The share of choices that call B worse
+//! is the false alarm rate. The shift at which nine of ten choices call B worse is the smallest change. The source with
+//! the worse figures counts. A verdict of "worse" needs two sessions, so both figures are for two sessions.
 
 use super::decide::{Word, decide, needed};
 use super::order::Draw;
 use super::pairs::Pairs;
 use crate::statistics::hodges_lehmann;
 
-/// Possible sessions that a gate draws.
+/// Choices of signs that a gate draws for its certificate.
 pub const RESAMPLES: usize = 1000;
-/// A change counts as detected if two sessions in a row detect it with this probability.
+/// The probability with which two sessions in a row must detect a change.
 pub const POWER: f64 = 0.8;
 
-/// The certificate of one metric, on the axis of its comparison.
+/// The certificate of one metric. Changes are on the scale of its comparison (logarithm of the ratio, or difference).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Certificate {
-    /// How often the gate would have called identical builds worse, in two sessions.
+    /// The share of gates that would call identical builds worse, in two sessions.
     pub false_alarm: f64,
-    /// The smallest change that the gate would have called worse with [`POWER`].
+    /// The smallest change that the gate would call worse with probability [`POWER`].
     pub smallest: f64,
-    /// The decision on the halves, each build against itself; none if too few are left.
+    /// The decision on each build compared with itself; none if too few halves are left.
     pub halves: Option<Word>,
 }
 
-/// The certificate; none if too few pairs are left to decide anything.
+/// Computes the certificate of a metric; none if too few pairs are left for any decision.
 pub fn certificate(pairs: &Pairs, limit: f64, seed: u64, resamples: usize) -> Option<Certificate> {
     let shift = hodges_lehmann::estimate(&pairs.between).ok()?;
     let residuals = centred(&pairs.between, shift);
@@ -46,16 +46,16 @@ pub fn certificate(pairs: &Pairs, limit: f64, seed: u64, resamples: usize) -> Op
     Some(Certificate { false_alarm: cries * cries, smallest, halves })
 }
 
-/// The noise of pairs around their own middle, at its upper bound of 80 % confidence. The certificate is about the next
-/// gate, and a dozen pairs do not determine the spread of the next dozen. Without this factor it promises four in five
-/// and keeps three in four (`simulation`).
+/// The noise of pairs around their middle, widened to the upper bound of its 80 % confidence interval. The certificate
+/// predicts the next gate, and a dozen pairs do not determine the spread of the next dozen. Without this factor, a
+/// promise of four in five would hold in three of four cases (`simulation`).
 fn centred(pairs: &[f64], middle: f64) -> Vec<f64> {
     let count = pairs.len() as f64;
     let surely = if count > 1.0 { (count / chi_squared(count - 1.0)).sqrt() } else { 1.0 };
     pairs.iter().map(|pair| (pair - middle) * surely).collect()
 }
 
-/// The 20 % quantile of chi squared, by the approximation of Wilson and Hilferty (1931).
+/// The 20 % quantile of the chi-squared distribution, by the approximation of Wilson and Hilferty (1931).
 fn chi_squared(freedom: f64) -> f64 {
     /// The 20 % quantile of the normal distribution.
     const NORMAL: f64 = -0.841_62;
@@ -63,7 +63,7 @@ fn chi_squared(freedom: f64) -> f64 {
     freedom * (1.0 - part + NORMAL * part.sqrt()).powi(3)
 }
 
-/// The share of the possible sessions that call B worse, and the shift at which nearly all of them do.
+/// The share of the possible sessions that call B worse, and the shift at which nine of ten call B worse.
 fn account(noise: &[f64], (pairs, resamples): (usize, usize), limit: f64, draw: &mut Draw) -> Option<(f64, f64)> {
     if noise.is_empty() || resamples == 0 {
         return None;
@@ -82,7 +82,7 @@ fn account(noise: &[f64], (pairs, resamples): (usize, usize), limit: f64, draw: 
     Some((cries, shifts[place.clamp(1, resamples) - 1]))
 }
 
-/// The probability that at least one of these raises a false alarm.
+/// The probability that at least one of several metrics raises a false alarm.
 pub fn together(certificates: impl IntoIterator<Item = f64>) -> f64 {
     1.0 - certificates.into_iter().map(|false_alarm| 1.0 - false_alarm).product::<f64>()
 }
@@ -91,7 +91,7 @@ pub fn together(certificates: impl IntoIterator<Item = f64>) -> f64 {
 mod tests {
     use super::*;
 
-    /// The values are from tables of the distribution.
+    /// Compares with values from tables of the distribution.
     #[test]
     fn chi_squared_is_that_of_the_tables() {
         for (freedom, quantile) in [(5.0, 2.343), (11.0, 6.989), (19.0, 13.716)] {

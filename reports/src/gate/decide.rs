@@ -1,29 +1,27 @@
-//! The decision on one metric of one session, from its pairs. Pure.
+//! The decision on one metric in one session, from its pairs, by a pure function.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::{hodges_lehmann, wilcoxon};
 
-/// The confidence of each bound.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// The decision about B.
+/// The decision about B compared with A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Word {
-    /// Less, significantly and by more than the limit.
+    /// The metric of B is lower, significantly and by more than the limit.
     Better,
-    /// Less than the limit away in both directions, significantly.
+    /// B differs from A by less than the limit in both directions, significantly.
     Same,
-    /// None of the others.
+    /// The pairs allow none of the other decisions.
     CannotSay,
-    /// More, significantly and by more than the limit.
+    /// The metric of B is higher, significantly and by more than the limit.
     Worse,
 }
 
 impl Word {
-    /// The text for people.
     pub fn text(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -34,19 +32,18 @@ impl Word {
     }
 }
 
-/// The decision on a set of pairs, on the axis of the comparison.
+/// The decision on the pairs of a metric. All numbers are on the scale of its comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decision {
-    /// The estimate of Hodges and Lehmann.
+    /// The Hodges–Lehmann estimate of the difference of B from A.
     pub estimate: f64,
-    /// B is at least this far above A; none if there are too few pairs.
+    /// The lower bound of the difference; none if there are too few pairs.
     pub lower: Option<f64>,
-    /// B is at most this far above A.
+    /// The upper bound of the difference; none if there are too few pairs.
     pub upper: Option<f64>,
     pub word: Word,
 }
 
-/// Decides; none if there are no pairs.
 pub fn decide(pairs: &[f64], limit: f64) -> Option<Decision> {
     let estimate = hodges_lehmann::estimate(pairs).ok()?;
     let bounds = wilcoxon::bounds(pairs, CONFIDENCE).ok()?;
@@ -60,8 +57,8 @@ pub fn decide(pairs: &[f64], limit: f64) -> Option<Decision> {
     Some(Decision { estimate, lower, upper, word })
 }
 
-/// The shift of all pairs at which they are called worse; none if there are too few pairs. Both the estimate and the
-/// bound move with the pairs, so this is exact.
+/// The shift of all pairs at which they are called worse; none if there are too few pairs. The result is exact, because
+/// both the estimate and the bound move with the pairs.
 pub fn needed(pairs: &[f64], limit: f64) -> Option<f64> {
     let decision = decide(pairs, limit)?;
     Some((-decision.lower?).max(limit - decision.estimate))
@@ -88,7 +85,7 @@ mod tests {
     }
 
     proptest! {
-        /// Pairs moved a little more than the needed shift are worse; pairs moved a little less are not.
+        /// Pairs moved by a little more than the needed shift are worse. Pairs moved by a little less are not worse.
         #[test]
         fn what_is_needed_is_exact(pairs in prop::collection::vec(-0.3..0.3_f64, 6..20), limit in 0.0..0.1_f64) {
             let needed = needed(&pairs, limit).unwrap();
@@ -97,7 +94,7 @@ mod tests {
             prop_assert_ne!(moved(needed - 1e-9), Word::Worse);
         }
 
-        /// Pairs with opposite signs give the opposite decision.
+        /// Pairs with opposite signs lead to the opposite decision.
         #[test]
         fn the_two_builds_are_treated_alike(pairs in prop::collection::vec(-0.3..0.3_f64, 5..20), limit in 0.001..0.1_f64) {
             let turned: Vec<f64> = pairs.iter().map(|pair| -pair).collect();

@@ -1,64 +1,64 @@
-//! The metrics that a gate compares, and the difference at which each matters. One row for each metric.
+//! The metrics that a gate compares, and the size from which a difference matters. Each metric has one row.
 //!
-//! Owns limits and floors. Counts come first: machine noise hardly affects them.
+//! Owns limits and floors. Counts come first, because noise of the machine hardly affects them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::words;
 
-/// A metric. The order is that of the page.
+/// A metric of a gate. The order is that of the gate's report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Metric {
-    /// Requests without a valid and right answer, as a share.
+    /// Requests without a valid and correct answer, as a share.
     Failures,
     /// Versions of objects that were missed, or seen late or in a wrong order, as a share.
     EventFailures,
-    /// Instructions a request.
+    /// Instructions per request.
     Instructions,
-    /// Instructions an event.
+    /// Instructions per event.
     InstructionsPerEvent,
-    /// Allocations a request.
+    /// Allocations per request.
     Allocations,
-    /// Allocations an event.
+    /// Allocations per event.
     AllocationsPerEvent,
-    /// System calls a request.
+    /// System calls per request.
     Syscalls,
-    /// System calls an event.
+    /// System calls per event.
     SyscallsPerEvent,
-    /// Calls of read and write on files and pipes a request.
+    /// Calls of read and write on files and pipes, per request.
     FileCalls,
     /// Bytes in the body of an answer.
     AnswerBytes,
-    /// Bytes between the subject and the control plane an event, both ways.
+    /// Bytes between subject and control plane in both directions, per event.
     BytesPerEvent,
-    /// CPU time a request.
+    /// CPU time per request.
     CpuPerRequest,
-    /// CPU time an event.
+    /// CPU time per event.
     CpuPerEvent,
-    /// Half of the answers came within this time.
+    /// The median of the response time.
     P50,
-    /// 99 of 100 answers came within this time.
+    /// The 99th percentile of the response time.
     P99,
-    /// Half of the events were seen within this time.
+    /// The median of the time until an event was seen.
     Lag,
-    /// Anonymous memory after a slice, when the subject is idle.
+    /// Anonymous memory after a slice, while the subject is idle.
     Memory,
     /// Growth of anonymous memory over a slice, per request.
     GrowthPerRequest,
-    /// Growth of anonymous memory over a slice, per object made in it.
+    /// Growth of anonymous memory over a slice, per object created in it.
     GrowthPerObject,
 }
 
-/// The load that a metric belongs to.
+/// The kind of load that a metric measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Load {
     /// Reviews that are sent to a webhook.
     Reviews,
     /// Changes that a controller watches.
     Events,
-    /// The process, under any load.
+    /// The metric concerns the process under any load.
     Either,
 }
 
@@ -72,58 +72,60 @@ pub enum Unit {
     Share,
 }
 
-/// How two values are compared, and the difference at which it matters.
+/// How two values are compared, and the size from which a difference matters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
-    /// By their ratio: it must change by more than `limit`, a share, and by more than `floor`, in the metric's unit.
+    /// By their ratio, which must change by more than `limit` and, in the metric's unit, by more than `floor`.
     Ratio {
-        /// A share, such as 0.05.
+        /// The limit as a share, such as 0.05.
         limit: f64,
-        /// The least difference: below it a large share is of a small value.
+        /// The least difference that matters, in the metric's unit: a large share of a small value does not matter.
         floor: f64,
     },
     /// By their difference, for values that may be zero.
     Difference {
-        /// In the metric's unit.
+        /// The limit, in the metric's unit.
         limit: f64,
     },
 }
 
-/// The kind of a metric.
+/// The quantity that a metric measures: count, time or memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A count, which hardly depends on the rest of the machine's load.
+    /// A count, which hardly depends on other programs of the machine.
     Count,
-    /// A time, which depends on the rest of the machine's load.
+    /// A time, which depends on other programs of the machine.
     Time,
     /// Memory that stays in use.
     Memory,
 }
 
-/// The row of a metric.
+/// The row of a metric: name, unit, comparison and load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
     pub metric: Metric,
-    /// The name for people.
+    /// The metric's name for people.
     pub name: &'static str,
     pub unit: Unit,
     pub scale: Scale,
     pub kind: Kind,
     pub load: Load,
-    /// Whether a gate with this load cannot pass while this is undecided: see [`Rule::leads_in`].
+    /// Whether a gate with this load cannot pass while the metric is undecided, see [`Rule::leads_in`].
     pub leads: bool,
 }
 
-/// The most that CPU time may grow. It is less than the 5 % of latencies: CPU time is steadier, and with a limit of 5 %
-/// a build that is slower by 5 % would pass every other time (decision 043).
+/// The most that CPU time may grow. The limit is below the 5 % of latencies, because CPU time is steadier. With a limit
+/// of 5 %, a build that is slower by 5 % would pass every other time (decision 043).
 const CPU_LIMIT: f64 = 0.03;
-/// The most that exact counts may grow: other addresses and hash seeds change them by less.
+/// The most that exact counts may grow. Other addresses and hash seeds change counts by less.
 const COUNT_LIMIT: f64 = 0.02;
 
-/// How often a process sleeps between two requests depends on their arrival times, and each sleep is a system call.
+/// The limit for system calls per request. The number of sleeps between requests depends on their arrival times, and
+/// each sleep is a system call.
 const SYSCALLS_LIMIT: f64 = 0.05;
 
-/// How many events arrive in one read depends on their arrival times, and each read has a cost.
+/// The limit for counts per event. The number of events in one read depends on their arrival times, and each read has a
+/// cost.
 const EVENT_COUNT_LIMIT: f64 = 0.05;
 const EVENT_SYSCALLS_LIMIT: f64 = 0.10;
 
@@ -144,12 +146,12 @@ const fn leads(rule: Rule) -> Rule {
     Rule { leads: true, ..rule }
 }
 
-/// Marks a metric of events.
+/// Marks a metric that belongs to events.
 const fn events(rule: Rule) -> Rule {
     Rule { load: Load::Events, ..rule }
 }
 
-/// Every metric, in the order of the page.
+/// Every metric, in the order of the gate's report.
 pub const RULES: &[Rule] = &[
     leads(difference(Metric::Failures, "requests that failed", Unit::Share, Kind::Count, 0.001)),
     leads(events(difference(Metric::EventFailures, "events missed or late", Unit::Share, Kind::Count, 0.001))),
@@ -194,7 +196,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 impl Metric {
-    /// The name in JSON and in the table of a calibration.
+    /// The metric's name in JSON and in the table of a calibration.
     pub fn key(self) -> &'static str {
         match self {
             Self::Failures => "failures",
@@ -219,7 +221,6 @@ impl Metric {
         }
     }
 
-    /// The metric of a key.
     pub fn of_key(key: &str) -> Option<Self> {
         RULES.iter().map(|rule| rule.metric).find(|metric| metric.key() == key)
     }
@@ -231,15 +232,15 @@ impl Metric {
 }
 
 impl Rule {
-    /// Whether a gate with this load cannot pass while this metric is undecided. Of the other metrics only a worse
-    /// result counts. If reviews are sent, their metrics lead; if a controller only watches, the metrics of its events
-    /// lead.
+    /// Whether a gate with this load cannot pass while the metric is undecided. Metrics that do not lead count only if
+    /// they are worse. If reviews are sent, the metrics of reviews lead. If a controller only watches, the metrics of
+    /// events lead.
     pub fn leads_in(&self, load: Load) -> bool {
         self.leads && self.load == load
     }
 
-    /// B against A on the axis of the comparison: the logarithm of the ratio, or the difference. None if the two have
-    /// no ratio.
+    /// The value of B compared with that of A: the logarithm of the ratio, or the difference. None if the two values
+    /// have no ratio.
     pub fn against(&self, a: f64, b: f64) -> Option<f64> {
         let compared = match self.scale {
             Scale::Ratio { .. } => (b / a).ln(),
@@ -248,7 +249,7 @@ impl Rule {
         compared.is_finite().then_some(compared)
     }
 
-    /// The place on that axis from which a change matters, for a typical value `a` of A.
+    /// The size from which a change matters, on the scale of [`Rule::against`], for a typical value `a` of A.
     pub fn limit(&self, a: f64) -> f64 {
         match self.scale {
             Scale::Ratio { limit, floor } => {
@@ -259,7 +260,7 @@ impl Rule {
         }
     }
 
-    /// A place on the axis for people: `+5.2 %`, or a difference with its unit.
+    /// A change on the scale of [`Rule::against`] as text: `+5.2 %`, or a difference with its unit.
     pub fn change(&self, place: f64) -> String {
         match self.scale {
             Scale::Ratio { .. } => {
@@ -270,7 +271,7 @@ impl Rule {
         }
     }
 
-    /// A change as a row of a gate holds it (a share or a difference), for people.
+    /// A change as a row of the judgement has it (a share or a difference), as text.
     pub fn told(&self, change: f64) -> String {
         match self.scale {
             Scale::Ratio { .. } => self.change(change.ln_1p()),
@@ -278,7 +279,7 @@ impl Rule {
         }
     }
 
-    /// A value for people, with its unit.
+    /// A value with its unit, as text.
     pub fn value(&self, value: f64) -> String {
         let sign = if value < 0.0 { "−" } else { "" };
         let size = value.abs();
@@ -295,7 +296,7 @@ impl Rule {
     }
 }
 
-/// The sign of a number before its size; none before zero.
+/// Puts the sign of a number before the text of its size; zero has no sign.
 fn signed(number: f64, size: &str) -> String {
     if size.split(' ').next() == Some("0") {
         return size.to_owned();
@@ -322,7 +323,7 @@ mod tests {
         assert_eq!(RULES.len(), Metric::GrowthPerObject as usize + 1);
     }
 
-    /// A large share of a small value is no change: the floor decides.
+    /// A large share of a small value is no change, because the floor decides.
     #[test]
     fn the_floor_wins_where_there_is_little() {
         let cpu = Metric::CpuPerRequest.rule();

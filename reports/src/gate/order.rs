@@ -1,17 +1,17 @@
-//! The order of the slices, drawn from the seed. Pure.
+//! The order of the slices, which a pure function draws from the seed.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Slices of a block: two of each build, so that an even drift affects both alike.
+/// Slices of a block: two of each build, so that a steady drift affects both builds alike.
 pub const BLOCK: u32 = 4;
 
-/// One of the two builds.
+/// One of the two builds that a gate compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Side {
     /// The baseline.
     A,
-    /// The build that may be worse.
+    /// The candidate, which may be worse.
     B,
 }
 
@@ -34,7 +34,7 @@ impl Side {
     }
 }
 
-/// The builds of all slices of a session: for each block ABBA or BAAB.
+/// The build of each slice of a session: ABBA or BAAB in each block.
 pub fn order(seed: u64, session: u32, blocks: u32) -> Vec<Side> {
     let mut draw = Draw::new(seed ^ (u64::from(session) << 32));
     let block = |_| {
@@ -44,7 +44,7 @@ pub fn order(seed: u64, session: u32, blocks: u32) -> Vec<Side> {
     (0..blocks).flat_map(block).collect()
 }
 
-/// A stream of numbers from a seed (`SplitMix64`; Steele, Lea and Flood, 2014), for uses without cryptography.
+/// A stream of pseudo-random numbers from a seed (`SplitMix64`; Steele, Lea and Flood, 2014), not for cryptography.
 #[derive(Debug, Clone)]
 pub(super) struct Draw(u64);
 
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Every block has each build twice, at mirrored places; the same seed gives the same order.
+        /// Every block has each build twice, in mirrored order. The same seed gives the same order.
         #[test]
         fn every_block_is_mirrored(seed in any::<u64>(), session in 0..3_u32, blocks in 0..40_u32) {
             let sides = order(seed, session, blocks);
@@ -85,7 +85,7 @@ mod tests {
         }
     }
 
-    /// Neither build is always the first one.
+    /// Both orders are drawn, so neither build is always the first.
     #[test]
     fn both_orders_are_drawn() {
         let firsts: Vec<Side> = order(7, 1, 100).chunks(BLOCK as usize).map(|block| block[0]).collect();

@@ -1,4 +1,5 @@
-//! Pairs of neighbours: B against A, and, for the certificate, each build against itself. Pure.
+//! Pairs of neighbouring slices: B compared with A and, for the certificate, each build with itself. The functions are
+//! pure.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +7,19 @@ use super::metric::Metric;
 use super::order::Side;
 use super::slice::Slice;
 
-/// The pairs of a metric, on the axis of its comparison.
+/// The pairs of a metric, on the scale of [`super::metric::Rule::against`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pairs {
-    /// B against A, one for each half of a block.
+    /// B compared with A, one pair for each half of a block.
     pub between: Vec<f64>,
-    /// A against A and B against B, the later against the earlier slice of a block.
+    /// A compared with A and B with B: the later slice of a block with the earlier one.
     pub within: Vec<f64>,
     pub a: Vec<f64>,
     pub b: Vec<f64>,
 }
 
-/// The pairs of one session without the dropped slices. A pair is the first or the second half of a block.
+/// The pairs of one session, without dropped slices. The first two slices of a block are a pair, and so are the last
+/// two.
 pub fn pairs(slices: &[Slice], dropped: &[Option<String>], session: u32, metric: Metric) -> Pairs {
     let mut blocks: BTreeMap<u32, [Option<(Side, f64)>; 4]> = BTreeMap::new();
     for (slice, why) in slices.iter().zip(dropped) {

@@ -1,24 +1,24 @@
-//! The slices that are dropped because of the machine's load. Pure.
+//! Decides which slices are dropped because of the machine's load, by pure functions.
 //!
-//! A machine that is busy all the time is no reason to drop a slice: both slices of a pair see the same load, and the
-//! certificate shows what could be detected in spite of it. A burst during one slice and not during others is a reason.
+//! A machine that is always busy is no reason to drop slices, because both slices of a pair have the same load. The
+//! certificate shows which changes can still be detected. Load in one slice that other slices do not have is a reason.
 
 use super::slice::Slice;
 use crate::words::{micros, percent};
 
-/// No slice is dropped below these shares, whatever is usual in the session.
+/// Below these shares no slice is dropped, whatever is usual in the session.
 const CPU_FREE: f64 = 0.25;
 const IO_FREE: f64 = 0.25;
 const STEAL_FREE: f64 = 0.02;
-/// Lateness of the generator at the 99th percentile that does not affect these measurements.
+/// The 99th percentile of the generator's lateness, in microseconds, that does not affect these measurements.
 const LATENESS_FREE_US: u64 = 5_000;
-/// A burst lies this far above the session's usual level: a quarter of the time for shares, and three times the usual
-/// for unbounded values.
+/// A slice is dropped if it is too far above the session's usual level. A share may be a quarter of the time above the
+/// usual share; a value without an upper bound may be three times the usual value.
 const ABOVE: f64 = 0.25;
 const STEAL_ABOVE: f64 = 0.05;
 const LATENESS_TIMES: u64 = 3;
 
-/// The usual pressure in a session.
+/// The usual level of each kind of pressure in a session.
 #[derive(Debug, Clone, Copy, Default)]
 struct Usual {
     cpu: f64,
@@ -27,7 +27,7 @@ struct Usual {
     lateness_us: u64,
 }
 
-/// For each slice the reason why it is dropped, if it is.
+/// For each slice the reason why it is dropped; none if it is kept.
 pub fn dropped(slices: &[Slice]) -> Vec<Option<String>> {
     let sessions: Vec<u32> = slices.iter().map(|slice| slice.session).collect();
     let usual_of = |session: u32| usual(&slices.iter().filter(|slice| slice.session == session).collect::<Vec<_>>());
@@ -97,7 +97,8 @@ mod tests {
         (0..).zip(pressures).map(slice).collect()
     }
 
-    /// A machine that is always busy drops no slice; a burst is dropped, on a quiet machine and on a busy one.
+    /// A machine that is always busy drops no slice. A slice with additional load is dropped, on a quiet machine and on
+    /// a busy one.
     #[test]
     fn bursts_are_dropped_and_a_busy_machine_is_not() {
         let busy = |cpu: f64| Pressure { cpu: Some(cpu), ..Pressure::default() };

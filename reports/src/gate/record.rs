@@ -1,5 +1,5 @@
-//! The record of a gate: one JSON line each for the comparison, for every slice and for every count, so that it can be
-//! judged again.
+//! The record of a gate: one JSON line for the comparison, for every slice and for every count. A gate can be judged
+//! again from it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,84 +7,84 @@ use serde::{Deserialize, Serialize};
 use super::metric::Load;
 use super::slice::{Counted, Slice};
 
-/// The version of lines and judgement.
+/// The schema of lines and judgement.
 pub const SCHEMA: &str = "longhaul.gate/v1";
-/// The name of the file.
 pub const FILE: &str = "slices.jsonl";
-/// The most lines of a record: two sessions of forty minutes have some hundred.
+/// The most lines of a record; two sessions of forty minutes have a few hundred.
 const LINES_MAX: usize = 100_000;
 
-/// The builds, and the settings of the comparison.
+/// The two builds and the settings of the comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Header {
     /// Always [`SCHEMA`].
     pub schema: String,
-    /// When it began, RFC 3339.
+    /// When the gate began, RFC 3339.
     pub started_at: String,
-    /// The scenario.
+    /// The name or file of the scenario.
     pub scenario: String,
-    /// The baseline.
+    /// The baseline build.
     pub a: Build,
-    /// The build that may be worse.
+    /// The candidate build, which may be worse.
     pub b: Build,
-    /// The seed of the order and of the payloads.
+    /// The seed of the slices' order and of the payloads.
     pub seed: u64,
-    /// Requests a second; 0 if a controller only watches.
+    /// Requests per second; 0 if a controller only watches.
     pub rate: f64,
-    /// Changes of objects a second; 0 if none are made.
+    /// Changes of objects per second; 0 if none are made.
     #[serde(default)]
     pub events: f64,
-    /// The capacity of each build, in requests a second, measured before; the rate is at most half of the lower one.
+    /// The capacity of each build in requests per second, measured before the sessions. `rate` is at most half of the
+    /// lower one.
     pub saturation: Option<[f64; 2]>,
-    /// Blocks of four slices a session.
+    /// Blocks of four slices in each session.
     pub blocks: u32,
     /// The measured length of a slice, in milliseconds.
     pub slice_ms: u64,
-    /// The length of the load before that, in milliseconds.
+    /// The length of the load before the measured time of a slice, in milliseconds.
     pub settle_ms: u64,
     /// The version of `longhaul`.
     pub longhaul: String,
-    /// Processors of the machine.
+    /// The number of the machine's processors.
     pub processors: usize,
     /// The command that repeats the gate.
     pub repeat: String,
 }
 
 impl Header {
-    /// The load whose metrics lead: reviews, if any are sent.
+    /// The load whose metrics lead: reviews if any are sent, else events.
     pub fn load(&self) -> Load {
         if self.rate > 0.0 { Load::Reviews } else { Load::Events }
     }
 }
 
-/// One of the builds.
+/// One of the two builds that a gate compares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Build {
-    /// The command line.
+    /// The command line of the build.
     pub command: String,
-    /// The SHA-256 of its program, if that could be read.
+    /// The SHA-256 of the build's program, if the program could be read.
     pub digest: Option<String>,
 }
 
-/// A line of the record.
+/// A line of the record of a gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Line {
-    /// The first line.
+    /// The first line, with the settings of the comparison.
     Header(Box<Header>),
-    /// A slice. It replaces an earlier one with the same session, block and place.
+    /// A slice, which replaces an earlier slice with the same session, block and place.
     Slice(Box<Slice>),
-    /// A count.
+    /// An exact count of one build.
     Counted(Counted),
-    /// A value that could not be measured, and why.
+    /// The reason why a value could not be measured.
     Note(String),
-    /// The time ran out before all blocks were played.
+    /// A session that ended before all its blocks were played.
     Shortened(Shortened),
 }
 
-/// A session whose time ran out, with fewer blocks than planned.
+/// A session whose time ran out after fewer blocks than planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Shortened {
@@ -97,12 +97,12 @@ pub struct Shortened {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     pub header: Header,
-    /// The slices, in their order; of repeated ones the last.
+    /// The slices in their order, without those that were played again later.
     pub slices: Vec<Slice>,
-    /// Slices that were repeated and are no longer in `slices`.
+    /// The slices that were played again later and are no longer in `slices`.
     pub replaced: Vec<Slice>,
     pub counted: Vec<Counted>,
-    /// Values that could not be measured, and why.
+    /// Reasons why values could not be measured.
     pub notes: Vec<String>,
     /// Sessions whose time ran out.
     pub shortened: Vec<Shortened>,
@@ -110,14 +110,14 @@ pub struct Record {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A line that does not belong to this version.
+    /// A line is not valid in this version of the schema.
     #[error("line {line} of {FILE} is not one of {SCHEMA}: {source}; judge it with the version that wrote it")]
     Line {
         /// The number of the line, from 1.
         line: usize,
         source: serde_json::Error,
     },
-    /// No header in the first line.
+    /// The first line is not the header.
     #[error("{FILE} does not begin with its header; name the folder that `longhaul gate --out` wrote")]
     Headless,
     #[error("{FILE} has more than {LINES_MAX} lines, the most that a gate writes")]
@@ -125,20 +125,19 @@ pub enum Error {
 }
 
 impl Record {
-    /// A record with only its header.
     pub fn of(header: Header) -> Self {
         let (slices, replaced) = (Vec::new(), Vec::new());
         Self { header, slices, replaced, counted: Vec::new(), notes: Vec::new(), shortened: Vec::new() }
     }
 
-    /// The blocks that a session was planned with, or that were played if its time ran out.
+    /// The planned number of blocks of a session, or the played number if its time ran out.
     pub fn blocks(&self, session: u32) -> u32 {
         let shortened = self.shortened.iter().find(|one| one.session == session);
         shortened.map_or(self.header.blocks, |one| one.blocks.min(self.header.blocks))
     }
 
-    /// Adds a line in the form in which a reader of the record gets it, and returns the text to write: numbers that are
-    /// read back may differ in their last digit, and the verdict must not.
+    /// Adds a line, after reading it back from its text, and returns the text to write. Numbers that are read back may
+    /// differ in their last digit, and the verdict must be the same.
     pub fn add(&mut self, line: &Line) -> Result<String, Error> {
         let text = line.text();
         let read = serde_json::from_str(&text).map_err(|source| Error::Line { line: 0, source })?;
@@ -160,7 +159,7 @@ impl Record {
         }
     }
 
-    /// Reads a record. A last line that is cut off, as after a loss of power, is left out.
+    /// Reads a record. An incomplete last line, as after a loss of power, is left out.
     pub fn read(text: &str) -> Result<Self, Error> {
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n')).enumerate();
         let parse = |(at, line): (usize, &str)| {

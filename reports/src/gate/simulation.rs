@@ -1,5 +1,5 @@
-//! Simulated gates with generated noise: how often the whole method raises false alarms, and whether it detects the
-//! changes that its certificate promises. Other tests use the generator too.
+//! Simulated gates with generated noise. The simulations show how often the whole method raises false alarms, and
+//! whether it detects the changes that its certificate promises. Other tests use the generator too.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,15 @@ use super::record::{Build, Header, Record, SCHEMA};
 use super::verdict::judge_by;
 use super::{Judgement, Metric, Outcome, Pressure, Slice, Word, wants_confirmation};
 
-/// The noise of a kind of machine.
+/// The noise of one kind of machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Noise {
     /// The standard deviation of the logarithm of each slice.
     pub each: f64,
-    /// The random walk of the level from slice to slice.
+    /// The step of the level's random walk from slice to slice.
     pub walk: f64,
-    /// The share of slices that are a burst, which makes a slice slower by up to half; pressure shows it or does not.
+    /// The share of slices with additional load, which makes a slice slower by up to half. The recorded pressure may or
+    /// may not show the load.
     pub bursts: f64,
 }
 
@@ -54,7 +55,7 @@ pub(super) fn header(seed: u64, blocks: u32) -> Header {
     }
 }
 
-/// A session on such a machine, in which B is this many times A.
+/// Adds a session to a record. On this machine, each value of B is `times` the value of A.
 pub(super) fn session(record: &mut Record, session: u32, noise: Noise, times: f64) {
     let (seed, blocks) = (record.header.seed, record.header.blocks);
     let mut draw = Draw::new(seed.wrapping_mul(0x2545_F491_4F6C_DD1D) ^ u64::from(session));
@@ -90,19 +91,19 @@ pub(super) fn session(record: &mut Record, session: u32, noise: Noise, times: f6
     }
 }
 
-/// A whole gate, with its second session if it wants one.
+/// Judges a whole gate, with a second session if the first one has to be confirmed.
 pub(super) fn gate(seed: u64, blocks: u32, noise: Noise, times: f64) -> Judgement {
     gate_by(seed, blocks, noise, times, FEW)
 }
 
-/// Enough for a certificate in a test; a gate itself takes a thousand.
+/// Choices of signs for a certificate in a test; a real gate takes a thousand.
 pub(crate) const FEW: usize = 100;
 
 fn gate_by(seed: u64, blocks: u32, noise: Noise, times: f64, resamples: usize) -> Judgement {
     judge_by(&record(seed, blocks, noise, times), resamples)
 }
 
-/// Whether too few pairs were left to compare: here no slice is repeated.
+/// Whether too few pairs were left to compare. The simulation plays no slice again.
 fn is_pressed(judgement: &Judgement) -> bool {
     judgement.reason.starts_with("the machine was under pressure")
 }
@@ -117,7 +118,7 @@ pub(crate) fn record(seed: u64, blocks: u32, noise: Noise, times: f64) -> Record
     record
 }
 
-/// On no machine are identical builds called worse in more than one gate of twenty, by any metric.
+/// On each kind of machine, at most one gate of twenty calls identical builds worse in any metric.
 #[test]
 fn identical_builds_are_seldom_called_worse() {
     for (name, noise) in [("quiet", QUIET), ("busy", BUSY), ("wild", WILD)] {
@@ -131,8 +132,8 @@ fn identical_builds_are_seldom_called_worse() {
     }
 }
 
-/// Twice the smallest change of the certificate is nearly always called worse, and the certificate's promise about
-/// false alarms is kept.
+/// Twice the smallest change of the certificate is nearly always called worse. The certificate's rate of false alarms
+/// is not exceeded.
 #[test]
 fn what_the_certificate_promises_is_seen() {
     for (name, noise) in [("quiet", QUIET), ("busy", BUSY), ("wild", WILD)] {
@@ -151,9 +152,9 @@ fn what_the_certificate_promises_is_seen() {
     }
 }
 
-/// The certificate's promise at exactly its smallest change: two sessions in a row detect it four times in five.
-/// Certificate and change come from different sessions, as in practice: a reader of a certificate wants to know what
-/// the next gate would detect.
+/// At exactly the certificate's smallest change, two sessions in a row detect the change four times in five.
+/// Certificate and change come from different sessions, as in practice: the certificate tells what the next gate would
+/// detect.
 #[test]
 #[ignore = "slow"]
 fn the_smallest_change_is_found_as_often_as_promised() {
@@ -179,11 +180,11 @@ fn the_smallest_change_is_found_as_often_as_promised() {
     }
 }
 
-/// Enough runs to distinguish four in five from three in four.
+/// Enough runs to distinguish a rate of four in five from three in four.
 const FOUND_RUNS: u64 = 200;
 
-/// A quiet machine decides: identical builds are the same, a build slower by a tenth is worse, one faster by a tenth is
-/// better.
+/// A gate on a quiet machine decides. Identical builds are the same, a build slower by a tenth is worse, and one faster
+/// by a tenth is better.
 #[test]
 fn a_quiet_machine_decides() {
     let outcomes = |times: f64| (0..40).map(|seed| gate_by(seed, 10, QUIET, times, 0).outcome).collect::<Vec<_>>();
@@ -194,7 +195,7 @@ fn a_quiet_machine_decides() {
     }
 }
 
-/// The certificate's false alarms are no fewer than the real ones, up to chance.
+/// The certificate's rate of false alarms is not below the real rate, except by chance.
 #[test]
 fn the_certificate_does_not_flatter() {
     for noise in [QUIET, BUSY, WILD] {

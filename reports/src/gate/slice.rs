@@ -1,4 +1,4 @@
-//! The measurements of one slice, and the machine's pressure meanwhile.
+//! The measurements of one slice, and the machine's pressure in it.
 
 use std::collections::BTreeMap;
 
@@ -8,37 +8,37 @@ use serde::{Deserialize, Serialize};
 use super::metric::Metric;
 use super::order::Side;
 
-/// One slice of load on one build.
+/// One slice: a short time of load on one of the builds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Slice {
-    /// The number of the session: 1, or 2 for the session that confirms.
+    /// The number of the session: 1, or 2 for the session that confirms a result.
     pub session: u32,
-    /// Its block, from 0.
+    /// The number of the slice's block, from 0.
     pub block: u32,
-    /// Its place in the block, 0 to 3.
+    /// The slice's place in its block, 0 to 3.
     pub place: u32,
     /// The build under load.
     pub side: Side,
     /// The SHA-256 of the payloads: equal for both slices of a pair.
     pub fingerprint: String,
-    /// The measured length, in milliseconds.
+    /// The measured length of the slice, in milliseconds.
     pub lasted_ms: u64,
-    /// Requests that were due.
+    /// Requests that the schedule planned.
     pub planned: u64,
     /// Requests with a valid answer.
     pub answered: u64,
     /// Changes of objects made for the subject to observe.
     #[serde(default)]
     pub changes: u64,
-    /// The machine's pressure meanwhile.
+    /// The machine's pressure in the slice.
     pub pressure: Pressure,
     /// The measured values, without those that could not be measured.
     pub values: BTreeMap<Metric, f64>,
 }
 
 impl Slice {
-    /// Session, block and place in it.
+    /// The number of the session, of the block and of the place in the block.
     pub fn place(&self) -> (u32, u32, u32) {
         (self.session, self.block, self.place)
     }
@@ -48,22 +48,22 @@ impl Slice {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pressure {
-    /// The share of the time in which some task waited for a processor (pressure stall information); absent if the
+    /// The share of the time in which some task waited for a processor (pressure stall information). Absent if the
     /// kernel does not report it.
     pub cpu: Option<f64>,
     /// The share of the time in which some task waited for a disk.
     pub io: Option<f64>,
-    /// The share of the processors' time that the hypervisor gave to others.
+    /// The share of the processors' time that the hypervisor gave to other virtual machines.
     pub steal: Option<f64>,
     /// The lateness of the generator at the 99th percentile, in microseconds.
     pub lateness_us: u64,
 }
 
-/// An exact count outside of the slices: a build was run alone, under an instrument that makes it slow.
+/// An exact count outside of the slices. One build ran alone, under an instrument that makes it slow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Counted {
-    /// The number of the session: 1, or 2 for the session that confirms.
+    /// The number of the session: 1, or 2 for the session that confirms a result.
     pub session: u32,
     /// The build that was counted.
     pub side: Side,

@@ -1,4 +1,4 @@
-//! The verdict of a gate, from its record alone. Pure.
+//! The verdict of a gate, by pure functions of its record.
 
 use std::collections::BTreeSet;
 
@@ -16,9 +16,9 @@ use super::slice::Slice;
 use crate::exit;
 use crate::words::{count, counted, percent};
 
-/// Fewer pairs than this decide nothing: five are the fewest that have a bound at all.
+/// Fewer pairs than this do not decide; five are the fewest for which bounds exist.
 pub const PAIRS_LEAST: usize = 6;
-/// A baseline that fails more often than this is not comparable.
+/// A baseline whose requests fail more often than this cannot be compared.
 const BASELINE_FAILS_MOST: f64 = 0.01;
 
 /// The outcome of a whole gate.
@@ -27,11 +27,11 @@ const BASELINE_FAILS_MOST: f64 = 0.01;
 pub enum Outcome {
     /// A metric is better and none is worse.
     Better,
-    /// No change that matters.
+    /// No metric changed by more than its limit.
     Same,
-    /// A metric is worse, twice.
+    /// A metric is worse in two sessions.
     Worse,
-    /// The machine is too noisy, or the gate too short.
+    /// The machine is too noisy, or the gate too short, for a decision.
     CannotSay,
     /// The slices cannot be trusted.
     Invalid,
@@ -49,7 +49,7 @@ impl Outcome {
         }
     }
 
-    /// As for a soak: 0 same or better, 1 worse, 2 not decided.
+    /// The exit code, as for a soak: 0 same or better, 1 worse, 2 not decided.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Better | Self::Same => exit::PASS,
@@ -60,7 +60,7 @@ impl Outcome {
     }
 }
 
-/// Rows that a reason names.
+/// The most rows that a reason names.
 const NAMED_MAX: usize = 2;
 
 /// The judgement of a gate.
@@ -71,76 +71,77 @@ pub struct Judgement {
     pub schema: String,
     /// The verdict.
     pub outcome: Outcome,
-    /// The reason, in one sentence.
+    /// The reason for the verdict, in one sentence.
     pub reason: String,
     /// The exit code.
     pub exit_code: u8,
-    /// The builds, and the settings of the comparison.
+    /// The two builds and the settings of the comparison.
     pub header: Header,
     /// The metrics, counts first.
     pub rows: Vec<Row>,
-    /// Slices that were played.
+    /// The number of slices that were played.
     pub slices: usize,
-    /// The slices that were left out.
+    /// Slices that were dropped.
     pub dropped: Vec<Dropped>,
-    /// Sessions: 2 if a result had to be confirmed.
+    /// The number of sessions: 2 if a result had to be confirmed.
     pub sessions: u32,
-    /// How often this gate would have raised a false alarm here: identical builds called worse by any metric, in two
-    /// sessions, as a share.
+    /// How often this gate would raise a false alarm on this machine, as a share: identical builds called worse by any
+    /// metric in two sessions.
     pub false_alarm: Option<f64>,
-    /// Values that could not be measured, and why.
+    /// Reasons why values could not be measured.
     pub notes: Vec<String>,
 }
 
-/// A slice that was left out.
+/// A slice that was dropped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Dropped {
-    /// Its session.
+    /// The number of the session.
     pub session: u32,
-    /// Its block.
+    /// The number of the block, from 0.
     pub block: u32,
-    /// Its place in the block.
+    /// The slice's place in the block, 0 to 3.
     pub place: u32,
-    /// The reason.
+    /// The reason why the slice was dropped.
     pub why: String,
 }
 
-/// The row of a metric.
+/// The result of one metric, a row of the report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
     /// The metric.
     pub metric: Metric,
-    /// The name for people.
+    /// The metric's name for people.
     pub name: String,
-    /// The decision about B.
+    /// The decision about build B, compared with A.
     pub word: Word,
-    /// The decision of the first session alone.
+    /// The decision about B from the first session alone.
     pub first: Word,
     /// The median of A, in the metric's unit.
     pub a: f64,
-    /// The median of B.
+    /// The median of B, in the metric's unit.
     pub b: f64,
-    /// B against A: a share (0.05 is 5 % more), or the difference in the metric's unit if the values may be zero.
+    /// The change of B compared with A: a share (0.05 is 5 % more), or a difference in the metric's unit if values may
+    /// be zero.
     pub change: f64,
-    /// The lower bound of the change; none for exact counts, or if too few pairs are left.
+    /// The lower bound of the change. None for exact counts, or if too few pairs are left.
     pub lower: Option<f64>,
-    /// The upper bound of the change.
+    /// The upper bound of the change. None for exact counts, or if too few pairs are left.
     pub upper: Option<f64>,
-    /// A change up to this does not matter.
+    /// The largest change that does not matter.
     pub limit: f64,
-    /// The number of pairs behind it; 0 for exact counts.
+    /// The number of pairs that were compared; 0 for exact counts.
     pub pairs: usize,
-    /// How often identical builds would have been called worse by this metric in two sessions.
+    /// How often this metric would call identical builds worse in two sessions, as a share.
     pub false_alarm: Option<f64>,
-    /// The smallest change that would have been called worse in two sessions with a probability of 80 %.
+    /// The smallest change that two sessions would call worse with a probability of 80 %.
     pub smallest: Option<f64>,
-    /// The decision about each build against itself.
+    /// The decision on each build compared with itself; none if too few slices are left.
     pub halves: Option<Word>,
-    /// Whether the gate cannot pass while this is undecided.
+    /// Whether the gate cannot pass while this metric is undecided.
     pub leads: bool,
-    /// Each pair, B against A, in the unit of `change`; for the picture.
+    /// The change in each pair, B compared with A, in the unit of `change`; for the chart of dots.
     pub points: Vec<f64>,
 }
 
@@ -148,7 +149,7 @@ pub fn judge(record: &Record) -> Judgement {
     judge_by(record, RESAMPLES)
 }
 
-/// Like [`judge`], with another number of possible sessions for the certificate; 0 omits the certificate.
+/// Like [`judge`], with another number of choices of signs for the certificate; 0 omits the certificate.
 pub(crate) fn judge_by(record: &Record, resamples: usize) -> Judgement {
     let why = pressure::dropped(&record.slices);
     let mut rows: Vec<Row> = RULES.iter().filter_map(|rule| row(record, &why, rule, resamples)).collect();
@@ -202,13 +203,13 @@ fn shortened(record: &Record, one: Shortened) -> String {
     format!("session {session} has {played} instead of {planned}, because its time was up")
 }
 
-/// Whether a second session has to confirm the result of the first one.
+/// Whether a second session has to confirm the result of the first session.
 pub fn wants_confirmation(judgement: &Judgement) -> bool {
     let valid = judgement.outcome != Outcome::Invalid;
     valid && judgement.sessions == 1 && judgement.rows.iter().any(|row| row.first == Word::Worse)
 }
 
-/// Why the slices cannot be trusted, if they cannot.
+/// Why the slices cannot be trusted; none if they can.
 fn invalid(record: &Record) -> Option<String> {
     let first: Vec<&Slice> = record.slices.iter().filter(|slice| slice.session == 1).collect();
     let planned = (record.blocks(1) * BLOCK) as usize;
@@ -231,7 +232,7 @@ fn invalid(record: &Record) -> Option<String> {
     None
 }
 
-/// Why too few pairs are left to decide, if so: the machine's load.
+/// Why too few pairs are left for a decision because of the machine's load; none if enough are left.
 fn pressed(record: &Record, why: &[Option<String>]) -> Option<String> {
     // A metric that every slice of this load has.
     let steady = if record.header.load() == Load::Reviews { Metric::Failures } else { Metric::CpuPerEvent };
@@ -250,7 +251,8 @@ fn pressed(record: &Record, why: &[Option<String>]) -> Option<String> {
     ))
 }
 
-/// The halves of blocks in which a slice was dropped, in order: block, and the place of the first of the two slices.
+/// The halves of blocks in which a slice was dropped, in order. Each has its block, and the place of the first of its
+/// two slices.
 pub fn halves_dropped(record: &Record, session: u32) -> Vec<(u32, u32)> {
     let why = pressure::dropped(&record.slices);
     let dropped = record.slices.iter().zip(&why).filter(|(slice, why)| slice.session == session && why.is_some());
@@ -293,8 +295,8 @@ fn whole(rows: &[Row], sessions: u32) -> (Outcome, String) {
     (Outcome::Same, format!("no change that matters, in {}{rest}", counted(of(Word::Same).count() as u64, "metric")))
 }
 
-/// A row in a sentence. The change is computed pair by pair, so the medians of all slices need not agree with it; the
-/// value beside it is the change applied to the median of A.
+/// A row as part of a sentence. The change is computed pair by pair, so the medians of all slices need not agree with
+/// it. The value beside the change is the median of A with this change.
 fn told(row: &Row) -> String {
     let rule = row.metric.rule();
     if row.pairs == 0 {
@@ -309,7 +311,7 @@ fn told(row: &Row) -> String {
 }
 
 impl Row {
-    /// A change of this row for people.
+    /// A change of this row as text.
     pub fn shown(&self, change: f64) -> String {
         self.metric.rule().told(change)
     }
@@ -352,7 +354,7 @@ fn row(record: &Record, why: &[Option<String>], rule: &'static Rule, resamples: 
     })
 }
 
-/// The combined decision: "worse" needs two sessions.
+/// The combined decision of two sessions: "worse" needs both.
 fn confirmed(first: Word, second: Option<Word>, pooled: Word) -> Word {
     match (first, second) {
         (Word::Worse, Some(Word::Worse)) => Word::Worse,
@@ -361,7 +363,7 @@ fn confirmed(first: Word, second: Option<Word>, pooled: Word) -> Word {
     }
 }
 
-/// Converts a place on the axis of the comparison to the change of a row.
+/// Converts a change from the scale of the comparison to that of a row.
 fn change(rule: &Rule, place: f64) -> f64 {
     match rule.scale {
         Scale::Ratio { .. } => place.exp_m1(),
@@ -369,7 +371,7 @@ fn change(rule: &Rule, place: f64) -> f64 {
     }
 }
 
-/// The row of an exact count: it is worse only if every count of B lies above every count of A, by more than the limit.
+/// The row of an exact count. B is worse only if every count of B is above every count of A, by more than the limit.
 fn exact(record: &Record, rule: &'static Rule) -> Option<Row> {
     let of = |side: Side, session: u32| {
         let counted = record.counted.iter().filter(move |one| {

@@ -1,8 +1,8 @@
-//! How often [`judge`] is right on generated series with known truth, and the promises about its answers.
+//! Measures how often [`judge`] is right on generated series with known growth, and the promised rates.
 //!
-//! Owns the generator, the kinds of series and the promises; `cargo xtask calibrate --synthetic` prints the results,
-//! and an ordinary test checks them. Pure: the same seeds give the same table. If a promise does not hold for a kind,
-//! the defect is in the judge, never in the promise.
+//! Owns the generator, the kinds of series and the promised rates. `cargo xtask calibrate --synthetic` prints the
+//! results, and an ordinary test checks them. The functions are pure: the same seeds give the same table. If a promise
+//! does not hold for a kind of series, correct the judge, never the promise.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,19 +17,19 @@ const MIB: f64 = 1024.0 * 1024.0;
 pub const BUDGET: f64 = MIB;
 /// Seconds between samples.
 const EACH_S: f64 = 2.0;
-/// The length of a gap, in seconds.
+/// The length of a gap in the samples, in seconds.
 const HOLE_S: f64 = 20.0;
-/// The level of every series.
+/// The level around which each series scatters, in bytes.
 const LEVEL: f64 = 60.0 * MIB;
-/// The greatest share of clean runs that may fail.
+/// The largest share of clean runs that may fail.
 pub const FALSE_ALARMS_MOST: f64 = 0.05;
 /// The least share of runs with growth at twice the budget that must fail, and of clean runs that must pass. For series
-/// with a step or a bend it applies at four times the budget.
+/// with a step or a bend it applies to growth at four times the budget.
 const DECIDED_LEAST: f64 = 0.8;
 /// The least share of runs with growth at four times the budget that must fail.
 const FOUR_TIMES_LEAST: f64 = 0.95;
 
-/// Pseudo-random numbers that are the same everywhere (`SplitMix64`, Steele, Lea & Flood 2014).
+/// Pseudo-random numbers that are the same on every machine (`SplitMix64`, Steele, Lea & Flood 2014).
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
@@ -41,30 +41,30 @@ impl Random {
         ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A normally distributed number, by Box and Muller.
+    /// A normally distributed number, by the method of Box and Muller.
     pub(super) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }
 }
 
-/// The addition to the noise, in MiB, at the given share of the run and second.
+/// The value in MiB that is added to the noise, at this share of the run and at this second.
 type Form = fn(share: f64, t_s: f64) -> f64;
 
-/// A kind of series: autocorrelated noise plus a form.
+/// A kind of series: autocorrelated noise plus a shape.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
     pub name: &'static str,
     /// The shape of the series, for people.
     pub about: &'static str,
     form: Form,
-    /// The share of samples that are missing at random, and in gaps of 20 s.
+    /// The share of samples that are missing singly at random, and the share missing in gaps of 20 s.
     missing: (f64, f64),
-    /// The length as a multiple of the one planned for the budget.
+    /// The length of the series as a multiple of the length planned for the budget.
     longer: f64,
-    /// Whether the planned length must decide such runs; if not, they only must not be decided wrongly.
+    /// Whether most runs of the planned length must be decided. If not, only wrong decisions are forbidden.
     decided: bool,
-    /// The growth, in budgets, that must be found even in a run too short to pass; 0 for kinds of the planned length.
+    /// Growth, in budgets, that a run too short to pass must still detect; 0 for kinds of the planned length.
     fast: f64,
 }
 
@@ -82,7 +82,7 @@ const fn short(name: &'static str, about: &'static str, longer: f64, fast: f64) 
     Kind { name, about, longer, fast, decided: false, ..LEVEL_KIND }
 }
 
-/// Every kind, in the order of the table.
+/// Every kind of series, in the order of the table.
 pub const KINDS: [Kind; 11] = [
     LEVEL_KIND,
     Kind {
@@ -128,12 +128,12 @@ pub const KINDS: [Kind; 11] = [
 ];
 
 impl Kind {
-    /// The growth of its runs, in budgets: none, and the speeds that must be found.
+    /// The speeds of growth of the kind's runs, in budgets: zero, and those that must be detected.
     pub fn speeds(&self) -> Vec<f64> {
         if self.fast > 0.0 { vec![0.0, 4.0, self.fast] } else { vec![0.0, 2.0, 4.0] }
     }
 
-    /// The answer to one run that grows at this multiple of the budget.
+    /// The judge's answer to one run that grows at this multiple of the budget.
     pub fn play(&self, times_budget: f64, seed: u64) -> Answer {
         let planned_s = planned_s() * self.longer;
         let (t_s, value) = self.generate(times_budget, seed, planned_s);
@@ -142,7 +142,7 @@ impl Kind {
         judge(&Question { series, budget: BUDGET, planned_s, sigma_least: 0.0, tau_least_s: length::TAU_S, looks: 1 })
     }
 
-    /// Plays runs with the seeds from 0 on and counts their outcomes.
+    /// Judges runs with the seeds from 0 on and counts their outcomes.
     pub fn row(&self, times_budget: f64, runs: u64) -> Row {
         let mut row = Row {
             kind: self.name.to_owned(),
@@ -212,26 +212,26 @@ impl Kind {
     }
 }
 
-/// The planned length for the budget, in seconds.
+/// The length of a run that is planned for the budget, in seconds.
 pub fn planned_s() -> f64 {
     // Every budget above 0 has one.
     length::needed_s(length::SIGMA_BYTES, length::TAU_S, BUDGET / 3600.0).unwrap_or(f64::INFINITY)
 }
 
-/// The number of runs from which a row's shares are compared directly.
+/// The number of runs from which the shares of a row are compared directly with the promise.
 const RUNS_STRICT: u64 = 200;
 
-/// The promise about the runs of one row, as shares; absent: no promise.
+/// The promised shares for the runs of one row; absent: nothing is promised.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Promise {
-    /// At least this share fails.
+    /// At least this share of the runs fails.
     pub failed_least: Option<f64>,
-    /// At most this share fails.
+    /// At most this share of the runs fails.
     pub failed_most: Option<f64>,
-    /// At least this share passes.
+    /// At least this share of the runs passes.
     pub passed_least: Option<f64>,
-    /// At most this share passes.
+    /// At most this share of the runs passes.
     pub passed_most: Option<f64>,
 }
 
@@ -243,19 +243,19 @@ pub struct Row {
     pub kind: String,
     /// The shape of the series, for people.
     pub about: String,
-    /// Its growth, in budgets; 0 is a clean run.
+    /// The growth of the series, in budgets; 0 is a clean run.
     pub times_budget: f64,
-    /// How many runs there were.
+    /// The number of runs.
     pub runs: u64,
-    /// How many passed.
+    /// The number of runs that passed.
     pub passed: u64,
-    /// How many failed.
+    /// The number of runs that failed.
     pub failed: u64,
-    /// How many were undecided.
+    /// The number of runs that were undecided.
     pub undecided: u64,
-    /// How many could not be judged.
+    /// The number of runs that could not be judged.
     pub invalid: u64,
-    /// The promise of the row.
+    /// The promised shares for this row.
     pub promise: Promise,
 }
 
@@ -271,8 +271,8 @@ impl Row {
             && passed_most.is_none_or(|most| passed <= most)
     }
 
-    /// Whether a promise is broken. In fewer than two hundred runs one more or less is chance: there Wilson's interval
-    /// must confirm it.
+    /// Whether a promise is broken. With fewer than two hundred runs, one run more or less is chance: then Wilson's
+    /// interval must confirm the break.
     pub fn broken(&self) -> bool {
         if self.runs >= RUNS_STRICT {
             return !self.holds();
@@ -289,7 +289,7 @@ impl Row {
             || passed_most.is_some_and(|most| passed.0 > most)
     }
 
-    /// The share of `count` among its runs with Wilson's 95 % interval. An error means that there were no runs.
+    /// The share of `count` among the row's runs, with Wilson's 95 % interval. An error means that the row has no runs.
     pub fn share(&self, count: u64) -> Result<Interval, Error> {
         wilson(count, self.runs, super::CONFIDENCE)
     }

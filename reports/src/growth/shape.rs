@@ -1,41 +1,42 @@
-//! The step: a level that changes at once.
+//! Finds a step in a series: a level that changes at once.
 
 use crate::statistics::blocks::{Blocks, Series};
 use crate::statistics::{change_point, quantile, theil_sen};
 
-/// The penalty of a change of level, in scatters of a block and logarithms of their number: three, as by the criterion of Schwarz for
+/// The penalty for a change of level, in scatters of a block times the logarithm of the number of blocks. Three, as in
+/// Schwarz's criterion for place, size and direction.
 /// place, size and direction.
 const PENALTY: f64 = 3.0;
-/// Blocks on each side of a step: two may be an outlier and its neighbour.
+/// The fewest blocks on each side of a step; two may be an outlier and its neighbour.
 const BLOCKS_LEAST: usize = 3;
-/// Samples over which a change may be spread: it happens at once, but may fall between two samples, or take a second or
-/// two.
+/// The numbers of samples over which a change may extend. A step happens at once, but may fall between two samples, or
+/// take a second or two.
 const EDGE_LAGS: [usize; 3] = [1, 2, 4];
-/// The least change at an edge, in scatters of the usual change.
+/// The least change at an edge, in scatters of the usual change between samples.
 const EDGE_LEAST: f64 = 5.0;
-/// The share of an edge that must stay, and the share of the change that must be in it: less is a spike, or a part of a
-/// slope.
+/// The share of an edge that must remain, and the share of the change that must be in the edge. A smaller share belongs
+/// to a spike or to a slope.
 const EDGE_SHARE: f64 = 0.4;
-/// Blocks before and after an edge whose samples give the two levels.
+/// The number of blocks before and after an edge whose samples give the two levels.
 const LEVEL_BLOCKS: f64 = 2.0;
-/// The most edges that are examined, the largest first: each costs the medians of two blocks of samples, and values
-/// that hardly ever change have as many edges as changes.
+/// The most edges that are examined, the largest first. Each costs the medians of two blocks of samples, and a series
+/// that hardly ever changes has as many edges as changes.
 const EDGES_MAX: usize = 64;
-/// Two levels must leave at most this share of the misfit of a line.
+/// Two levels fit clearly better if they leave at most this share of the misfit of a line.
 const FIT: f64 = 0.7;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// Its time, in seconds of the series.
+    /// The time of the step, in seconds of the series.
     pub t_s: f64,
-    /// Its size, in the unit of the values.
+    /// The size of the step, in the unit of the values.
     pub by: f64,
     /// The first block of the new level.
     pub(super) block: usize,
 }
 
-/// The one step of a series that changes it by at least `matters`; none if there is none. Several steps are a
-/// staircase, which is growth.
+/// The only step of a series that changes the level by at least `matters`; none if there is none, or more than one.
+/// Several steps are a staircase, which is growth.
 pub(super) fn step(series: &Series<'_>, blocks: &Blocks, saw_tooth: bool, matters: f64) -> Option<Step> {
     let found = if saw_tooth { between_teeth(blocks) } else { edges(series, blocks) };
     match found.iter().filter(|step| step.by.abs() >= matters).collect::<Vec<_>>().as_slice() {
@@ -44,8 +45,8 @@ pub(super) fn step(series: &Series<'_>, blocks: &Blocks, saw_tooth: bool, matter
     }
 }
 
-/// Places where the samples change at once by much more than usual, and stay at the new level. A line through them,
-/// however steep, has no edge.
+/// Places at which the samples change at once by much more than usual, and stay at the new level. A straight line has
+/// no edge, however steep it is.
 fn edges(series: &Series<'_>, blocks: &Blocks) -> Vec<Step> {
     let (t_s, values) = (series.t_s, series.value);
     let distances: Vec<f64> = t_s.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -84,7 +85,8 @@ fn edges(series: &Series<'_>, blocks: &Blocks) -> Vec<Step> {
     steps
 }
 
-/// Under a saw-tooth every fall is an edge: there a step is a change point of the blocks whose two levels fit clearly better than a line.
+/// Finds a step in a series with a saw-tooth, where every fall is an edge. A step is then a change point of the blocks
+/// whose two levels fit clearly better than a line.
 fn between_teeth(blocks: &Blocks) -> Vec<Step> {
     let (axis, values): (Vec<f64>, Vec<f64>) = blocks.blocks.iter().map(|block| (block.axis, block.value)).unzip();
     let changes: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();

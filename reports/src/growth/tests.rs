@@ -1,11 +1,11 @@
-//! Calibration on generated series: how often the verdict is right if the truth is known.
+//! Tests how often the verdict is right, with generated series whose growth is known.
 
 use super::calibration::{KINDS, Random, Row};
 use super::*;
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Runs of each row: enough to check a promise, few enough for an ordinary test. `cargo xtask calibrate --synthetic`
-/// plays more.
+/// The runs of each row: enough to check a promise, and few enough for an ordinary test. `cargo xtask calibrate
+/// --synthetic` uses more runs.
 const RUNS: u64 = 60;
 
 fn holds(rows: impl Fn(&Row) -> bool) {
@@ -22,22 +22,22 @@ fn holds(rows: impl Fn(&Row) -> bool) {
     assert!(played > 0);
 }
 
-/// Of clean runs at most one in twenty fails, and a planned length lets four in five pass.
+/// At most one in twenty clean runs fails, and at the planned length four in five pass.
 #[test]
 fn calibration_of_false_alarms() {
     holds(|row| row.times_budget <= 0.0);
 }
 
-/// Growth at twice the budget is found in at least four of five runs of the planned length, and hardly ever passes,
-/// with any kind of noise.
+/// With any kind of noise, at least four of five runs of the planned length detect growth at twice the budget, and
+/// hardly any run passes.
 #[test]
 fn calibration_at_twice_the_budget() {
     holds(|row| row.times_budget > 0.0 && row.times_budget < 4.0);
 }
 
-/// Growth at four times the budget is found in at least 95 of 100 runs of the planned length, and never passes, with
-/// any kind of noise and in a run of any length; with a step or a bend it is found in four of five. Growth at many
-/// times the budget is found in a short run as well.
+/// At least 95 of 100 runs of the planned length detect growth at four times the budget. For series with a step or a
+/// bend, four of five runs do. No run of any length passes. Growth at many times the budget is detected in a short run
+/// as well.
 #[test]
 fn calibration_at_four_times_the_budget() {
     holds(|row| row.times_budget >= 4.0);
@@ -55,7 +55,8 @@ fn promises_break() {
     }
 }
 
-/// One more or less of forty is chance, a pass with a leak is not, nor is a share that no chance explains.
+/// One run of forty more or less is chance. A pass with a leak is not chance, and neither is a share far from the
+/// promise.
 #[test]
 fn few_runs_break_a_promise_only_where_it_is_no_chance() {
     let mut row = KINDS[0].row(0.0, 0);
@@ -66,7 +67,7 @@ fn few_runs_break_a_promise_only_where_it_is_no_chance() {
     assert!(broken(400, 30, 0) && !broken(400, 20, 0));
 }
 
-/// The answer to a form without noise, sampled each second.
+/// The judge's answer to a series without noise, sampled each second.
 fn of(length_s: u32, budget_per_hour: f64, value: impl Fn(f64) -> f64) -> Answer {
     let t_s: Vec<f64> = (0..=length_s).map(f64::from).collect();
     // A little noise without memory, so that nothing is exactly level.
@@ -111,7 +112,7 @@ fn shapes_are_told() {
     assert_ne!(slow_start.outcome, Outcome::Fail, "a start that is not over: {slow_start:?}");
 }
 
-/// A leak that was never quite steady still fails if its lower bound is many budgets, and it does not slow down
+/// A leak in a series that was never steady still fails, if its lower bound is many budgets and it does not slow down
 /// noticeably.
 #[test]
 fn far_above_the_budget_fails_whatever_the_start() {
@@ -134,7 +135,7 @@ fn far_above_the_budget_fails_whatever_the_start() {
     assert!(matches!(slows.outcome, Outcome::Inconclusive { .. }), "a start that is not over: {slows:?}");
 }
 
-/// Four days of a sample each second, nearly level but for rare pages and spikes, are judged with bounded work.
+/// Four days of samples at each second, nearly level except for rare pages and spikes, are judged with bounded work.
 #[test]
 fn a_hundred_hours_are_judged() {
     let mut random = Random(3);
@@ -155,7 +156,7 @@ fn a_hundred_hours_are_judged() {
     assert_eq!((found.outcome, found.shape.step), (Outcome::Pass, None), "{found:?}");
 }
 
-/// A series that cannot be judged has a reason, or a length that would be enough.
+/// If a series cannot be judged, the answer has a reason, or a length that would be enough.
 #[test]
 fn what_cannot_be_judged_says_why() {
     let t_s: Vec<f64> = (0..3600).map(f64::from).collect();
@@ -186,8 +187,8 @@ fn what_cannot_be_judged_says_why() {
     assert!(matches!(slow.outcome, Outcome::Inconclusive { needed_s: Some(needed_s) } if needed_s > 600.0), "{slow:?}");
 }
 
-/// A series of a minute, with one reading a second, of a count with noise that grows by `each_s` a second, without the
-/// readings in these gaps.
+/// Asks about a series of a minute with one reading a second: a count with noise that grows by `each_s` a second,
+/// without the readings in these gaps.
 fn minute(seed: u64, each_s: f64, gaps: &[(f64, f64)], asked: fn(&Question<'_>) -> Answer) -> Outcome {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9) + 11);
     let all: Vec<(f64, f64)> =
@@ -201,15 +202,15 @@ fn minute(seed: u64, each_s: f64, gaps: &[(f64, f64)], asked: fn(&Question<'_>) 
     asked(&question).outcome
 }
 
-/// How many of 60 fail, and how many pass.
+/// How many of 60 series fail, and how many pass.
 fn of_sixty(each_s: f64, gaps: &[(f64, f64)], asked: fn(&Question<'_>) -> Answer) -> (usize, usize) {
     let outcomes: Vec<Outcome> = (0..60).map(|seed| minute(seed, each_s, gaps, asked)).collect();
     let count = |wanted: Outcome| outcomes.iter().filter(|outcome| **outcome == wanted).count();
     (count(Outcome::Fail), count(Outcome::Pass))
 }
 
-/// A gap of some seconds takes no verdict from a run of a minute: a leak is found at least half as often as without it,
-/// and a count without growth hardly ever fails.
+/// Gaps of some seconds leave a run of a minute decided. At least half as many leaks are detected as without gaps, and
+/// a count without growth hardly ever fails.
 #[test]
 fn short_gaps_take_no_verdict() {
     let whole = of_sixty(2.0, &[], judge);
@@ -222,7 +223,7 @@ fn short_gaps_take_no_verdict() {
     }
 }
 
-/// In spite of gaps a leak is found, a clean series does not fail, and no series passes.
+/// With long gaps, leaks are detected, clean series do not fail, and no series passes.
 #[test]
 fn in_spite_of_holes_only_failures_are_found() {
     let asked: fn(&Question<'_>) -> Answer = |question| judge_holed(question, f64::NEG_INFINITY);

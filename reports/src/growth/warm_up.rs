@@ -1,11 +1,11 @@
-//! The end of the warm-up: blocks at the start that lie off the line of the rest are cut.
+//! Finds the end of the warm-up: blocks at the start that lie off the line through later blocks are cut.
 
 use crate::statistics::blocks::Blocks;
 use crate::statistics::{quantile, theil_sen};
 
-/// The least distance of a block from the line of the rest, in its own scatters.
+/// How far a block must be from the line through the later blocks to be cut, in scatters of a block.
 const OFF_LEAST: f64 = 4.0;
-/// The part cut at the start.
+/// The time that is cut at the start of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum WarmUp {
     /// Nothing is cut.
@@ -19,9 +19,9 @@ pub enum WarmUp {
     Never,
 }
 
-/// Finds the end of the warm-up. Blocks at the start are not steady yet if they lie below the line through all later
-/// ones, or above both that line and the later level, and by at least `matters`. A first block that is merely lower
-/// than a line that bends upwards belongs to an accelerating leak, and is kept.
+/// Finds the end of the warm-up. A block at the start is cut if it is at least `matters` below the line through all
+/// later blocks. It is also cut if it is at least `matters` above both this line and the later level. A first block
+/// below a line that bends upwards belongs to an accelerating leak and is kept.
 pub(super) fn find(blocks: &Blocks, matters: f64) -> WarmUp {
     let (axis, values): (Vec<f64>, Vec<f64>) = blocks.blocks.iter().map(|block| (block.axis, block.value)).unzip();
     let half = values.len() / 2;
@@ -33,7 +33,7 @@ pub(super) fn find(blocks: &Blocks, matters: f64) -> WarmUp {
     }
 }
 
-/// Whether the first point lies off the line of the others.
+/// Whether the first point lies off the line through the other points.
 fn lies_off((axis, values): (&[f64], &[f64]), matters: f64) -> bool {
     let (Some((x, later_axis)), Some((y, later))) = (axis.split_first(), values.split_first()) else { return false };
     let Ok(line) = theil_sen::slope(later_axis, later, super::CONFIDENCE, 1.0) else { return false };

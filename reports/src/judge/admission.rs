@@ -1,7 +1,7 @@
-//! The judge of admission reviews: latency in the steady phase, wrong answers and errors in the whole run, and the
-//! stored objects.
+//! The judge of admission reviews: latency in the steady phase, wrong answers and errors in the whole run, and stored
+//! objects.
 //!
-//! Owns `admission.*`. Each rule is a file with a row (`judge/rule.rs`) and a line in the list below.
+//! Owns `admission.*`.
 
 use units::Span;
 

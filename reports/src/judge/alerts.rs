@@ -1,7 +1,6 @@
-//! The judge of alerts: every decision must be reported once, none twice, and no dry run at all.
+//! The judge of alerts: every decision needs exactly one alert, and a dry run none.
 //!
-//! Owns `alerts.*`. The answers to the load show the decisions; a receiver of the harness gets the alerts. Each rule is
-//! a file with a row (`judge/rule.rs`) and a line in the list below.
+//! Owns `alerts.*`. The answers to the load show the decisions, and a receiver of the harness gets the alerts.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
@@ -28,16 +27,16 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     budget.judge_each(record, &rows, findings);
 }
 
-/// A count that is limited to a maximum.
+/// A count with a largest allowed value.
 struct AtMost<'a> {
     observed: u64,
     limit: u64,
-    /// The number of cases that could count; zero decides nothing.
+    /// The number of cases that could count. If it is zero, the rule is undecided.
     of: u64,
     among: &'a str,
-    /// The counted unit, in the singular and in the plural.
+    /// The counted thing, in the singular and in the plural.
     what: (&'a str, &'a str),
-    /// The start of its examples.
+    /// The beginning of example texts that belong to this count.
     sort: &'a str,
 }
 

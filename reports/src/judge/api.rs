@@ -1,7 +1,7 @@
-//! The judge of the subject's API over Deployments: correct answers, unauthorised calls, and duration.
+//! The judge of the subject's API over Deployments: correctness of answers, unauthorised calls, and response time.
 //!
-//! Owns `api.*`. The control plane shows the commits; the subject's reports about itself are not used. Each rule is a
-//! file with a row (`judge/rule.rs`) and a line in the list below.
+//! Owns `api.*`. Answers are compared with the commits of the control plane, not with the subject's reports about
+//! itself.
 
 use units::Span;
 
@@ -35,16 +35,17 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     budget.judge_each(record, &rows, findings);
 }
 
-/// A count that is limited to a maximum, among `of`; the text names the first example that begins with one of `sorts`.
+/// A count of `of` cases with a largest allowed value. The finding names the first example that begins with one of
+/// `sorts`.
 struct AtMost<'a> {
     rows: &'a [&'a CallsRow],
     observed: u64,
     limit: u64,
-    /// The number of cases that could count; zero decides nothing.
+    /// The number of cases that could count. If it is zero, the rule is undecided.
     of: u64,
-    /// Answers that could not be compared and may count too.
+    /// Answers that could not be compared, and that might count too.
     unjudged: u64,
-    /// The counted unit, in the singular and in the plural: `answer was wrong`, `answers were wrong`.
+    /// The counted thing, in the singular and in the plural: `answer was wrong`, `answers were wrong`.
     what: (&'static str, &'static str),
     among: &'static str,
     sorts: &'static [&'static str],

@@ -1,5 +1,5 @@
-//! `webhooks.asked`: whether every registered webhook was called. If a webhook was not, the run shows nothing about it,
-//! whatever else passed.
+//! `webhooks.asked`: whether the control plane called every registered webhook. The run shows nothing about a webhook
+//! that was never called.
 
 use super::doubt;
 use super::rule::Name;

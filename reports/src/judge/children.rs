@@ -1,9 +1,8 @@
-//! The judge of children at any time: problems that the end state cannot show, because they were corrected before the
-//! end, or because a child is recognised by its owner.
+//! The judge of children during the run. The judge finds problems that the end state cannot show, because they were
+//! corrected before the end, or because children are recognised by their owner.
 //!
-//! Owns `children.*`; whether children are right at the end is `events.restored`. Each rule is a file with a row
-//! (`judge/rule.rs`) and a line in the list below. The facts are the record's siblings; a scenario without
-//! `subject.children` has none.
+//! Owns `children.*`; `events.restored` judges the children at the end. The facts are `siblings` in `objects.json`; a
+//! scenario without `subject.children` has none.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
@@ -35,7 +34,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// Why not all children were seen, if they were not.
+/// Why some children were not seen; none if all were.
 fn unread(kinds: &[Siblings]) -> Option<&str> {
     kinds.iter().find_map(|kind| kind.unread.as_deref())
 }

@@ -1,7 +1,6 @@
 //! The judge of crashes: how often a process of the subject ended by itself and was started again.
 //!
-//! Owns `crashes.*`. A subject that is not started again falls under `subject.exited`, in `validity.rs`. Each rule is a
-//! file with a row (`judge/rule.rs`) and a line in the list below.
+//! Owns `crashes.*`. If a subject is not started again, `subject.exited` in `validity.rs` judges its end.
 
 use super::Findings;
 use super::rule::{Section, section};

@@ -1,25 +1,24 @@
-//! The budgets that a condition of validity leaves undecided if it is not met.
+//! Decides which budgets become undecided if a condition of validity is not met.
 //!
-//! Owns the facts that each finding depends on. A gap in the measurement never hides a failure. It takes the verdict
-//! only from budgets whose facts it affects. A run is invalid only if no judged budget can be trusted.
+//! Owns the kinds of facts on which findings depend. A gap in the measurement never hides a failure. A gap makes only
+//! those budgets undecided whose facts it affects. A run is invalid only if no judged budget can be trusted.
 
 use super::rule::Name;
 use super::{BY_DEFAULT, Finding, Findings, Verdict};
 
-/// The name of the judge in findings about conditions of validity.
+/// The judge that findings about conditions of validity name.
 pub(super) const JUDGE: &str = "validity";
 
-/// A condition of validity.
 pub(super) const fn condition(key: &'static str) -> Name {
     Name { judge: JUDGE, section: JUDGE, key, word: None }
 }
 
-/// The verdicts that can no longer be trusted.
+/// The verdicts that a condition makes untrustworthy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doubts {
-    /// Met budgets: an unmeasured fact may have broken them.
+    /// Met budgets, because a fact that was not measured may have broken them.
     Met,
-    /// Broken budgets: the measurement itself may have broken them.
+    /// Broken budgets, because the measurement itself may have broken them.
     Broken,
     /// Met and broken budgets.
     Either,
@@ -35,46 +34,46 @@ impl Doubts {
     }
 }
 
-/// A condition that is not met, and the text about it.
+/// A condition that is not met, with the texts for its finding.
 pub(super) struct Unmet {
     pub name: Name,
     pub observed: String,
     pub limit: String,
-    /// One or more sentences.
+    /// The text of the finding: one or more sentences.
     pub text: String,
-    /// The end of "not decided, because …".
+    /// The reason, which follows "not decided, because".
     pub because: String,
 }
 
-/// Whether the facts are samples of the subject's processes, or pages that it serves.
+/// Whether a finding depends on samples of the subject's processes, or on its metrics page.
 pub(super) fn is_sampled(name: Name) -> bool {
     matches!(name.section, "memory" | "descriptors" | "threads" | "metrics")
 }
 
-/// Whether the facts are the ends of the subject.
+/// Whether a finding depends on ends of the subject's processes.
 pub(super) fn is_about_ends(name: Name) -> bool {
     matches!(name.section, "crashes" | "subject")
 }
 
-/// Whether the facts are answers to load of the harness.
+/// Whether a finding depends on answers to the harness's load.
 pub(super) fn is_answered(name: Name) -> bool {
     matches!(name.section, "admission" | "alerts" | "api")
 }
 
-/// Whether the facts are writes to the control plane, the subject's requests there, and its observations: all other
-/// sections.
+/// Whether a finding depends on writes to the control plane, on the subject's requests, or on its observations. All
+/// sections that the other functions do not name depend on these facts.
 pub(super) fn is_observed(name: Name) -> bool {
     !is_sampled(name) && !is_about_ends(name) && !is_answered(name) && name.section != "registry"
 }
 
-/// Whether the facts come through the witness alone.
+/// Whether a finding depends on facts that only the witness reports.
 pub(super) fn is_witnessed(name: Name) -> bool {
     name.section == "events" && !matches!(name.key, "blind" | "hotLoop" | "converged" | "restored")
 }
 
 impl Findings {
-    /// Adds a condition that is not met, and leaves the budgets that depend on it undecided; if there are none, the
-    /// condition costs nothing.
+    /// Adds a condition that is not met, and makes the budgets that depend on it undecided. If no budget depends on the
+    /// condition, the verdict does not change.
     pub(super) fn unmet(&mut self, unmet: Unmet, doubts: Doubts, rests: impl Fn(Name, &Finding) -> bool) {
         let number = self.doubt(&unmet, doubts, rests);
         let Unmet { name, observed, limit, text, .. } = unmet;
@@ -86,20 +85,20 @@ impl Findings {
         }
     }
 
-    /// Whether one of these budgets is broken.
+    /// Whether one of the selected budgets is broken.
     pub(super) fn any_broken_by(&self, of: impl Fn(Name, &Finding) -> bool) -> bool {
         let mut broken = self.judged.iter().filter(|(_, finding)| finding.verdict == Verdict::Fail);
         broken.any(|(name, finding)| finding.judge != JUDGE && of(*name, finding))
     }
 
-    /// Adds a condition without which the dependent budgets are undecided, whatever was found.
+    /// Adds a condition that makes the dependent budgets undecided, whatever they found.
     pub(super) fn says_nothing(&mut self, unmet: Unmet, rests: impl Fn(Name, &Finding) -> bool) {
         self.doubt(&unmet, Doubts::Either, rests);
         let Unmet { name, observed, limit, text, .. } = unmet;
         self.invalid(name, observed, limit, text);
     }
 
-    /// Adds a condition without which this run cannot pass. Broken budgets stay broken.
+    /// Adds a condition that prevents the run from passing. Broken budgets remain broken.
     pub(super) fn invalid(
         &mut self,
         name: Name,
@@ -110,7 +109,7 @@ impl Findings {
         self.push(name, Verdict::Invalid, observed, limit, text);
     }
 
-    /// If no budget is decided, and not only because the run is short, the run is invalid.
+    /// Makes the run invalid if no budget is decided, unless the only reason is that the run is short.
     pub(super) fn settle_validity(&mut self) {
         if self.any_decided() {
             return;
@@ -123,7 +122,7 @@ impl Findings {
         }
     }
 
-    /// Returns the number of findings that lost their verdict.
+    /// Makes findings undecided, and returns their number.
     fn doubt(&mut self, unmet: &Unmet, doubts: Doubts, rests: impl Fn(Name, &Finding) -> bool) -> usize {
         let (mut number, mut unasked) = (0, Vec::new());
         self.judged.retain_mut(|(name, finding)| {

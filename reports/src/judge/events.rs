@@ -1,7 +1,6 @@
-//! The judge of watch events: counts of the ledger against their budgets, lag, healing, and the subject's requests.
+//! The judge of watch events: counts of the ledger, lag, time until correction, and the subject's requests.
 //!
-//! Owns `events.*`. It must not decide the outcome of a version; the ledger does. Each rule is a file with a row
-//! (`judge/rule.rs`) and a line in the list below.
+//! Owns `events.*`. The ledger, not this judge, decides the outcome of a version.
 
 use units::Span;
 
@@ -46,7 +45,6 @@ section! {
     restored "restored": bool = restored::Restored,
 }
 
-/// Why the subject's requests are not judged.
 const UNTOLD: &str = "this control plane does not report the subject's requests; the mock does, and so do `local` and `node`, through \
                       their audit logs.";
 
@@ -55,7 +53,7 @@ fn untold(record: &Record) -> bool {
     record.manifest.control_plane != "mock" && record.intervals.iter().all(|row| row.api.subject_requests == 0)
 }
 
-/// The keys of the limits that a witness cannot decide, each with the facts that it does not report.
+/// The keys of limits that a witness cannot decide, each with the facts that the witness does not report.
 pub fn unseen_by(sees: Sees, limits: &Events) -> Vec<(&'static str, Vec<Sight>)> {
     limits.unseen(sees).into_iter().map(|(name, lacks)| (name.key, lacks)).collect()
 }

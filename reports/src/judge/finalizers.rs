@@ -1,7 +1,6 @@
-//! The judge of deletions that do not complete.
+//! The judge of deletions that finalizers keep from completing.
 //!
-//! Owns `finalizers.*`. Each rule is a file with a row (`judge/rule.rs`) and a line in the list below. The facts are
-//! the objects that hung at the end; a run without churn, or an older record, has none.
+//! Owns `finalizers.*`. The facts are `hanging` in `objects.json`; a run without churn, or an older record, has none.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};

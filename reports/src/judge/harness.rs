@@ -1,7 +1,7 @@
-//! The harness's own memory growth: a tool that finds leaks must not leak.
+//! Judges the memory growth of the harness: a tool that finds leaks must not leak.
 //!
-//! Owns `validity.harness`. The harness is judged by the same function as the subject's memory, and only in runs that
-//! are long enough to decide.
+//! Owns `validity.harness`. The function that judges the subject's memory also judges the harness, but only in runs
+//! that are long enough.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +14,14 @@ use crate::statistics::blocks::Series;
 use crate::words::bytes;
 
 const HARNESS: Name = condition("harness");
-/// Growth of the harness that is allowed in an hour: a day of it does not disturb a small machine. It takes about an
-/// hour to decide.
+/// The allowed growth of the harness per hour: a day of it does not disturb a small machine. A decision takes about an
+/// hour.
 const BYTES_PER_HOUR: f64 = 4.0 * 1_048_576.0;
 const SECONDS_PER_HOUR: f64 = 3600.0;
-/// The least scatter that is assumed, in bytes: as for the subject.
+/// The least scatter that is assumed, in bytes; the same as for the subject.
 const SIGMA_BYTES_LEAST: f64 = 65_536.0;
 
-/// Skips a run that is too short: memory that is filled once looks like growth in every short run.
+/// Adds no finding for a run that is too short: memory that is filled once looks like growth in every short run.
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let planned_s = record.manifest.phases.steady_ms as f64 / 1000.0;
     if !length::decidable(planned_s, length::SIGMA_BYTES, length::TAU_S, BYTES_PER_HOUR / SECONDS_PER_HOUR) {
@@ -67,7 +67,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
 /// Faults after which the mock API server drops its history and begins to fill it again.
 const EMPTYING: &[&str] = &["compact", "watch-410", "rewind"];
 
-/// Whether one of them had an effect.
+/// Whether a fault of [`EMPTYING`] had an effect.
 fn was_emptied(record: &Record) -> bool {
     let struck = |row: &&FaultRow| row.hits > 0;
     let struck: BTreeSet<&str> = record.faults.iter().filter(struck).map(|row| row.id.as_str()).collect();
@@ -88,12 +88,13 @@ mod tests {
 
     const STEADY_S: u64 = 3 * 3600;
 
-    /// Three hours, the last of which is sampled less densely, in which the harness grows by `bytes_per_s`.
+    /// The judgement of a run of three hours in which the harness grows by `bytes_per_s`. The last hour is sampled less
+    /// densely.
     fn judged(bytes_per_s: u64) -> Judgement {
         judged_after(bytes_per_s, None)
     }
 
-    /// Like [`judged`], with this fault as the only one.
+    /// Like [`judged`], with `fault` as the only fault.
     fn judged_after(bytes_per_s: u64, fault: Option<&str>) -> Judgement {
         let mut example = Example::clean();
         if let Some(fault) = fault {
@@ -128,7 +129,7 @@ mod tests {
         judgement.findings.iter().find(|finding| finding.budget == budget).map(|finding| finding.verdict)
     }
 
-    /// The samples of the last hour are fewer, and those kept for their peaks do not count.
+    /// The last hour has fewer samples, and samples kept for their peaks do not count.
     #[test]
     fn a_flat_harness_passes_and_a_leak_in_it_is_told() {
         let flat = judged(0);
@@ -139,7 +140,7 @@ mod tests {
         assert_eq!(leak.verdict, Verdict::Inconclusive, "{}", leak.reason);
     }
 
-    /// Growth while the mock's history fills again after a fault proves neither a leak nor its absence.
+    /// While the mock's history fills again after a fault, growth proves neither a leak nor its absence.
     #[test]
     fn growth_after_a_fault_that_empties_the_mock_is_not_decided() {
         let refilled = judged_after(8 << 10, Some("compact"));

@@ -1,8 +1,7 @@
 //! The judge of the subject's requests for objects that it did not make.
 //!
-//! Owns `objects.*`. Each rule is a file with a row (`judge/rule.rs`) and a line in the list below. The facts are the
-//! record's foreign objects; a control plane that does not report the author of each request, or an older record, has
-//! none.
+//! Owns `objects.*`. The facts are `foreign` in `objects.json`. If the control plane does not report the author of each
+//! request, or the record is older, there are none.
 
 use super::rule::{Name, Section, section};
 use super::{Findings, Verdict};
@@ -13,7 +12,7 @@ use crate::words::{count, millis};
 mod deleted_by_others;
 mod resurrected;
 
-/// Reads of one object that a sentence lists; a longer list is not readable.
+/// The most reads of one object in a sentence, so that the sentence stays readable.
 const READ_TOLD: usize = 2;
 
 section! {
@@ -44,13 +43,13 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// The request, for a sentence.
+/// A request as part of a sentence.
 fn request(deed: &Deed) -> String {
     let agent = if deed.user_agent.is_empty() { String::new() } else { format!(" ({})", deed.user_agent) };
     format!("{} {}{agent}", deed.method, deed.path)
 }
 
-/// The subject's earlier reads of the object, as a sentence.
+/// A sentence about the subject's earlier reads of the object.
 fn had_read(deed: &Deed) -> String {
     let newest = &deed.read[deed.read.len().saturating_sub(READ_TOLD)..];
     if newest.is_empty() {

@@ -1,4 +1,4 @@
-//! The parts of the documentation pages that are generated from the rows.
+//! Tests that the generated tables of the documentation equal the rows of the judges.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,14 +15,14 @@ use crate::budgets::{
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
 const END: &str = "<!-- up to here -->\n";
 
-/// The text after the table of a section, before its example.
+/// The text after the table of `requests`.
 const JUDGED_RESOURCES: &str =
     "\nJudged resources are those of `subject.watches`; without it, what the script and the churn write.\n";
 
-/// The faults that the page's example runs meanwhile.
+/// The faults in the example of a documentation page.
 const EXAMPLE_FAULTS: &str = "faults:\n  - {name: watch-end, at: 2s, resource: packages}\n  - {name: watch-410, at: 4s, resource: packages}\n```\n";
 
-/// The keys of a section with their descriptions.
+/// The description of each key of a section.
 fn keys<S: JsonSchema>() -> BTreeMap<String, String> {
     let schema = schemars::schema_for!(S);
     let properties = schema.get("properties").unwrap().as_object().unwrap();
@@ -30,7 +30,6 @@ fn keys<S: JsonSchema>() -> BTreeMap<String, String> {
     properties.iter().map(|(key, property)| (key.clone(), doc(property))).collect()
 }
 
-/// The table of a section's keys.
 fn table<S: Section + JsonSchema>(text: &mut String) {
     let docs = keys::<S>();
     let _ = writeln!(text, "\n| `budgets.{}` | the limit |\n|---|---|", S::KEY);
@@ -45,10 +44,11 @@ fn table<S: Section + JsonSchema>(text: &mut String) {
     }
 }
 
-/// How often these faults are hit: the page is a test. The second is reported to each watch that resumes.
+/// The expected hits of these faults: a test runs the page's example. The second fault is reported to each watch that
+/// resumes.
 const EXAMPLE_HITS: &str = "<!-- hits: 1, 1 -->";
 
-/// An example with each key that a short run can show.
+/// Writes an example with each key that a short run can show.
 fn example<S: Section>(text: &mut String) {
     let _ = writeln!(text, "\n{EXAMPLE_HITS}\n```yaml\nbudgets:\n  {}:", S::KEY);
     let shown = |row: &Row| row.example.map(|example| (row.name.key, example));
@@ -58,7 +58,7 @@ fn example<S: Section>(text: &mut String) {
     text.push_str(EXAMPLE_FAULTS);
 }
 
-/// The meaning of each word, and the broken budgets that lead to it.
+/// Writes the meaning of each word of a verdict, and the budgets that lead to the word.
 fn words(text: &mut String) {
     let sections = [Events::ROWS, Events::ALWAYS, Requests::ROWS, Memory::ROWS, Descriptors::ROWS, Threads::ROWS];
     let sections = sections.into_iter().chain([
@@ -84,7 +84,7 @@ fn words(text: &mut String) {
     }
 }
 
-/// Page, mark and text of each part.
+/// The page, the mark and the text of each generated table.
 fn parts() -> [(&'static str, &'static str, String); 11] {
     let [
         mut events,
@@ -134,7 +134,7 @@ fn parts() -> [(&'static str, &'static str, String); 11] {
     ]
 }
 
-/// To write them anew: `UPDATE_DOCS=1 cargo xtask test the_pages_have_the_rows`.
+/// `UPDATE_DOCS=1 cargo xtask test the_pages_have_the_rows` writes the tables again.
 #[test]
 fn the_pages_have_the_rows_of_the_judges() {
     for (page, mark, written) in parts() {
@@ -152,7 +152,7 @@ fn the_pages_have_the_rows_of_the_judges() {
     }
 }
 
-/// Checks that the rows have the keys as serde spells them.
+/// Checks that the rows of a section have the keys that serde uses.
 fn compare<S: Section + JsonSchema>() {
     let rows: BTreeSet<String> = S::ROWS.iter().map(|row| row.name.key.to_owned()).collect();
     assert_eq!(rows, keys::<S>().into_keys().collect());

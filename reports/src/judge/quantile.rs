@@ -1,4 +1,5 @@
-//! Limits on quantiles of a latency, counted from the planned start, over all outcomes: a subject that fails fast must not look fast.
+//! Limits on quantiles of a latency, from the planned start. All outcomes count, so that a subject that fails fast does
+//! not look fast.
 
 use units::Span;
 
@@ -7,15 +8,14 @@ use crate::record::{Phase, Record, quantile_us, samples_needed};
 use crate::statistics::hlog::Histogram;
 use crate::words::{count, counted, micros};
 
-/// A measured latency.
 pub(super) struct Measured {
-    /// The tag of its histogram.
+    /// The tag of the latency's histogram.
     pub tag: &'static str,
-    /// The name of one sample.
+    /// The name of one sample, for sentences.
     pub one: &'static str,
 }
 
-/// A rule for each quantile: its name, key, text and parts per thousand.
+/// Builds a rule for each quantile: its name, key, text and parts per thousand.
 macro_rules! quantiles {
     ($section:literal, $facts:ty, $measured:expr; $($name:ident = $key:literal, $words:literal, $parts_per_thousand:literal;)*) => {$(
         #[doc = concat!("`", $section, ".", $key, "`.")]

@@ -1,8 +1,8 @@
-//! A queue is not a loss: work that the subject was still doing when it was stopped.
+//! Decides whether objects left at the end are a queue: work that the subject was still doing when it was stopped.
 //!
-//! Owns the rule for when the rest at the end is a queue: the subject served steadily until then, and no waiting object
-//! was overtaken. Then the objects that it did not reach are undecided, and the run reports how much longer it needs,
-//! and which rate of churn fits. A subject that was idle, or that passed by an object, has lost something.
+//! Objects left at the end are a queue if the subject served objects steadily until then, and no waiting object was
+//! overtaken. Findings about the objects in the queue are undecided. The report says how much more time the subject
+//! needs, and which rate of churn fits. If the subject was idle, or overtook an object, it has lost something.
 
 use std::collections::BTreeSet;
 
@@ -13,42 +13,42 @@ use super::{Finding, Findings, Verdict};
 use crate::record::{Backlog, Record};
 use crate::words::{counted, millis, three_digits};
 
-/// Objects served in the drain that are enough to show by their times alone whether the subject served steadily.
+/// With this many objects served in the drain, their times alone show whether the subject served steadily.
 const SERVED_MIN: u64 = 8;
-/// The fewest served objects that show anything. Below [`SERVED_MIN`] the subject's own writes have to show that it
-/// worked on.
+/// The fewest served objects that show anything. With fewer than [`SERVED_MIN`], the subject's own writes must show
+/// that it continued to work.
 const SERVED_FEW: u64 = 3;
-/// Each quarter of the drain must have at least one part in this many of an even share.
+/// Each quarter of the drain must have at least an even share of the served objects divided by this number.
 const SHARE_MIN: u64 = 4;
-/// Objects written by the subject in the drain that are enough to show whether it worked steadily.
+/// With this many objects written by the subject in the drain, the writes show whether it worked steadily.
 const WRITTEN_MIN: usize = 8;
-/// Seconds of a steady rate, and how far one of them may differ: a token bucket admits one more or one less.
+/// The number of seconds that show a steady rate, and how far a second may differ from the others. A token bucket
+/// admits one request more or less.
 const STEADY_S: usize = 5;
 const STRAY: f64 = 0.15;
-/// Seconds of a drain that are examined one by one.
+/// The most seconds of a drain that are examined one by one.
 const SECONDS_MAX: u64 = 3600;
-/// The share of the subject's serving rate at which churn leaves room for unevenness.
+/// The recommended rate of churn, as a share of the subject's serving rate. A smaller share leaves room for uneven
+/// load.
 const ROOM: f64 = 0.5;
 
-/// A queue that remained at the end.
+/// Objects left at the end of a run that are a queue.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Queue {
-    /// The objects that waited.
     pub waiting: u64,
-    /// The time that the subject needs to serve them.
+    /// The time that the subject needs to serve these objects, in milliseconds.
     pub needs_ms: u64,
-    /// The rate at which it served objects.
     pub served: Rate,
-    /// Requests a second, if the control plane records them.
+    /// Requests per second; none if the control plane does not record them.
     pub requests: Option<Rate>,
-    /// Whether this rate was the same in each second: then the subject limits itself.
+    /// Whether the rate of requests was the same in each second. Then the subject limits itself.
     pub is_constant: bool,
     /// When the drain began.
     pub from_ms: u64,
 }
 
 impl Queue {
-    /// The queue that a run ended with; none if no object waited, or the waiting objects were no queue.
+    /// The queue at the end of a run; none if no object waited, or if the waiting objects were not a queue.
     pub fn of(record: &Record) -> Option<Self> {
         let backlogs = &record.objects.as_ref()?.queues;
         let first = backlogs.first()?;
@@ -75,7 +75,7 @@ impl Queue {
         })
     }
 
-    /// `needs 41 s more at its 7.4 requests a second; `rate: 1/s` fits`.
+    /// A text such as: needs 41 s more at its 7.4 requests a second; `rate: 1/s` fits.
     pub fn needs(&self) -> String {
         let pace = match self.requests {
             Some(requests) => format!("{} requests", three_digits(requests.as_per_second())),
@@ -86,13 +86,14 @@ impl Queue {
     }
 }
 
-/// A rate per second if that has few digits.
+/// A rate as text: per second if that has few digits.
 fn spelled(rate: Rate) -> String {
     let second = rate.as_per_second();
     if second >= 0.1 { format!("{}/s", three_digits(second)) } else { rate.to_string() }
 }
 
-/// The rate of churn that leaves the subject room, with one digit, so that it can be written down.
+/// A rate of churn that is low enough for the subject. The rate has one digit, so that it is easy to write into the
+/// scenario.
 fn fitting(served: Rate) -> Rate {
     // In units per hour, the slowest that a scenario can name.
     let wanted = (served.as_per_second() * ROOM).max(1.0 / 3600.0);
@@ -105,7 +106,7 @@ fn fitting(served: Rate) -> Rate {
     }
 }
 
-/// Leaves unfinished work undecided if the subject worked on it until the end.
+/// Makes findings about unfinished work undecided if the subject worked until the end.
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let is_undone = |name: Name, finding: &Finding| finding.verdict == Verdict::Fail && rests(name);
     if !findings.judged.iter().any(|(name, finding)| is_undone(*name, finding)) {
@@ -124,7 +125,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// Findings about work that the subject may still do. Findings about wrong work stay.
+/// Whether a finding is about work that may be unfinished. Findings about wrong work are not.
 fn rests(name: Name) -> bool {
     match name.section {
         "events" => matches!(name.key, "missed" | "ghost" | "unseen" | "converged" | "restored"),
@@ -146,14 +147,15 @@ fn goes_on(backlogs: &[Backlog]) -> bool {
     })
 }
 
-/// Whether objects of one resource were served, and none of another: work on the one does not show that the other waits
-/// in a queue.
+/// Whether objects of one resource were served, but none of another. Then work on the first resource does not prove
+/// that objects of the second are a queue.
 fn is_deaf(backlogs: &[Backlog]) -> bool {
     let served = |backlog: &Backlog| backlog.served.iter().sum::<u64>();
     backlogs.iter().any(|backlog| served(backlog) == 0) && backlogs.iter().any(|backlog| served(backlog) >= SERVED_MIN)
 }
 
-/// Whether the subject wrote objects until the end that it had not written in the drain before: that is no loop.
+/// Whether the subject, until the end, wrote objects that it had not written before in the drain. Such writes are not a
+/// loop.
 fn writes_on(record: &Record, backlog: &Backlog) -> bool {
     let Backlog { from_ms, to_ms, .. } = *backlog;
     if !is_told(record, to_ms) {
@@ -171,13 +173,13 @@ fn writes_on(record: &Record, backlog: &Backlog) -> bool {
     quarters.iter().sum::<usize>() >= WRITTEN_MIN && quarters.iter().all(|new| *new > 0)
 }
 
-/// Whether each request until then has its row.
+/// Whether each request until `to_ms` has its row.
 fn is_told(record: &Record, to_ms: u64) -> bool {
     record.requests.told && record.requests.complete_until_ms().is_none_or(|until_ms| until_ms >= to_ms)
 }
 
-/// Requests in each whole second of the drain (of a long drain only in the last ones), without lists, watches and
-/// requests about the subject itself. Empty if the requests were not recorded.
+/// Requests in each whole second of the drain (of a long drain, in its last seconds). Lists, watches and requests about
+/// the subject itself do not count. Empty if the requests were not recorded.
 fn seconds(record: &Record, backlog: &Backlog) -> Vec<u64> {
     let Backlog { from_ms, to_ms, .. } = *backlog;
     if !is_told(record, to_ms) {
@@ -196,7 +198,7 @@ fn seconds(record: &Record, backlog: &Backlog) -> Vec<u64> {
     seconds
 }
 
-/// Whether each second has about as many as the others.
+/// Whether all seconds have about the same number of requests.
 fn is_constant(seconds: &[u64]) -> bool {
     if seconds.len() < STEADY_S {
         return false;

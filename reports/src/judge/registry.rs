@@ -1,6 +1,7 @@
-//! The judge of the registry: the requests to it, and the refusals while it was sick.
+//! The judge of the registry: the subject's requests to the registry, and refused reviews while the registry was
+//! faulty.
 //!
-//! Owns `registry.*`. Each rule is a file with a row (`judge/rule.rs`) and a line in the list below.
+//! Owns `registry.*`.
 
 use units::Span;
 

@@ -1,9 +1,8 @@
-//! The judge of the subject's requests: whether it kept asking, from which revisions, how often, and over how many
-//! connections.
+//! The judge of the subject's requests: whether it kept sending lists and watches, from which revisions, how often, and
+//! over how many connections.
 //!
-//! Owns `requests.*`. Reads only the rows of the subject's requests and the server's count of its connections. It must
-//! not use the subject's observations, so that a subject without a witness can be judged too. Each rule is a file with
-//! a row (`judge/rule.rs`) and a line in the list below.
+//! Owns `requests.*`. The judge reads only the rows of the subject's requests and the control plane's count of
+//! connections. Observations are not used, so that a subject without a witness can be judged too.
 
 use units::{Rate, Span};
 
@@ -28,7 +27,7 @@ pub(crate) use blind::longest_ms as longest_blind_ms;
 pub(super) use hot_loop::excluded as excludes_hot_loop;
 use scope::Asked;
 
-/// A section, and all its limits for the case that nothing can be judged.
+/// Lists the rules of the section, and builds a function with all limits for the case that nothing can be judged.
 macro_rules! rules {
     ($($field:ident $key:literal: $limit:ty = $rule:ty,)*) => {
         section! {
@@ -36,7 +35,7 @@ macro_rules! rules {
             $($field $key: $limit = $rule,)*
         }
 
-        /// The budgets that are set, with their limits.
+        /// The limits that the scenario sets, with their texts.
         fn limits(budget: &Requests) -> Vec<(Budget, String)> {
             let mut limits = Vec::new();
             $(limits.extend(budget.$field.iter().flat_map(|limit| limit.of(Name::of::<$rule>())));)*
@@ -75,19 +74,19 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// Whether a finding says that the subject stopped asking.
+/// Whether a finding says that the subject stopped sending requests.
 pub(super) fn gave_up(findings: &Findings) -> bool {
     findings.broken::<blind::Blind>()
 }
 
-/// The hot loop of lists and watches in a record with request rows, judged under another budget's name.
+/// Judges a hot loop of lists and watches by request rows, with the name of another budget.
 pub(super) fn judge_hot_loop(record: &Record, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
     hot_loop::judge_follows(&Asked::of(record), name, limit, cause, findings);
 }
 
-/// The text of a limit for undecided findings.
+/// The text of a limit in an undecided finding.
 trait Limit {
-    /// The budgets of the rule's findings with their limits.
+    /// The budgets of a rule's findings, with the texts of their limits.
     fn of(&self, name: Name) -> Vec<(Budget, String)>;
 }
 
@@ -109,7 +108,7 @@ impl Limit for Span {
     }
 }
 
-/// Leaves all budgets undecided if the control plane does not report the author of each request.
+/// Makes all budgets undecided if the control plane does not report the author of each request.
 fn undecided(budget: &Requests, findings: &mut Findings) {
     for (name, limit) in limits(budget) {
         let text = "this control plane does not report the subject's requests; the mock does.";
@@ -117,7 +116,7 @@ fn undecided(budget: &Requests, findings: &mut Findings) {
     }
 }
 
-/// A count with a maximum.
+/// Adds a finding about a count with a largest allowed value.
 fn at_most(findings: &mut Findings, name: impl Into<Budget>, observed: u64, limit: u64, text: String) {
     let verdict = if observed > limit { Verdict::Fail } else { Verdict::Pass };
     findings.push(name, verdict, count(observed), count(limit), text).used(observed as f64, limit as f64);
@@ -127,7 +126,6 @@ fn at_least(number: u64) -> String {
     format!("at least {}", count(number))
 }
 
-/// `1 list`, `2 watches`.
 pub(super) fn watches(number: u64) -> String {
     if number == 1 { counted(1, "watch") } else { format!("{} watches", count(number)) }
 }

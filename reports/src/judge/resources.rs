@@ -1,7 +1,7 @@
-//! The judge of resources: ceilings over the run, and growth.
+//! The judge of the subject's resources: ceilings during the run, and growth.
 //!
 //! Owns `memory.*`, `descriptors.*`, `threads.*`, `openWatches.*` and `metrics.*`. Each rule is a file with a row
-//! (`judge/rule.rs`) and a line in one of the lists below.
+//! (`judge/rule.rs`), and one of the lists below has a line for it.
 
 use units::{Bytes, Growth};
 
@@ -69,19 +69,19 @@ fn subject(record: &Record) -> impl Iterator<Item = (u64, Process)> {
     record.samples.iter().filter_map(|sample| Some((sample.t_ms, sample.subject?)))
 }
 
-/// Time and process of the samples that have counts: kubelets report no descriptors and no threads.
+/// Time and process of the samples with counts of descriptors and threads, which kubelets do not report.
 fn counted(record: &Record) -> impl Iterator<Item = (u64, Process)> {
     subject(record).filter(|(_, process)| !process.told)
 }
 
-/// A stretch of the steady phase in which one process of the subject ran, after its own warm-up.
+/// A part of the steady phase in which one process of the subject ran, after the process's warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Life {
     from_ms: u64,
     to_ms: u64,
 }
 
-/// All lives, in order; one if the subject was never started again.
+/// All lives of the subject's processes, in order; one if the subject was never started again.
 fn lives(record: &Record) -> Vec<Life> {
     let warm_up_ms = record.manifest.phases.warm_up_ms;
     let mut lives = Vec::new();
@@ -95,13 +95,13 @@ fn lives(record: &Record) -> Vec<Life> {
     lives
 }
 
-/// When the subject was first started again in the steady phase, after a crash or for another reason; none if it was
-/// not.
+/// When the subject was first started again in the steady phase, after a crash or for another reason; none if it never
+/// was.
 fn anew(record: &Record) -> Option<u64> {
     starts(record).first().copied()
 }
 
-/// The times of all such starts.
+/// All times at which the subject was started again in the steady phase.
 fn starts(record: &Record) -> Vec<u64> {
     let steady = |t_ms: &u64| record.phase_at(*t_ms) == Phase::Steady;
     let mut starts: Vec<u64> = record.crashes.iter().map(|row| row.t_ms).filter(steady).collect();
@@ -116,14 +116,14 @@ fn starts(record: &Record) -> Vec<u64> {
     starts
 }
 
-/// Why its descriptors and threads are unknown, as the end of a sentence.
+/// Why the subject's descriptors and threads are unknown, as the end of a sentence; none if they are known.
 fn uncounted(record: &Record) -> Option<String> {
     let told = subject(record).any(|(_, process)| process.told);
     let why = "was never sampled: its Pods are on other machines, and kubelets report only memory and processor time.";
     unsampled(record).or_else(|| told.then(|| why.to_owned()))
 }
 
-/// Why its processes are unknown, as the end of a sentence.
+/// Why the subject's processes are unknown, as the end of a sentence; none if they are known.
 fn unsampled(record: &Record) -> Option<String> {
     record.manifest.subject.unsampled.as_ref().map(|why| format!("was never sampled: {why}."))
 }

@@ -1,7 +1,6 @@
-//! Rights that the subject lacks: this judge owns no budget, and lists in a note the requests that the control plane
-//! refused.
+//! Notes rights that the subject lacks: the requests that the control plane refused. The judge owns no budget.
 //!
-//! A subject may ask for more than it needs, so a refusal breaks nothing by itself. Other judges measure its effects.
+//! A subject may ask for more than it needs, so a refusal alone is no failure. Other judges measure its effects.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +8,6 @@ use super::Findings;
 use crate::record::Record;
 use crate::words::{count, counted};
 
-/// The most refusals that are named.
 const NAMED_MAX: usize = 5;
 
 pub(super) fn judge(record: &Record, findings: &mut Findings) {

@@ -1,8 +1,9 @@
-//! The parts of a rule: its row.
+//! A rule and its row: one limit of a scenario, and the function that judges it.
 //!
-//! A rule is a file with its row and a line in the list of its section (`section!`); the section's type in `budgets`
-//! defines what a scenario may write below which key. The tables of the documentation pages and the words of a verdict
-//! come from the rows. A finding's [`Name`] identifies its rule, never its text. This module has what every rule needs.
+//! A rule is a file with its row and a line in the list of its section (`section!`). The section's type in `budgets`
+//! defines the keys and values that a scenario may have. The tables of the documentation and the words of a verdict
+//! come from the rows. A finding's [`Name`] identifies its rule; its text does not. This module has the code that every
+//! rule needs.
 
 use std::fmt;
 
@@ -12,54 +13,53 @@ pub(super) use super::{Findings, Verdict, Word};
 use crate::record::{Sees, Sight};
 pub(super) use record::Record;
 
-/// The rules below one key of `budgets`.
+/// A section of `budgets`, with its rules.
 pub(super) trait Section {
-    /// The key below `budgets`.
+    /// The key of the section below `budgets`.
     const KEY: &'static str;
-    /// The judge that its findings name.
+    /// The judge that the section's findings name.
     const JUDGE: &'static str;
-    /// The data that its rules read besides the record, gathered once.
+    /// The data that the section's rules read besides the record, computed once.
     type Facts<'a>;
-    /// The rows of its rules, in the order in which they judge.
+    /// The rows of the section's rules, in the order of judging.
     #[cfg(test)]
     const ROWS: &'static [Row];
-    /// The rows of rules without a key, which are judged whenever the section is present.
+    /// The rows of rules without a key, which are judged whenever a scenario has the section.
     #[cfg(test)]
     const ALWAYS: &'static [Row];
 
-    /// Judges by each rule whose limit is set, or has a default.
+    /// Judges each rule whose limit is set or has a default.
     fn judge_each(&self, record: &Record, facts: &Self::Facts<'_>, findings: &mut Findings);
 
-    /// The limits that are set and that a witness cannot decide, each with the facts that it does not report.
+    /// The limits that are set and that a witness cannot decide, each with the facts that the witness does not report.
     fn unseen(&self, sees: Sees) -> Vec<(Name, Vec<Sight>)>;
 }
 
-/// The place of a rule in a section's list.
+/// The section, key and limit type of a rule, as its section's list gives them.
 pub(super) trait Placed {
-    /// The section that has its limit.
+    /// The section with the rule's limit.
     type Section: Section;
-    /// The type of the value in a scenario.
     type Limit;
-    /// The key in its section; the budget of its findings is both, with a dot.
+    /// The key of the limit in its section. A finding names section and key, with a dot between.
     const KEY: &'static str;
 }
 
 /// A rule: one limit and its judge.
 pub(super) trait Rule: Placed {
-    /// The description, if no key of the scenario has one.
+    /// The description for the documentation, if no key of the scenario has one.
     #[cfg_attr(not(test), expect(dead_code, reason = "the pages are written by the test that compares them"))]
     const DOC: &'static str = "";
-    /// A value that the example client meets, in YAML; none if no short run can show it.
+    /// A value in YAML that the example client meets; none if no short run can show the rule.
     #[cfg_attr(not(test), expect(dead_code, reason = "the pages are written by the test that compares them"))]
     const EXAMPLE: Option<&'static str> = None;
-    /// The word for a subject that breaks it; none if no finding has this name.
+    /// The word for a subject that breaks the rule; none if no finding has the rule's name.
     const WORD: Option<Word>;
-    /// The limit if the section is present and the key is absent; none: not judged.
+    /// The limit if a scenario has the section but not the key; none: not judged.
     const DEFAULT: Option<Self::Limit> = None;
-    /// The facts that the witness has to report: without them it is unknown whether the limit was kept.
+    /// The facts that the witness has to report. Without them it is unknown whether the limit was met.
     const NEEDS: &'static [Sight] = &[];
 
-    /// The facts needed for one limit, if some limits need fewer.
+    /// The facts that this limit needs. Some limits need fewer than [`Self::NEEDS`].
     fn needs(_: &Self::Limit) -> &'static [Sight] {
         Self::NEEDS
     }
@@ -87,14 +87,14 @@ impl Row {
     }
 }
 
-/// The rule, or condition of validity, that a finding belongs to.
+/// Identifies the rule, or the condition of validity, of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Name {
     /// The judge that the finding names.
     pub judge: &'static str,
     pub section: &'static str,
     pub key: &'static str,
-    /// The word for a subject that breaks it.
+    /// The word for a subject that breaks the rule.
     pub word: Option<Word>,
 }
 
@@ -103,7 +103,7 @@ impl Name {
         Self { judge: R::Section::JUDGE, section: R::Section::KEY, key: R::KEY, word: R::WORD }
     }
 
-    /// A part of the rule that has a limit of its own.
+    /// The name of a part of the rule that has its own limit.
     pub(super) fn below(self, part: &str) -> Budget {
         Budget { name: self, text: format!("{self}.{part}") }
     }
@@ -115,11 +115,11 @@ impl fmt::Display for Name {
     }
 }
 
-/// The subject of a finding: a rule, or a part of it.
+/// The rule, or the part of a rule, that a finding is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Budget {
     pub name: Name,
-    /// The displayed text.
+    /// The name as reports show it.
     pub text: String,
 }
 
@@ -134,7 +134,7 @@ pub(super) fn lacks(sees: Sees, needs: &[Sight]) -> Vec<Sight> {
     needs.iter().copied().filter(|sight| !sees.can(*sight)).collect()
 }
 
-/// A limit as the scenario spells it.
+/// The text of a limit, as a scenario writes it.
 pub(super) fn shown(limit: &impl Serialize) -> String {
     match serde_json::to_value(limit) {
         Ok(serde_json::Value::String(text)) => text,
@@ -143,8 +143,8 @@ pub(super) fn shown(limit: &impl Serialize) -> String {
     }
 }
 
-/// Builds the judge of a section of `budgets` from a list of rules: each with its key, and the type of its value in a
-/// scenario.
+/// Builds the judge of a section of `budgets` from a list of its rules, each with its key and the type of its value in
+/// a scenario.
 macro_rules! section {
     (
         $section:ident as $key:literal, judge $judge:literal, facts<$lifetime:lifetime> $facts:ty

@@ -1,28 +1,28 @@
-//! The interim verdicts on growth while a run goes on: how far each is from being decided.
+//! Interim verdicts on growth while a run is under way, and how much longer the run needs to decide each.
 //!
-//! Owns the part of a record that they need, in bounded memory. The verdict of the run comes from its record alone.
+//! Owns, in bounded memory, the facts that these verdicts need. The verdict of the run comes from its record alone.
 
 use super::{Findings, Verdict, resources};
 use crate::record::{AdmissionRow, Interval, Latency, Manifest, MetricsRow, Record, Requests, Sample};
 
-/// The most samples kept. If there are more, every other one is dropped, and later samples are taken at half the rate.
-/// A sample has some hundred bytes, in the process whose own growth is judged: with eight times as many samples, an
-/// hour's run grew by two MiB and was far from its limit.
+/// The most samples that are kept. If there are more, every other sample is dropped, and later ones are taken at half
+/// the rate. A sample has some hundred bytes in the process whose own growth is judged. With eight times as many
+/// samples, the process grew by two MiB in a run of an hour, far below its limit.
 const SAMPLES_MAX: usize = 1024;
-/// The most intervals kept; if there are more, each two become one.
+/// The most intervals that are kept. If there are more, each two become one.
 const INTERVALS_MAX: usize = 256;
-/// The start of the keys of budgets on growth.
+/// The prefix of the keys of budgets on growth.
 const GROWTH: &str = "growth";
 
-/// The facts so far.
+/// The facts of the run so far that the growth judges need.
 pub struct SoFar {
     record: Record,
     samples: Stride,
     metrics: Stride,
 }
 
-/// Takes every n-th row and doubles n whenever there are too many. All rows stay equally far from each other: with a
-/// denser end the judge would find samples missing.
+/// Takes every n-th row, and doubles n whenever there are too many rows, so that all rows have the same distance. If
+/// the later rows were closer, the judge would find samples missing.
 struct Stride {
     step: u64,
     seen: u64,
@@ -31,7 +31,7 @@ struct Stride {
 impl Stride {
     const ALL: Self = Self { step: 1, seen: 0 };
 
-    /// Whether the next row is taken.
+    /// Whether the next row is kept.
     fn takes(&mut self) -> bool {
         self.seen += 1;
         (self.seen - 1).is_multiple_of(self.step)
@@ -60,12 +60,13 @@ pub struct Interim {
     pub verdict: Verdict,
     /// The measured value with its unit, without its interval.
     pub observed: String,
-    /// The length of the steady phase that decides, in seconds; none if it is decided, or no length decides it.
+    /// The length of the steady phase that would decide, in seconds; none if the budget is decided, or if no length
+    /// decides it.
     pub needed_s: Option<f64>,
 }
 
 impl SoFar {
-    /// Begins a run; none if the run judges no growth.
+    /// Begins with the plan of a run; none if the run judges no growth.
     pub fn new(manifest: &Manifest) -> Option<Self> {
         let memory = manifest.budgets.memory.iter().any(|memory| {
             memory.growth.is_some()
@@ -128,13 +129,13 @@ impl SoFar {
         }
     }
 
-    /// The interim result of each budget on growth. It takes as long as judging does: milliseconds.
+    /// The interim result of each budget on growth. Computing it takes as long as judging a record: milliseconds.
     pub fn interims(&self) -> Vec<Interim> {
         interims(&self.record)
     }
 }
 
-/// The result of each budget on growth for a record that ended now.
+/// The result of each budget on growth if the record ended now.
 pub(crate) fn interims(record: &Record) -> Vec<Interim> {
     let mut findings = Findings::default();
     resources::judge(record, &mut findings);
@@ -152,7 +153,7 @@ pub(crate) fn interims(record: &Record) -> Vec<Interim> {
     .collect()
 }
 
-/// Makes one interval of each two that belong to the same phase.
+/// Merges each two intervals that belong to the same phase.
 fn by_twos() -> impl FnMut(Vec<Interval>, Interval) -> Vec<Interval> {
     let mut open = false;
     move |mut rows, row| {
@@ -188,7 +189,7 @@ mod tests {
         so_far
     }
 
-    /// In the middle, the interim result equals the judge's result at the end.
+    /// The interim result after the rows of a run equals the judge's result for a record with the same rows.
     #[test]
     fn it_says_what_the_judge_says() {
         for limit in ["100MiB/h", "1KiB/h"] {
@@ -209,7 +210,7 @@ mod tests {
         assert!(SoFar::new(&example.manifest).is_none());
     }
 
-    /// The memory does not grow in a long run, and the results stay the same after rows were combined.
+    /// In a long run memory stays bounded, merged rows lose no request, and samples stay at equal distances.
     #[test]
     fn it_is_bounded_and_loses_no_request() {
         let mut example = Example::clean();
@@ -231,7 +232,7 @@ mod tests {
         assert_eq!(before.len(), 1);
     }
 
-    /// A long run is judged like its beginning, and does not count as a record with missing samples.
+    /// A long run is judged like a short one, and its dropped samples do not count as missing.
     #[test]
     fn it_still_judges_when_samples_were_left_out() {
         let mut example = Example::clean();

@@ -1,4 +1,4 @@
-//! Each planted fault of a record makes exactly its finding fire; the clean twin none.
+//! Tests that each planted fault of a record leads to exactly its finding, and that a clean record leads to none.
 
 use super::*;
 use crate::budgets::{Delivery, Events};
@@ -11,7 +11,7 @@ use crate::record::{
 
 mod holes;
 
-/// The findings that fired, worst first, as `budget verdict`.
+/// The findings that did not pass, worst first, as `budget verdict`.
 fn fired(example: &Example) -> Vec<String> {
     let judgement = example.judged();
     let mut fired: Vec<_> = judgement
@@ -23,14 +23,14 @@ fn fired(example: &Example) -> Vec<String> {
     fired
 }
 
-/// Load through the control plane, which stored this many versions.
+/// Adds load through the control plane, which stored this many versions.
 fn stored(example: &mut Example, versions: u64, unpinned: u64) {
     example.manifest.budgets.admission.as_mut().unwrap().unpinned = Some(0);
     let examples = vec!["pods n/a was stored with the image r/a:1".to_owned()];
     example.intervals[9].admission.as_mut().unwrap().stored = Some(StoredRow { versions, unpinned, examples });
 }
 
-/// Two registered webhooks, one of which was called this often.
+/// Adds two registered webhooks, one of which was called `calls` times.
 fn webhooks(example: &mut Example, calls: u64) {
     let plan = |name: &str, unmatched: Option<&str>| WebhookPlan {
         name: name.to_owned(),
@@ -42,26 +42,26 @@ fn webhooks(example: &mut Example, calls: u64) {
     example.intervals[9].webhooks = vec![row("mcache.kb.io", 7), row("vcache.kb.io", calls)];
 }
 
-/// Sets limits on the registry.
 fn registry(example: &mut Example, budget: &str) {
     example.manifest.budgets.registry = Some(serde_json::from_str(budget).unwrap());
 }
 
-/// Ways to spoil a clean record, with everything that must fire.
+/// A name, the changes that damage a clean record, and all findings that must not pass.
 type Planted = (&'static str, &'static [fn(&mut Example)], &'static str);
 
-/// The budgets of the clean example that a suspended machine leaves undecided.
+/// The budgets of the clean example that are undecided if the machine was suspended.
 const SUSPENDED: &str = "events.missed inconclusive, events.ghost inconclusive, events.late inconclusive, events.lagP99 inconclusive, \
     events.heal inconclusive, requests.blind inconclusive, requests.hotLoop inconclusive, \
     requests.staleResume inconclusive, requests.openWatches inconclusive, admission.p99 inconclusive, \
     admission.errors inconclusive, descriptors.growth inconclusive, validity.suspended inconclusive, inconclusive";
-/// The budgets left undecided if a version was lost long before, and an answer was wrong.
+/// The budgets that are undecided if the machine was suspended, a version was lost long before, and an answer was
+/// wrong.
 const SUSPENDED_AND_FAILED: &str = "events.missed fail, admission.wrongVerdicts fail, events.ghost inconclusive, events.late inconclusive, \
     events.lagP99 inconclusive, events.heal inconclusive, requests.blind inconclusive, \
     requests.hotLoop inconclusive, requests.staleResume inconclusive, requests.openWatches inconclusive, \
     admission.p99 inconclusive, admission.errors inconclusive, descriptors.growth inconclusive, \
     validity.suspended inconclusive, fail";
-/// The budgets of the clean example that a gap in the samples leaves undecided: all that are read from samples.
+/// The budgets of the clean example that need samples, and are undecided if there is a gap in them.
 const SAMPLES_MISSING: &str = "memory.ceiling inconclusive, descriptors.ceiling inconclusive, descriptors.growth inconclusive, \
     threads.ceiling inconclusive, validity.samples inconclusive, inconclusive";
 
@@ -398,7 +398,8 @@ fn how_a_run_ended_decides_whether_it_counts() {
     assert_eq!(ended(EndReason::SubjectExited { status: "signal 11".into(), detail }), ["subject.exited fail", "fail"]);
 }
 
-/// A subject that requested no churned resource has no findings: "went blind" would be wrong for one that never looked.
+/// A subject that requested no churned resource has no findings. "Went blind" would be wrong for a subject that never
+/// watched.
 #[test]
 fn a_subject_that_never_asked_is_not_judged() {
     let mut example = Example::clean();
@@ -417,7 +418,7 @@ fn a_subject_that_never_asked_is_not_judged() {
     assert!(judgement.words.is_empty(), "{:?}", judgement.words);
 }
 
-/// Its excess meanwhile was observed, and is reported.
+/// A subject that never requested a churned resource, but sent too many other requests, fails: these were observed.
 #[test]
 fn a_subject_that_never_asked_and_asked_too_much_of_something_else_fails() {
     let mut example = Example::clean();
@@ -455,7 +456,7 @@ fn broken_budgets_decide_although_the_run_was_not_finished() {
     assert_eq!(fired.last().map(String::as_str), Some("fail"));
 }
 
-/// The deciding finding comes first, in one line, which also names gaps in the measurement.
+/// The reason is one line: the finding that decides comes first, then gaps in the measurement.
 #[test]
 fn a_reason_is_one_sentence_and_says_both() {
     let mut example = Example::failing();
@@ -481,7 +482,7 @@ fn unreadable_witness_lines_excuse_misses_but_not_a_clean_run() {
     assert_eq!(fired(&example), ["events.missed fail", "fail"]);
 }
 
-/// The user sees the unreadable line, in the finding and, if nothing is judged, in a note.
+/// A finding shows the unreadable line. If nothing is judged, a note shows it.
 #[test]
 fn an_unreadable_witness_line_is_shown() {
     let mut example = Example::clean();
@@ -496,7 +497,7 @@ fn an_unreadable_witness_line_is_shown() {
     assert!(judgement.notes.contains(&note), "{:?}", judgement.notes);
 }
 
-/// The scenario's tolerated number applies, whether or not any version looks missed.
+/// The tolerated number in the scenario applies, whether or not a version looks missed.
 #[test]
 fn unreadable_witness_lines_are_tolerated_up_to_what_the_scenario_says() {
     let mut example = Example::clean();
@@ -511,7 +512,8 @@ fn unreadable_witness_lines_are_tolerated_up_to_what_the_scenario_says() {
     assert_eq!(fired(&example), ["events.missed fail", "fail"]);
 }
 
-/// A limit that the witness cannot report on is neither kept nor broken; the same run with a better witness passes.
+/// If the witness does not report a fact, limits on it are neither met nor broken. The same run with a better witness
+/// passes.
 #[test]
 fn what_the_witness_cannot_tell_is_not_decided() {
     let mut example = Example::clean();
@@ -532,7 +534,7 @@ fn what_the_witness_cannot_tell_is_not_decided() {
     assert_eq!(fired(&example), ["pass"]);
 }
 
-/// A witness that reports objects without versions is judged by the objects, with or without a budget.
+/// If a witness reports objects without versions, the objects are judged, with or without a budget.
 #[test]
 fn objects_are_judged_where_versions_cannot_be() {
     let mut example = Example::clean();
@@ -548,7 +550,7 @@ fn objects_are_judged_where_versions_cannot_be() {
     assert_eq!(fired(&example), ["events.unseen inconclusive", "inconclusive"]);
 }
 
-/// Superseded versions are required from the witness only if the scenario requires every version.
+/// The witness must report superseded versions only if the scenario requires every version.
 #[test]
 fn every_version_needs_a_witness_that_tells_them() {
     let mut example = Example::clean();
@@ -629,7 +631,7 @@ fn rights_that_are_missing_are_named_once_and_break_nothing() {
     assert!(judgement.notes.iter().any(|note| note.contains(named)), "{:?}", judgement.notes);
 }
 
-/// A hundred hours with a fault each minute: hit faults are listed by name, the others one by one.
+/// A hundred hours with a fault each minute: faults that were hit are listed by name, others one by one.
 #[test]
 fn thousands_of_faults_are_told_by_name() {
     let mut example = Example::clean();
@@ -665,7 +667,8 @@ fn thousands_of_faults_are_told_by_name() {
     assert!(bytes(file::VERDICT) + bytes(file::MARKDOWN) + bytes(file::JUNIT) < 1 << 17);
 }
 
-/// One drawn fault of four without a target is forgiven, two are not; a fault with a planned time never is.
+/// If one of four drawn faults finds no target, the run still counts. If two find none, the run is undecided. A fault
+/// with a planned time must always be hit.
 #[test]
 fn a_lot_may_find_nothing_to_hit_now_and_then() {
     let told = |never_hit: usize, drawn: bool| {
@@ -693,7 +696,7 @@ fn a_lot_may_find_nothing_to_hit_now_and_then() {
     assert_eq!(told(0, true).0, Verdict::Pass);
 }
 
-/// An interrupted run shows nothing about later faults.
+/// An interrupted run shows nothing about faults that were planned for later.
 #[test]
 fn faults_after_the_end_of_an_interrupted_run_are_not_told() {
     let mut example = Example::clean();
@@ -717,7 +720,7 @@ fn faults_after_the_end_of_an_interrupted_run_are_not_told() {
     assert!(!told(&example));
 }
 
-/// A reader of a report finds each of its limits in the file, or a note that it is a default.
+/// Each limit in a report is in the scenario file, or the report says that it is a default.
 #[test]
 fn limits_that_the_scenario_does_not_name_say_so() {
     let mut example = Example::clean();
@@ -737,7 +740,7 @@ fn limits_that_the_scenario_does_not_name_say_so() {
     );
 }
 
-/// The record does not show what saved a late version: there may have been no list at all.
+/// The finding does not claim what corrected a late version: there may have been no list at all.
 #[test]
 fn a_late_version_is_said_to_be_late_and_no_more() {
     let judgement = Example::failing().judged();
@@ -748,7 +751,7 @@ fn a_late_version_is_said_to_be_late_and_no_more() {
     }
 }
 
-/// A watch that the fault itself ended was held until then: a fault without a target reports only that.
+/// The fault ended the watch, which was open until then. A fault without a target must not report more.
 #[test]
 fn a_fault_that_found_nothing_says_nothing_of_the_watches_before() {
     let mut example = Example::clean();
@@ -760,7 +763,7 @@ fn a_fault_that_found_nothing_says_nothing_of_the_watches_before() {
     assert!(!fault.text.contains("never held"), "{}", fault.text);
 }
 
-/// Faults that need requests which a client never sends are one note and decide nothing, as long as others were hit.
+/// Faults that need requests which a client never sends share one note and decide nothing, as long as others were hit.
 #[test]
 fn faults_that_cannot_concern_a_subject_are_told_once() {
     let mut example = Example::clean();
@@ -786,7 +789,7 @@ fn faults_that_cannot_concern_a_subject_are_told_once() {
     );
 }
 
-/// A program that patches is never hit by a fault on updates: the sentence names the kind of write that would be hit.
+/// A fault on updates never hits a program that patches. The finding names the kind of write that the fault would hit.
 #[test]
 fn a_fault_on_updates_of_a_program_that_patches_names_the_remedy() {
     let mut example = Example::clean();
@@ -812,7 +815,7 @@ fn a_fault_on_updates_of_a_program_that_patches_names_the_remedy() {
     assert!(finding.verdict == Verdict::Inconclusive && finding.text.ends_with(said), "{finding:?}");
 }
 
-/// Missing counts are no proof that the subject asked, nor that it had no loop.
+/// Missing counts prove neither that the subject sent requests nor that it had no loop.
 #[test]
 fn what_was_asked_is_judged_only_where_somebody_counted_it() {
     let mut example = Example::clean();

@@ -1,9 +1,9 @@
 //! The judge of the run itself: whether its numbers can be trusted.
 //!
-//! Owns `validity.*` and `subject.exited`: each condition names the budgets that depend on it (`doubt.rs`). It must not
-//! look at whether the subject was right: a subject that crashes fails, and gaps in the harness's measurements are
-//! undecided. Faults are in `validity/faults.rs`, a stalled harness in `validity/stalls.rs`, gaps in its view in
-//! `validity/holes.rs`.
+//! Owns `validity.*` and `subject.exited`: each condition names the budgets that depend on it (`doubt.rs`). The judge
+//! does not decide whether the subject was correct, except that a subject that ends by itself fails. Budgets that need
+//! missing measurements are undecided. `validity/faults.rs` judges faults, `validity/stalls.rs` a stalled harness, and
+//! `validity/holes.rs` gaps in its measurements.
 
 use super::doubt::{self, Doubts, Unmet, condition};
 use super::rule::Name;
@@ -21,19 +21,19 @@ pub(super) use faults::FAULT;
 pub(super) use faults::never_hit;
 pub(super) use machine::Busy;
 
-/// The share of the planned requests that must have been sent.
+/// The share of the planned requests that must be sent.
 const SENT_LEAST: f64 = 0.99;
-/// The 99th percentile of the generator's own lateness, in microseconds, above which latency is attributed to the
-/// generator.
+/// If the 99th percentile of the generator's lateness is above this, in microseconds, latency may be the generator's
+/// fault.
 const LATENESS_P99_US: u64 = 10_000;
 /// The longest time without a sample of the subject.
 const SAMPLE_GAP_MS: u64 = 30_000;
-/// The share of the planned load below which the run is not the planned one.
+/// If less than this share of the planned load was sent, the run is not the planned one.
 const SENT_WHOLE: f64 = 0.5;
-/// The least suspension of the machine, or step of the wall clock, between two samples that is reported, in
-/// milliseconds. A gradual correction of the wall clock also moves the clock that measures times, and is not noticed.
+/// The least suspension of the machine, or step of the wall clock, that is reported, in milliseconds between two
+/// samples. A gradual correction of the wall clock also affects the clock that measures times, so it is not noticed.
 const CLOCK_STEP_MS: u64 = 1000;
-/// Pressure on the processor, in percent of time, that is worth a note.
+/// The pressure on the processor, in percent of the time, from which a note reports it.
 const PSI_CPU_PCT: f64 = 50.0;
 
 // The conditions, and the word for a subject that breaks one; most have none.
@@ -49,7 +49,7 @@ const ADMISSION_RATE: Name = condition("admissionRate");
 const CALL_RATE: Name = condition("callRate");
 const CALL_LATENESS: Name = condition("callLateness");
 const CHURN_RATE: Name = condition("churnRate");
-/// The conditions that a busy machine can break.
+/// The conditions that may fail because the machine is busy.
 const OF_THE_MACHINE: [Name; 9] = [
     INTERVALS,
     LATENESS,
@@ -63,7 +63,7 @@ const OF_THE_MACHINE: [Name; 9] = [
 ];
 const EXITED: Name = Name { judge: "subject", section: "subject", key: "exited", word: Some(Word::Crashed) };
 
-/// The conditions of the subject that are judged without a budget.
+/// The conditions on the subject that are judged without a budget.
 #[cfg(test)]
 pub(super) const WITHOUT_BUDGET: [Name; 2] = [FAULT, EXITED];
 
@@ -86,7 +86,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     note_pressure(record, findings);
 }
 
-/// Judges how the run ended. Returns whether the subject ended early.
+/// Judges how the run ended. Returns whether the subject ended too early.
 fn judge_end(record: &Record, findings: &mut Findings) -> bool {
     let Some(end) = &record.end else {
         let text = format!("the harness was killed; the record reaches to {}.", millis(record.length_ms()));
@@ -151,7 +151,8 @@ fn judge_end(record: &Record, findings: &mut Findings) -> bool {
     false
 }
 
-/// Budgets on excess: they are broken whatever the subject did not request.
+/// Whether a budget limits excess. Such a budget stays broken, even if the subject did not request the churned
+/// resource.
 fn is_excess(name: Name) -> bool {
     match name.section {
         "writes" | "objects" => true,
@@ -161,12 +162,13 @@ fn is_excess(name: Name) -> bool {
     }
 }
 
-/// A subject that stopped asking had nothing to report: its silence is explained.
+/// Whether a finding says that the subject stopped sending requests. Such a subject had nothing to report, and a silent
+/// witness is explained.
 fn never_asked(findings: &Findings) -> bool {
     requests::gave_up(findings)
 }
 
-/// The rows lost to a full disk may be those that would have decided.
+/// Judges rows that were lost to a full disk: they may be the rows that would decide.
 fn judge_lost(record: &Record, findings: &mut Findings) {
     let Some(lost) = record.end.as_ref().and_then(|end| end.lost) else { return };
     let until = lost.to_ms.map_or_else(|| "the end".to_owned(), millis);
@@ -225,18 +227,18 @@ fn judge_rate(record: &Record, findings: &mut Findings) {
     });
 }
 
-/// Budgets on the response time.
+/// Whether a budget limits response time.
 fn is_latency(name: Name, section: &str) -> bool {
     name.section == section && matches!(name.key, "p50" | "p99" | "p999")
 }
 
-/// Budgets on growth with time, which a smaller load makes smaller.
+/// Whether a budget limits growth with time, which is smaller under a smaller load.
 fn grows_with_load(name: Name) -> bool {
     doubt::is_sampled(name) && name.key == "growth"
 }
 
-/// A smaller load than planned makes nothing worse. Broken budgets stay broken; met budgets that depend on the rate are
-/// undecided. Counts of commits and answers stay valid.
+/// Judges a load that was smaller than planned, which makes nothing worse. Broken budgets stay broken. Met budgets that
+/// depend on the rate are undecided. Counts of commits and answers stay valid.
 fn judge_share(
     findings: &mut Findings,
     (name, what): (Name, &str),
@@ -270,8 +272,9 @@ fn judge_share(
     findings.unmet(unmet, Doubts::Met, |name, _| depends(name));
 }
 
-/// Lateness is part of the response time, so it can break a latency budget but never meet one. The generator can be at
-/// fault only if a budget is broken, and not if the time from the real start alone breaks it.
+/// Judges the generator's lateness. Lateness is part of the response time, so it can break a latency budget but never
+/// meet one. The generator can be at fault only if a budget is broken that the time from the real start alone does not
+/// break.
 fn judge_lateness(record: &Record, findings: &mut Findings) {
     judge_lateness_of(record, findings, (LATENESS, tag::LATENESS), ("reviews", "admission"));
     judge_lateness_of(record, findings, (CALL_LATENESS, tag::CALLS_LATENESS), ("calls", "api"));
@@ -296,7 +299,8 @@ fn judge_lateness_of(
     findings.unmet(unmet, Doubts::Broken, |name, _| is_latency(name, section) && !slow_by_itself(record, name));
 }
 
-/// Whether the time from the real start alone is over the limit of a latency budget: then lateness is not to blame.
+/// Whether the time from the real start alone exceeds the limit of a latency budget. In this case the generator's
+/// lateness is not the reason.
 fn slow_by_itself(record: &Record, name: Name) -> bool {
     let Some(limits) = record.manifest.budgets.admission.as_ref().filter(|_| name.section == "admission") else {
         return false;
@@ -352,14 +356,14 @@ fn judge_witness(record: &Record, exited: bool, findings: &mut Findings) {
     }
 }
 
-/// The first line that could not be read, if the record has it.
+/// A text about the first line that could not be read, if the record has it.
 fn first_unreadable(record: &Record) -> String {
     let example = record.intervals.iter().find_map(|row| row.witness.example.as_deref());
     example.map(|example| format!("; first: {example}")).unwrap_or_default()
 }
 
-/// Whether a fault had an effect before the first commit: then the subject may be blind, and a silent witness need not
-/// be broken.
+/// Whether a fault had an effect before the first commit. After such a fault the subject may see nothing, and a silent
+/// witness need not be faulty.
 fn struck_first(record: &Record) -> bool {
     let hit = faults::hit(record);
     let started = record.faults.iter().filter(|row| row.event == FaultEvent::Started && hit.contains(row.id.as_str()));
@@ -401,7 +405,8 @@ fn judge_samples(record: &Record, findings: &mut Findings) {
     findings.unmet(unmet, Doubts::Met, |name, _| doubt::is_sampled(name) && name.section != "metrics");
 }
 
-/// Milliseconds of this time in which a crashed process waited to be started again: there was nothing to sample.
+/// Milliseconds from `from_ms` to `to_ms` in which no process ran because of a crash, so that there was nothing to
+/// sample.
 fn away_ms(record: &Record, from_ms: u64, to_ms: u64) -> u64 {
     let overlap = |row: &CrashRow| {
         let back_ms = row.t_ms.saturating_add(row.back_off_ms);
@@ -410,8 +415,9 @@ fn away_ms(record: &Record, from_ms: u64, to_ms: u64) -> u64 {
     record.crashes.iter().map(overlap).sum()
 }
 
-/// Times are measured with a clock that stands still while the machine is suspended: events and timers of that time are
-/// not measured. A step of the wall clock moves the deadlines of programs that read it: tokens, certificates, leases.
+/// Judges steps of the clocks. Times are measured with a clock that stops while the machine is suspended, so events and
+/// timers of that time are not measured. A step of the wall clock moves the deadlines of programs that read it: tokens,
+/// certificates, leases.
 fn judge_clocks(record: &Record, findings: &mut Findings) {
     let (mut slept, mut set) = (None, None);
     let (mut slept_ms, mut set_ms) = (0, 0);

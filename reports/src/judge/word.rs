@@ -1,6 +1,6 @@
-//! The words of a verdict: the subject's defect behind a broken budget, in one word.
+//! The words of a verdict: each names the defect of the subject behind a broken budget.
 //!
-//! Owns how a word is spelled; the row of a budget selects its word. Scenarios of documented bugs, planted mistakes and
+//! Owns the spelling of the words; the row of a budget selects its word. Scenarios of documented bugs, planted bugs and
 //! the table of clients compare these words, so a word never changes its meaning.
 
 use std::fmt;
@@ -8,7 +8,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Builds the type of the words and their spelling from the list.
+/// Builds the enum of the words, and their spelling, from a list.
 macro_rules! words {
     ($(#[doc = $doc:literal] $word:ident = $spelled:literal,)*) => {
         /// A defect of a subject.
@@ -29,7 +29,7 @@ macro_rules! words {
                 }
             }
 
-            /// Each word, and the defect that it names.
+            /// Each word, with the text of the defect.
             #[cfg(test)]
             pub(super) const ALL: &'static [(Self, &'static str)] = &[$((Self::$word, $doc)),*];
         }
@@ -37,91 +37,91 @@ macro_rules! words {
 }
 
 words! {
-    /// It observed neither a version nor a later one.
+    /// The subject observed neither a version nor a later version.
     Missed = "missed",
-    /// It still has objects that are gone.
+    /// The subject still has deleted objects in its view.
     Ghost = "ghost",
-    /// It observed changes too late.
+    /// The subject observed changes too late.
     Late = "late",
-    /// It went back to an older version.
+    /// The subject went back to an older version.
     Regressed = "regressed",
-    /// It observed something that was never committed.
+    /// The subject observed a version that was never committed.
     Phantom = "phantom",
-    /// It observed a deleted object again.
+    /// The subject observed a deleted object again.
     Resurrected = "resurrected",
-    /// It took an object for another one of the same name.
+    /// The subject took an object for another one of the same name.
     IdentitySwap = "identity-swap",
-    /// It observed the same version more than once.
+    /// The subject observed the same version more than once.
     Duplicate = "duplicate",
-    /// Its view differs from the control plane's.
+    /// The subject's view differs from the control plane's.
     Diverged = "diverged",
-    /// It did not restore changed children.
+    /// The subject did not restore changed children.
     Drifted = "drifted",
-    /// It made more children than it should have.
+    /// The subject made too many children.
     Excess = "excess",
-    /// Its finalizer keeps a deleted object.
+    /// The subject's finalizer keeps a deleted object.
     Stuck = "stuck",
-    /// It makes objects again that others deleted.
+    /// The subject makes objects again that other clients deleted.
     MadeAgain = "made-again",
-    /// It deletes objects that it did not make.
+    /// The subject deletes objects that it did not make.
     DeletesOthers = "deletes-others",
-    /// It leaves children without an owner behind.
+    /// The subject leaves children without an owner behind.
     Orphaned = "orphaned",
-    /// It keeps writing while nobody else writes.
+    /// The subject keeps writing while no other client writes.
     WriteLoop = "write-loop",
-    /// It stopped sending requests.
+    /// The subject stopped sending requests.
     Blind = "blind",
-    /// It repeats requests that bring nothing new.
+    /// The subject repeats requests that give it nothing new.
     HotLoop = "hot-loop",
-    /// It sends too many requests.
+    /// The subject sends too many requests.
     TooManyRequests = "too-many-requests",
-    /// It watches from a revision that must no longer be used.
+    /// The subject watches from a revision that must no longer be used.
     WrongResourceVersion = "wrong-resource-version",
-    /// It watches without the revision of its list.
+    /// The subject watches without the revision of its list.
     UnanchoredWatch = "unanchored-watch",
-    /// It has fewer watches open than it should.
+    /// The subject has too few watches open.
     TooFewWatches = "too-few-watches",
-    /// It holds or opens too many connections.
+    /// The subject holds or opens too many connections.
     ConnectionLeak = "connection-leak",
-    /// It holds more than one watch of one scope.
+    /// The subject holds more than one watch of one scope.
     WatchLeak = "watch-leak",
-    /// It asks for all objects again.
+    /// The subject asks for all objects again.
     Replayed = "replayed",
-    /// Its memory is too large, grows, or is not returned.
+    /// The subject's memory is too large, grows, or is not returned.
     Leak = "leak",
-    /// A series of its own metrics is too large, or grows.
+    /// A series of the subject's own metrics is too large, or grows.
     Metrics = "metrics",
-    /// It has too many open descriptors, or their number grows.
+    /// The subject has too many open descriptors, or their number grows.
     Descriptors = "descriptors",
-    /// It has too many threads, or their number grows.
+    /// The subject has too many threads, or their number grows.
     Threads = "threads",
-    /// It ended by itself.
+    /// The subject ended by itself.
     Crashed = "crashed",
-    /// Its answers are slow.
+    /// The subject's answers are slow.
     Slow = "slow",
-    /// Its admission answers are wrong.
+    /// The subject's admission answers are wrong.
     WrongAnswer = "wrong-answer",
-    /// It did not answer admission reviews or calls.
+    /// The subject did not answer admission reviews or calls.
     NoAnswer = "no-answer",
-    /// Its API reports a wrong or outdated count.
+    /// The subject's API reports a wrong or outdated replica count.
     StaleAnswer = "stale-answer",
-    /// Its API confirms a write that was not stored.
+    /// The subject's API confirms a write that was not stored.
     LostUpdate = "lost-update",
-    /// It accepts callers that must be refused.
+    /// The subject accepts callers without permission.
     LetIn = "let-in",
-    /// Objects were stored unpinned.
+    /// Objects were stored with an image without a digest.
     Unpinned = "unpinned",
-    /// It ignores the digests that images are locked to.
+    /// The subject ignores the digests that images are locked to.
     Unlocked = "unlocked",
-    /// It does not report a decision.
+    /// The subject sends no alert for a decision.
     AlertLost = "alert-lost",
-    /// It reports more than was decided.
+    /// The subject sends superfluous alerts.
     AlertTwice = "alert-twice",
-    /// It reports decisions of dry runs.
+    /// The subject sends alerts for dry runs.
     AlertOnDryRun = "alert-on-dry-run",
-    /// It asks the registry too often.
+    /// The subject asks the registry too often.
     RegistryLoad = "registry-load",
-    /// It refuses images that it could have known.
+    /// The subject refuses images that it could have had in its cache.
     Unavailable = "unavailable",
 }
 
@@ -145,7 +145,6 @@ mod tests {
         }
     }
 
-    /// The word of the row with this key.
     fn word<S: Section>(key: &str) -> Option<&'static str> {
         S::ROWS.iter().find(|row| row.name.key == key)?.name.word.map(Word::as_str)
     }

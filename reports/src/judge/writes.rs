@@ -1,7 +1,6 @@
-//! The judge of the subject's writes: whether it comes to rest when nobody else writes.
+//! The judge of the subject's writes: whether the subject stops writing when no other client writes.
 //!
-//! Owns `writes.*`. Each rule is a file with a row (`judge/rule.rs`) and a line in the list below. The facts are the
-//! record's quiet time; a run without churn, or an older record, has none.
+//! Owns `writes.*`. The facts are `quiet` in `objects.json`; a run without churn, or an older record, has none.
 
 use super::rule::{Name, Rule as _, Section, section};
 use super::{Findings, Verdict};
@@ -11,7 +10,7 @@ use crate::words::millis;
 
 mod steady;
 
-/// The shortest quiet time that can be judged: in a shorter one a subject that writes each second would not be seen in
+/// The shortest quiet time that can be judged. In a shorter one, a subject that writes each second would not write in
 /// each third.
 const QUIET_MIN_MS: u64 = 2000;
 
@@ -45,9 +44,10 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
 
 /// Why the writes cannot be judged.
 enum Untold {
-    /// The scenario leaves no time for it: a note for a default limit, undecided for a limit that the scenario sets.
+    /// The scenario leaves no quiet time. A default limit then leads to a note, and a limit that the scenario sets is
+    /// undecided.
     Short(String),
-    /// The harness has a gap in that time.
+    /// The harness has a gap in its measurements of the quiet time.
     Unseen(String),
 }
 

@@ -1,7 +1,7 @@
-//! Several subjects under one scenario, for a terminal and as a decision record in Markdown.
+//! A comparison of several subjects under one scenario, as text for a terminal and as a decision record in Markdown.
 //!
-//! Owns the texts. The record follows Nygard's form (context, options, measurements, decision); the reader makes the
-//! decision.
+//! Owns the texts. The decision record has the form of Nygard: context, options, measurements, decision. The reader
+//! makes the decision.
 
 use std::fmt::Write as _;
 
@@ -11,13 +11,13 @@ use crate::compare::{Cell, Comparison, FigureHead, Group, Row};
 use crate::outside::{code, markdown as escaped};
 use crate::words::{counted, millis};
 
-/// Stands for an unknown value.
+/// The text for an unknown value.
 const NOTHING: &str = "–";
-/// The meaning of a rank, for all forms.
+/// The meaning of a rank, for terminal, Markdown and HTML.
 pub(crate) const RANKS: &str = "A rank counts the subjects that are certainly better in a figure: their whole interval is lower. There is \
                                 no rank if all intervals overlap, nor for a subject that did not run to the end.";
 
-/// A table for the terminal with the figures that decide, then why each subject behind is so.
+/// A table for a terminal with the figures that matter most, then the reason why each subject that is behind is behind.
 pub fn compare(comparison: &Comparison) -> String {
     let mut text = format!("{}: {}\n\n", plain(&comparison.scenario), plain(&comparison.question));
     let shown = ["missed", "late", "ghosts", "longestBlind", "memory", "memorySlope", "cpuPerEvent"];
@@ -46,7 +46,7 @@ pub fn compare(comparison: &Comparison) -> String {
     text
 }
 
-/// A decision record, with the decision left open.
+/// A decision record in Markdown, in which the decision is left open.
 pub fn compare_markdown(comparison: &Comparison) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -112,7 +112,7 @@ pub(crate) fn how(comparison: &Comparison) -> String {
     )
 }
 
-/// The verdict, or how far the subject came.
+/// The verdict on a subject, or how far its runs came.
 pub(crate) fn verdict(row: &Row) -> String {
     match (row.verdict, row.fate) {
         (Some(verdict), crate::compare::Fate::Ran) => verdict.word().to_owned(),
@@ -121,7 +121,6 @@ pub(crate) fn verdict(row: &Row) -> String {
     }
 }
 
-/// A figure with its rank.
 fn short(comparison: &Comparison, row: &Row, key: &str) -> String {
     let unit = comparison.figures.iter().find(|figure| figure.key == key).map(|figure| figure.unit);
     let (Some(unit), Some(cell)) = (unit, row.figures.get(key)) else { return NOTHING.to_owned() };
@@ -129,14 +128,12 @@ fn short(comparison: &Comparison, row: &Row, key: &str) -> String {
     format!("{}{rank}", unit.words(cell.value))
 }
 
-/// The interval as text.
 pub(crate) fn between(figure: &FigureHead, cell: &Cell) -> Option<String> {
     let (lower, upper) = (cell.lower?, cell.upper?);
     let round = |value: f64| if figure.unit == crate::compare::Unit::Count { value.round() } else { value };
     Some(format!("{} to {}", figure.unit.words(round(lower)), figure.unit.words(round(upper))))
 }
 
-/// A figure with its interval and rank.
 fn whole(figure: &FigureHead, row: &Row) -> String {
     let Some(cell) = row.figures.get(&figure.key) else { return NOTHING.to_owned() };
     let between = between(figure, cell).map(|between| format!(" ({between})")).unwrap_or_default();
@@ -144,7 +141,6 @@ fn whole(figure: &FigureHead, row: &Row) -> String {
     format!("{}{between}{rank}", figure.unit.words(cell.value))
 }
 
-/// The length of all runs of a subject, as text.
 pub(crate) fn lasted(row: &Row) -> String {
     millis(row.lasted_ms)
 }

@@ -1,7 +1,7 @@
 //! Any series of a record as CSV (RFC 4180), for spreadsheets, pandas and `DuckDB`.
 //!
-//! Owns the names of tables and columns: those of the record's files and fields, so that there is one list of names to know. A table has a row
-//! for each row of its file; a single series has its time and its value.
+//! Owns the names of tables and columns, which are those of the record's files and fields. A table has a row for each
+//! row of its file. A single series has two columns: its time and its value.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -12,9 +12,9 @@ use serde_json::Value;
 use crate::outside;
 use crate::record::{Record, tag};
 
-/// Columns of a table: far more than rows have fields.
+/// The most columns of a table: far more than rows have fields.
 const COLUMNS_MAX: usize = 1024;
-/// The names of a row's time in its file; for an interval it is the end.
+/// The names of a row's time in its file; for an interval it is the end of the interval.
 const TIMES: [&str; 2] = ["tMs", "endMs"];
 /// The first columns of a table.
 const FIRST: [&str; 4] = ["tag", "tMs", "startMs", "endMs"];
@@ -38,7 +38,7 @@ pub enum CsvError {
     Row(#[from] serde_json::Error),
 }
 
-/// Rows, with the columns found while they were read.
+/// The rows of a table, with the columns found while the rows were read.
 #[derive(Default)]
 struct Table {
     columns: Vec<String>,
@@ -46,7 +46,7 @@ struct Table {
     rows: Vec<Vec<(usize, String)>>,
 }
 
-/// The tables of a record and how each is read.
+/// A table of a record: how its rows are read.
 type Read = fn(&Record) -> Result<Table, serde_json::Error>;
 const TABLES: [(&str, Read); 8] = [
     ("intervals", |record| Table::of(&record.intervals)),
@@ -59,7 +59,7 @@ const TABLES: [(&str, Read); 8] = [
     ("requests", |record| Table::of(&record.requests.rows)),
 ];
 
-/// Writes a table (`samples`) or a single series (`samples.subject.rssBytes`); `list` writes the names that exist.
+/// Writes a table (`samples`) or a single series (`samples.subject.rssBytes`). The name `list` writes all names.
 pub fn csv(record: &Record, name: &str, out: impl Write) -> Result<(), CsvError> {
     let mut writer = csv::Writer::from_writer(out);
     if name == "list" {
@@ -111,7 +111,8 @@ impl Table {
         Ok(table)
     }
 
-    /// One column for each field, with dots between the levels. Lists are no series and stand as JSON in one cell.
+    /// Adds one column for each field, with dots between the levels of nested fields. A list is written as JSON in one
+    /// cell.
     fn flatten(&mut self, path: String, value: Value, cells: &mut Vec<(usize, String)>) {
         let text = match value {
             Value::Object(fields) => {
@@ -138,7 +139,7 @@ impl Table {
         cells.push((place, text));
     }
 
-    /// Each column, and the number of rows that have it.
+    /// The names of the columns, each with the number of rows that have a value.
     fn counted(&self) -> impl Iterator<Item = (&String, usize)> {
         let mut counts = vec![0; self.columns.len()];
         for (place, _) in self.rows.iter().flatten() {
@@ -148,7 +149,7 @@ impl Table {
     }
 }
 
-/// The drawn part of `latency.hlog`: a row for each slice and tag, in microseconds.
+/// The slices of `latency.hlog` that charts show: a row for each slice and tag, in microseconds.
 fn latency(record: &Record) -> Result<Table, serde_json::Error> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
@@ -191,7 +192,7 @@ mod tests {
         Ok(String::from_utf8(out).unwrap())
     }
 
-    /// A series has the values of its file, a table all columns of all rows.
+    /// A series has the values of its file, and a table has all columns of all rows.
     #[test]
     fn a_series_and_a_table_are_those_of_the_record() {
         let example = Example::clean();
@@ -207,7 +208,7 @@ mod tests {
         assert!(text(&example, "latency").unwrap().starts_with("tag,startMs,endMs,count,"));
     }
 
-    /// A spreadsheet that opens the file computes nothing from outside text, and numbers stay numbers.
+    /// A spreadsheet that opens the file computes nothing from outside text. Numbers remain numbers.
     #[test]
     fn outside_text_is_no_formula() {
         let mut example = Example::failing();
@@ -219,7 +220,7 @@ mod tests {
         assert!(text(&example, "anomalies.committedMs").unwrap().contains(",61000\n"));
     }
 
-    /// Quoted text is read back unchanged, and unknown names are refused with a remedy.
+    /// Quoted text is read back without changes. For an unknown name, the error says how to find the names.
     #[test]
     fn outside_text_is_quoted_and_unknown_names_are_refused() {
         let mut example = Example::clean();

@@ -1,6 +1,7 @@
 //! The report in the Common Test Report Format (ctrf.io), which services for test results read.
 //!
-//! Owns how verdicts become CTRF's words. Inconclusive and invalid are `other`: neither a pass nor a skipped test.
+//! Owns the mapping of verdicts to CTRF's statuses. Inconclusive and invalid are `other`, because they are neither a
+//! pass nor a skipped test.
 
 use serde_json::json;
 
@@ -8,14 +9,11 @@ use super::{Error, Renderer};
 use crate::judge::{Judgement, Verdict};
 use crate::record::{Record, file};
 
-/// `ctrf.json`.
 pub(super) const ROW: Renderer =
     Renderer { file: file::CTRF, doc: "for services that read CTRF: a test for each budget", render: ctrf };
 
-/// Milliseconds of a day.
 const DAY_MS: i64 = 86_400_000;
 
-/// `ctrf.json`.
 pub fn ctrf(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     let length_ms = i64::try_from(record.length_ms()).unwrap_or(i64::MAX);
     // A record without a readable time begins in 1970.
@@ -110,7 +108,7 @@ mod tests {
         assert_eq!(since_1970_ms("yesterday"), None);
     }
 
-    /// Counts and statuses are those of the findings; nothing undecided is a pass.
+    /// Counts and statuses are those of the findings. An undecided finding is not a pass.
     #[test]
     fn every_finding_is_a_test() {
         let folder = tempfile::tempdir().unwrap();

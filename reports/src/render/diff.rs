@@ -1,7 +1,7 @@
-//! Two runs side by side, as text of three columns.
+//! The comparison of two runs, as text of three columns.
 //!
-//! Owns the layout. Budgets are listed if their verdicts differ or are bad; figures are all listed, with the ratio of
-//! the second run to the first.
+//! Owns the layout. A budget is listed if its verdicts differ, or if one of them is not a pass. All figures are listed,
+//! with the ratio of the second run to the first.
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ use super::terminal::{plain, word};
 use crate::diff::{BudgetPair, Diff, Difference, Figure, Unit};
 use crate::words::{bytes, count, micros, three_digits};
 
-/// Shown for a missing value.
+/// The text for a missing value.
 const NOTHING: &str = "-";
 
-/// The comparison, with a line end at its end.
+/// The comparison as text that ends with a line end.
 pub fn diff(diff: &Diff) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -44,7 +44,7 @@ fn write(out: &mut String, diff: &Diff) -> std::fmt::Result {
     )
 }
 
-/// Whether a budget is listed: the verdicts differ, or one of them is bad.
+/// Whether a budget is listed: its verdicts differ, or one of them is not a pass.
 fn stands_out(pair: &BudgetPair) -> bool {
     let verdict = |cell: &Option<crate::diff::Cell>| cell.as_ref().map(|cell| cell.verdict);
     verdict(&pair.a) != verdict(&pair.b)

@@ -1,5 +1,5 @@
-//! A gate for people: a table for the terminal and Markdown for a pull request, and the texts of the page
-//! (`render::gate_html`). All show the same figures.
+//! A gate as a table for a terminal, as Markdown for a pull request, and as texts of the HTML report
+//! (`render::gate_html`). All three show the same figures.
 
 use std::fmt::Write as _;
 
@@ -9,15 +9,15 @@ use crate::gate::verdict::{Judgement, Row};
 use crate::outside::{code, line, markdown as escaped};
 use crate::words::{count, counted, millis, percent};
 
-/// Stands for an unknown value.
+/// The text for an unknown value.
 const NOTHING: &str = "–";
 
-/// How the certificate was computed, for every page.
+/// How the certificate was computed, for every form of the report.
 pub const HOW: &str = "The certificate is computed from the slices of this very session: the pairs without their common shift, and each build \
      against itself in the same block (A against A, B against B), with a thousand choices of signs drawn from the seed, each decided as \
      the session was; of the two accounts the worse one counts.";
 
-/// The meaning of the columns, for every page.
+/// The meaning of the columns, for every form of the report.
 pub const COLUMNS: &str =
     "A and B are medians over all slices; the change is taken pair by pair, so it need not be their quotient.";
 
@@ -35,7 +35,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) dots: Option<Dots>,
 }
 
-/// The picture of a row: each pair is a dot on a line around zero.
+/// The chart of a row: each pair is a dot beside the zero line.
 pub(crate) struct Dots {
     pub(crate) points: Vec<f64>,
     pub(crate) limit: (f64, f64),
@@ -73,7 +73,7 @@ impl<'a> Shown<'a> {
 }
 
 impl Dots {
-    /// The width of the picture, in its own units.
+    /// The width of the chart, in SVG units.
     const WIDTH: f64 = 240.0;
 
     fn of(row: &Row) -> Option<Self> {
@@ -102,7 +102,7 @@ pub fn headline(judgement: &Judgement) -> String {
     format!("{}: {}", judgement.outcome.text().to_uppercase(), judgement.reason)
 }
 
-/// The certificate, in a sentence.
+/// The certificate of a gate in one sentence.
 pub fn certificate(judgement: &Judgement) -> String {
     match judgement.false_alarm {
         None => "A/A certificate: not computed, because too few pairs are left.".to_owned(),
@@ -117,7 +117,7 @@ fn share(alarm: f64) -> String {
     if alarm < 0.000_5 { "fewer than 0.1 %".to_owned() } else { percent(alarm) }
 }
 
-/// The slices and sessions, in a sentence.
+/// The number of slices and sessions, in one sentence.
 pub fn played(judgement: &Judgement) -> String {
     let header = &judgement.header;
     let saturation = header
@@ -144,7 +144,7 @@ fn whole(number: f64) -> u64 {
     whole
 }
 
-/// The table for a terminal. The verdict is last, where a reader looks after the text has scrolled by.
+/// The table for a terminal. The verdict is the last line, because a reader looks there after the text has scrolled by.
 pub fn plain(judgement: &Judgement) -> String {
     let header = &judgement.header;
     let mut text = format!("A  {}\nB  {}\n{}\n\n", line(&header.a.command), line(&header.b.command), played(judgement));
@@ -161,7 +161,7 @@ pub fn plain(judgement: &Judgement) -> String {
     text
 }
 
-/// For a pull request or the summary of a job.
+/// Markdown for a pull request or for the summary of a CI job.
 pub fn markdown(judgement: &Judgement) -> String {
     let header = &judgement.header;
     let mut text = format!("## Gate: {}\n\n{}\n\n", judgement.outcome.text(), escaped(&judgement.reason));
@@ -194,7 +194,7 @@ pub fn markdown(judgement: &Judgement) -> String {
     text
 }
 
-/// The most left-out slices that are listed one by one.
+/// The most dropped slices that are listed one by one.
 const DROPPED_SHOWN: usize = 12;
 
 #[cfg(test)]
@@ -203,7 +203,7 @@ mod tests {
     use crate::gate::simulation::{FEW, QUIET, record};
     use crate::gate::verdict::judge_by;
 
-    /// The same figures are on all pages, in columns that a terminal can show.
+    /// All forms of the report show the same figures. The table fits a terminal.
     #[test]
     fn all_pages_show_the_same_figures() {
         let record = record(5, 10, QUIET, 1.1);

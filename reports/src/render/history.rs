@@ -1,6 +1,6 @@
-//! A history of runs as a table, and one figure of it as a picture.
+//! A history of runs as a table, and one figure of the history as an SVG chart.
 //!
-//! Owns the layout. The picture is a complete SVG file, for a repository or a page.
+//! Owns the layout. The chart is a complete SVG file, for a repository or a web page.
 
 use std::fmt::Write;
 
@@ -10,17 +10,17 @@ use super::terminal::{plain, word};
 use crate::history::{Point, Series};
 use crate::judge::Verdict;
 
-/// Runs in the table; older ones are in the file.
+/// The most runs in the table; older runs are in the history's file.
 const ROWS_MAX: usize = 20;
-/// The picture, in its own units.
+/// The width of the chart, in SVG units.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 240.0;
 const MARGIN: f64 = 24.0;
-/// Room for the numbers on the left.
+/// The space for the numbers on the left of the chart.
 const LEFT: f64 = 90.0;
 
-/// Every figure with its newest value, its level before the last change and the size of that change; below it the runs
-/// that changed a level.
+/// A table of every figure: its newest value, its level before the last change, and the size of that change. Below the
+/// table are the runs in which a level changed.
 pub fn history(scenario: &str, all: &[Series]) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -62,7 +62,7 @@ fn of_run(point: &Point) -> String {
     format!("{build}{} {}", plain(&point.started_at), plain(&point.run_id))
 }
 
-/// One figure over the runs, with its levels.
+/// An SVG chart of one figure over the runs, with its levels.
 pub fn history_svg(scenario: &str, series: &Series) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -130,7 +130,7 @@ fn picture(out: &mut String, scenario: &str, series: &Series) -> std::fmt::Resul
     writeln!(out, "</svg>")
 }
 
-/// Escaped for XML, without control characters.
+/// A text escaped for XML, without control characters.
 fn escaped(text: &str) -> String {
     plain(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,8 +1,8 @@
-//! The report for people: one HTML file that works offline and fetches nothing.
+//! The HTML report of a run: one file that works offline and loads nothing.
 //!
-//! Owns what is shown and in which order; `timeline` and `percentiles` turn facts into curves, `scale` into positions.
-//! Every outside text goes through askama's escaping or, inside the data for the script, through [`data_json`]. The
-//! page's content security policy forbids every request.
+//! Owns the contents of the report and their order. `timeline` and `percentiles` turn facts into curves, and `scale`
+//! turns values into positions. Every outside text is escaped, by askama or, in the data for the script, by
+//! [`data_json`]. The report's content security policy forbids every request.
 
 use askama::Template;
 use serde::Serialize;
@@ -38,7 +38,6 @@ pub use gate::gate_html;
 pub use pair::diff_html;
 pub use suite::suite_html;
 
-/// `report.html`.
 pub(super) const ROW: Renderer =
     Renderer { file: file::HTML, doc: "for people: one page that works offline", render: html };
 
@@ -67,7 +66,7 @@ struct Page<'a> {
     facts: Vec<(&'static str, String)>,
     files: Vec<(&'a str, &'static str)>,
     data: String,
-    /// Whether the run goes on: then the page looks for newer facts by itself.
+    /// Whether the run is still under way. While it is, the report in the browser loads newer facts.
     running: bool,
 }
 
@@ -75,7 +74,8 @@ pub fn html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     page(record, judgement, false)
 }
 
-/// The report of a run that goes on, for `longhaul soak --serve`: it says so, and looks for newer facts.
+/// The report of a run that is still under way, for `longhaul soak --serve`. The report says that the run is under way,
+/// and loads newer facts.
 pub fn running_html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     page(record, judgement, true)
 }
@@ -118,7 +118,8 @@ fn page(record: &Record, judgement: &Judgement, running: bool) -> Result<String,
     Ok(page.render()?)
 }
 
-/// The chart that shows the reason of the verdict: that of the first finding that decided, else the first of all.
+/// The chart that shows the reason for the verdict: that of the first finding that decided, else that of the first
+/// finding.
 fn lead(charts: &[Chart], judgement: &Judgement) -> Option<usize> {
     let place = |id: &str| charts.iter().position(|chart| chart.id == id);
     let crossed = judgement.crossed();
@@ -141,19 +142,19 @@ fn lead(charts: &[Chart], judgement: &Judgement) -> Option<usize> {
     place(id).or_else(|| place(section))
 }
 
-/// The data for the script: readings as text, so that the script does not format numbers again.
+/// The data for the script. Values are texts, so that the script does not format numbers again.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Data<'a> {
     length_ms: u64,
-    /// The unit of a thousand of the axis, if it is not an axis of time.
+    /// The unit of a thousand on the axis; none for an axis of time.
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<&'static str>,
     charts: Vec<chart::Readings<'a>>,
 }
 
-/// JSON that is safe inside a `<script>` element: no `<` can end it, no `&` can begin an entity, and the two separators
-/// that JSON allows and old scripts do not are escaped.
+/// JSON that is safe in a `<script>` element. The JSON has no `<` that could end the element, and no `&` that could
+/// begin an entity. Two separators that JSON allows and old scripts do not are escaped.
 fn data_json(data: &Data<'_>) -> Result<String, Error> {
     let json = serde_json::to_string(data)?;
     Ok(json
@@ -214,8 +215,8 @@ fn facts(record: &Record) -> Vec<(&'static str, String)> {
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).filter(|(_, value)| !value.is_empty()).collect()
 }
 
-/// The files beside the page. The reports are written with it, so they are listed even if they do not exist yet; while
-/// the run goes on there are none.
+/// The files in the directory of the report. Reports that are written with it are listed even if they do not exist yet.
+/// While the run is under way, the list is empty.
 fn files(record: &Record, running: bool) -> Vec<(&str, &'static str)> {
     let mut files: Vec<(&str, &'static str)> = Vec::new();
     for one in &record.files {
@@ -227,7 +228,6 @@ fn files(record: &Record, running: bool) -> Vec<(&str, &'static str)> {
     files
 }
 
-/// The sentence for a verdict.
 fn headline(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "Every limit was met.",

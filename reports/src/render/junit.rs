@@ -1,7 +1,7 @@
 //! The report for CI systems: one test case for each budget and each condition of validity.
 //!
 //! Owns the mapping of verdicts to JUnit's terms. Inconclusive and invalid are errors, not skipped cases: the run exits
-//! with 2, and a green page above a red job misleads.
+//! with 2, and a green test report for a failed job would mislead.
 
 use std::time::Duration;
 
@@ -11,7 +11,6 @@ use super::{Error, Renderer};
 use crate::judge::{Judgement, Verdict};
 use crate::record::{Record, file};
 
-/// `junit.xml`.
 pub(super) const ROW: Renderer =
     Renderer { file: file::JUNIT, doc: "for CI systems: a test case for each budget", render: junit };
 

@@ -1,7 +1,7 @@
-//! The report for a pull request: the verdict first, then only findings that are not a pass, the rest folded.
+//! The report for a pull request. The verdict comes first, then findings that are not a pass; the rest is folded.
 //!
-//! Owns the choice of what is shown and folded. Outside text goes through [`crate::outside`]: nothing in it may become
-//! a table cell, a link, a mention or HTML.
+//! Owns the choice of findings that are shown or folded. Outside text is escaped by [`crate::outside`], so that it
+//! becomes no table cell, link, mention or HTML.
 
 use std::fmt::Write;
 
@@ -13,14 +13,13 @@ use crate::outside::{code, markdown as escaped};
 use crate::record::{Record, file};
 use crate::words::{counted, millis};
 
-/// `report.md`.
 pub(super) const ROW: Renderer = Renderer {
     file: file::MARKDOWN,
     doc: "for a pull request or the summary of a job",
     render: |record, judgement| Ok(markdown(record, judgement)),
 };
 
-/// The report, with a line end at its end.
+/// The report in Markdown, which ends with a line end.
 pub fn markdown(record: &Record, judgement: &Judgement) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.

@@ -1,7 +1,7 @@
-//! A finished run as `OpenMetrics` text, for a push gateway or a node exporter's textfile collector.
+//! A finished run as `OpenMetrics` text, for a push gateway or for the textfile collector of a node exporter.
 //!
-//! Owns the names; `longhaul soak --metrics` writes the same metrics of a run that goes on. Base units: seconds and
-//! bytes.
+//! Owns the names of the metrics; `longhaul soak --metrics` serves the same metrics while a run is under way. Units are
+//! seconds and bytes.
 
 use std::sync::atomic::AtomicU64;
 
@@ -16,14 +16,13 @@ use crate::judge::{Judgement, Verdict};
 use crate::ledger::Outcome;
 use crate::record::{Phase, Process, Record, quantile_us, tag};
 
-/// `metrics.txt`.
 pub(super) const ROW: Renderer = Renderer {
     file: record::file::OPENMETRICS,
     doc: "for monitoring: verdict and totals as OpenMetrics text",
     render: openmetrics,
 };
 
-/// Quantiles that are written, in parts per thousand, if there are enough samples.
+/// The quantiles that are written if there are enough samples: in parts per thousand, and as text.
 const QUANTILES: [(u64, &str); 4] = [(500, "0.5"), (900, "0.9"), (990, "0.99"), (999, "0.999")];
 const VERDICTS: [Verdict; 4] = [Verdict::Pass, Verdict::Fail, Verdict::Inconclusive, Verdict::Invalid];
 
@@ -50,7 +49,6 @@ fn gauges(registry: &mut Registry, name: &str, help: &str) -> Gauges {
     family
 }
 
-/// A gauge without labels.
 fn gauge(registry: &mut Registry, name: &str, help: &str, value: f64) {
     let gauge = Gauge::<f64, AtomicU64>::default();
     registry.register(name, help, gauge.clone());
@@ -151,7 +149,7 @@ fn resources(registry: &mut Registry, record: &Record) {
     most("threads_max", "The most threads", |process| process.threads);
 }
 
-/// The state at the newest row.
+/// Adds the state of the newest interval and sample.
 fn newest(registry: &mut Registry, record: &Record) {
     gauge(registry, "run_finished", "1 once the run has ended", number(record.end.is_some()));
     if let Some(row) = record.intervals.last() {
@@ -204,7 +202,7 @@ fn newest(registry: &mut Registry, record: &Record) {
     }
 }
 
-/// How far each verdict on growth is from being decided.
+/// Adds, for each verdict on growth, how much longer the run needs to decide it.
 fn growth(registry: &mut Registry, record: &Record) {
     let needed =
         gauges(registry, "growth_needed_seconds", "Length of the steady phase that decides the budget; 0 once decided");
@@ -260,7 +258,7 @@ mod tests {
         assert!(text.ends_with("# EOF\n"), "{text}");
     }
 
-    /// A label cannot end its line, whatever its text is.
+    /// No text can end the label's line.
     #[test]
     fn outside_text_stays_in_its_label() {
         let mut example = Example::clean();
@@ -269,7 +267,7 @@ mod tests {
         assert!(text.contains(r#"name="a\"} 1\nlonghaul_verdict{verdict=\"pass""#), "{text}");
     }
 
-    /// The dashboard uses only metrics that are written.
+    /// The Grafana dashboard uses only metrics that are written.
     #[test]
     fn each_metric_of_the_dashboard_is_told() {
         let mut example = Example::clean();

@@ -1,11 +1,12 @@
-//! Tables of text: in columns for a terminal, and as Markdown.
+//! Tables as text in columns for a terminal, and as Markdown.
 
 use std::fmt::Write;
 
-/// The width limit of columns: a longer text makes its line longer, not its column.
+/// The widest column, in characters. A longer text makes its own line longer, but not its column.
 const WIDEST: usize = 39;
 
-/// The rows under their head, each with a line end; the columns with these indexes are aligned right.
+/// A table with a head in which each row ends with a line end. The columns with the indexes in `right` are aligned
+/// right.
 pub(crate) fn columns<const N: usize>(head: [&str; N], rows: &[[String; N]], right: &[usize]) -> String {
     let head = head.map(str::to_owned);
     let lines = || std::iter::once(&head).chain(rows);
@@ -22,7 +23,7 @@ pub(crate) fn columns<const N: usize>(head: [&str; N], rows: &[[String; N]], rig
     text
 }
 
-/// The rows under their head as Markdown. Their cells must be escaped already.
+/// A table with a head, as Markdown. Cells must be escaped already.
 pub(crate) fn markdown<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     let head = head.map(|cell| if cell.is_empty() { " ".to_owned() } else { format!(" {cell} ") });
     let mut text = format!("|{}|\n|{}\n", head.join("|"), "---|".repeat(N));

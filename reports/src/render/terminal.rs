@@ -1,7 +1,7 @@
-//! The summary for a terminal. Its first line is the verdict.
+//! The summary of a run for a terminal. Its first line is the verdict.
 //!
-//! Owns what fits on a screen: the verdict, the findings that are not a pass, the numbers, the places of the other
-//! files. Control characters in outside text are dropped, so that a subject's output cannot move the cursor.
+//! Owns a text that fits on a screen: the verdict, findings that are not a pass, numbers, and the paths of reports.
+//! Control characters in outside text are removed, so that a subject's output cannot move the cursor.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,19 +11,19 @@ use crate::judge::{Judgement, Verdict};
 use crate::record::{AlertsRow, FaultEvent, Phase, Quantiles, Record, tag};
 use crate::words::{bytes, count, counted, micros, millis};
 
-/// The number of faults above which they are grouped by name.
+/// If there are more faults than this, they are grouped by name.
 const FAULTS_EACH: usize = 20;
 
-/// Whether to use ANSI colours.
+/// Whether the text has ANSI colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
-    /// For pipes, files and `NO_COLOR`.
+    /// No colours: for pipes, files and `NO_COLOR`.
     Never,
-    /// For terminals.
+    /// Colours: for terminals.
     Always,
 }
 
-/// The summary, with a line end at its end.
+/// The summary as text that ends with a line end.
 pub fn terminal(record: &Record, judgement: &Judgement, colour: Colour) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -68,7 +68,7 @@ fn write_causes(out: &mut String, record: &Record) -> std::fmt::Result {
     writeln!(out, "{:<10} {}", "next", first.cause.remedy())
 }
 
-/// The reason on one line; below it follows one sentence for each limit that was crossed.
+/// The reason on one line. Below it, each limit that was exceeded has one sentence.
 fn because(judgement: &Judgement) -> String {
     let names: Vec<String> = judgement
         .findings
@@ -83,7 +83,7 @@ fn because(judgement: &Judgement) -> String {
     }
 }
 
-/// The numbers of the run, one line for each side of it.
+/// The numbers of the run, one line for each group.
 pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     let counts = record.totals();
@@ -143,7 +143,7 @@ pub(super) fn figures(record: &Record) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// The alerts, if there was a receiver.
+/// A line about alerts; none if there was no receiver.
 fn alerts(record: &Record) -> Option<String> {
     let rows = || record.intervals.iter().filter_map(|row| row.alerts.as_ref());
     rows().next()?;
@@ -152,7 +152,7 @@ fn alerts(record: &Record) -> Option<String> {
     Some(format!("{decided}, {told}, {} lost, {} too many", sum(|row| row.lost), sum(|row| row.twice)))
 }
 
-/// Calls of the subject's API, if there were any.
+/// A line about calls to the subject's API; none if there were none.
 fn calls(record: &Record) -> Option<String> {
     let rows = || record.intervals.iter().filter_map(|row| row.calls.as_ref());
     let sent: u64 = rows().map(|row| row.sent).sum();
@@ -170,7 +170,7 @@ fn calls(record: &Record) -> Option<String> {
     Some(line)
 }
 
-/// The faults and their hits: each with its time, or grouped by name if there are many.
+/// Lines about faults and their hits: each fault with its time, or grouped by name if there are many.
 fn faults(record: &Record) -> Vec<String> {
     let rows = record.fault_rows();
     let hits = |id: &str| rows.get(id).and_then(|rows| rows.iter().map(|row| row.hits).max()).unwrap_or(0);
@@ -201,7 +201,7 @@ fn faults(record: &Record) -> Vec<String> {
     each.map(|(name, times, hits)| format!("{name} {times} ({hits})")).collect()
 }
 
-/// The percentiles with enough samples, and the largest value.
+/// The percentiles with enough samples, and the largest value, as text.
 pub(super) fn quantiles(quantiles: &Quantiles) -> String {
     let points = [
         ("p50", quantiles.p50_us),
@@ -215,7 +215,6 @@ pub(super) fn quantiles(quantiles: &Quantiles) -> String {
     points.join(", ")
 }
 
-/// A verdict in capitals.
 pub(super) fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "PASS",
@@ -239,7 +238,7 @@ fn badge(verdict: Verdict, colour: Colour) -> String {
     }
 }
 
-/// Outside text on one line and without control characters.
+/// Outside text without control characters, on one line.
 pub(super) fn plain(text: &str) -> String {
     let spaced = text.chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c });
     spaced.filter(|c| !crate::outside::is_hidden(*c)).collect()

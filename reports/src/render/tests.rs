@@ -1,4 +1,4 @@
-//! The output of the renderers, outside text that must stay text, and equal bytes for the same record.
+//! Tests of all renderers: their output, escaped outside text, and equal bytes for the same record.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::judge::Finding;
 use crate::ledger::Outcome;
 use crate::record::Step;
 
-/// Outside text that tries to be markup in every place where a run can bring it in.
+/// Outside text with markup, which tests put into every place that a run can fill.
 const HOSTILE: &str = "<script>alert(1)</script>\"'&|`</pre>\n\u{1b}[31m@all";
 
 fn texts(example: &Example) -> (tempfile::TempDir, Record, Judgement) {
@@ -165,7 +165,7 @@ fn a_run_with_nothing_in_it_still_has_a_report() {
     assert!(html(&record, &judgement).unwrap().contains("Nothing was recorded over time."));
 }
 
-/// Rendering a record again gives the same bytes, with any other files in its directory.
+/// Rendering a record again gives the same bytes, whatever other files are in its directory.
 #[test]
 fn the_same_record_gives_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();
@@ -180,7 +180,7 @@ fn the_same_record_gives_the_same_bytes() {
     assert_eq!(back, first);
 }
 
-/// Every file beside the page has a link, and every link a file; also after it was rendered once more.
+/// Every file in the directory has a link in the report, and every link leads to a file; also after rendering again.
 #[test]
 fn every_file_of_the_record_has_a_link() {
     let dir = tempfile::tempdir().unwrap();
@@ -233,7 +233,7 @@ fn the_summary_of_a_job_is_appended_to() {
     assert!(text.starts_with("before\n## ✅ silent-watch: pass\n"), "{text}");
 }
 
-/// Written to `$LONGHAUL_EXAMPLE_REPORTS` if that is set, to look at them in a browser.
+/// Writes the example reports to `$LONGHAUL_EXAMPLE_REPORTS`, if that is set, so that you can open them in a browser.
 #[test]
 fn every_example_has_its_reports() {
     let kept = std::env::var_os("LONGHAUL_EXAMPLE_REPORTS").map(PathBuf::from);
@@ -263,7 +263,7 @@ fn every_example_has_its_reports() {
     }
 }
 
-/// The first screen has the cause, with a count, and below each anomaly is the history of its object.
+/// The first screen shows the cause with a count. Each anomaly has the history of its object further below.
 #[test]
 fn why_stands_on_the_first_screen() {
     let (_dir, record, judgement) = texts(&Example::failing());
@@ -281,7 +281,7 @@ fn why_stands_on_the_first_screen() {
     assert!(markdown(&record, &judgement).contains("- 2 anomalies lost in the client"));
 }
 
-/// Of four causes the three commonest are on the first screen, each with its count and the commonest first.
+/// Of four causes, the first screen shows the three commonest with their counts, the commonest first.
 #[test]
 fn the_first_screen_has_three_causes() {
     let mut example = Example::clean();
@@ -320,7 +320,7 @@ fn the_first_screen_has_three_causes() {
     }
 }
 
-/// The story of a run is in its page, as text.
+/// The story of a run is in the run's report, as escaped text.
 #[test]
 fn a_story_that_was_told_is_shown() {
     let dir = tempfile::tempdir().unwrap();
@@ -344,7 +344,7 @@ fn a_clean_run_has_no_causes() {
     assert!(!terminal(&record, &judgement, Colour::Never).contains("\ncause "));
 }
 
-/// An older record without histories is shown with the data that it has.
+/// An older record without histories is shown with the facts that it has.
 #[test]
 fn an_older_record_is_shown_as_before() {
     let mut example = Example::failing();
@@ -355,7 +355,7 @@ fn an_older_record_is_shown_as_before() {
     assert!(!html.contains("class=\"log steps\""));
 }
 
-/// The summary and the budgets count the same things under the same names.
+/// The summary and the budgets use the same names for the same counts.
 #[test]
 fn a_deletion_that_went_unnoticed_is_no_missed_version() {
     let mut example = Example::clean();
@@ -366,7 +366,7 @@ fn a_deletion_that_went_unnoticed_is_no_missed_version() {
     assert!(text.contains("0 missed, 250 deletions unnoticed; lag"), "{text}");
 }
 
-/// The used share of a limit is never rounded across it.
+/// Rounding never moves the used share of a limit across 100 %.
 #[test]
 fn what_was_used_of_a_limit_is_told() {
     let (_dir, record, judgement) = texts(&Example::failing());
@@ -402,7 +402,7 @@ fn the_first_picture_is_that_of_the_verdict() {
     assert_eq!(first(&grows), "memory-growth");
 }
 
-/// Each of thousands of faults is a band, though not each has a label.
+/// Each of thousands of faults is a band, although not every fault has a label.
 #[test]
 fn all_faults_are_bands_and_their_hits_are_marks() {
     let mut example = Example::clean();
@@ -432,7 +432,7 @@ fn all_faults_are_bands_and_their_hits_are_marks() {
     assert!(page.contains("2,000 of them had an effect"), "planned and happened");
 }
 
-/// No effect of a fault is drawn before it in any chart: not in a step, not in a cell, not as a mark.
+/// In no chart is an effect of a fault drawn before the fault: not as a step, as a cell, or as a mark.
 #[test]
 fn nothing_is_drawn_before_its_fault() {
     let mut example = Example::failing();
@@ -469,7 +469,7 @@ fn nothing_is_drawn_before_its_fault() {
     }
 }
 
-/// The text of a page without tags, styles and scripts, its words one space apart.
+/// The text of an HTML report without tags, styles and scripts. Words are one space apart.
 fn words(page: &str) -> String {
     let mut text = String::new();
     let mut rest = page;
@@ -486,7 +486,7 @@ fn words(page: &str) -> String {
     plain.replace("&#38;", "&").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The page has the reason once, and the text of each finding once.
+/// The report has the reason once, and the text of each finding once.
 #[test]
 fn nothing_is_told_twice() {
     for example in [Example::clean(), Example::failing(), Example::killed()] {
@@ -501,7 +501,7 @@ fn nothing_is_told_twice() {
     }
 }
 
-/// The facts of every run are in its page as a non-empty chart; latency has four curves.
+/// The report of every run has its facts as charts that are not empty. The latency chart has four curves.
 #[test]
 fn each_side_of_the_run_has_its_chart() {
     let (_dir, record, judgement) = texts(&Example::clean());
@@ -534,7 +534,7 @@ fn each_side_of_the_run_has_its_chart() {
     }
 }
 
-/// Each sample lies in one cell of the heat map, and the fullest cells are the darkest.
+/// Each sample is in one cell of the heat map, and the fullest cells are the darkest.
 #[test]
 fn a_heat_map_holds_all_samples() {
     let (_dir, record, judgement) = texts(&Example::clean());

@@ -1,6 +1,7 @@
 //! The binomial distribution: its lower tail.
 
-/// The probability of at most `k` successes among `n` of probability `share`, summed term by term. O(k).
+/// The probability of at most `k` successes in `n` trials that each succeed with probability `share`, summed term by
+/// term. O(k).
 pub fn at_most(k: u64, n: u64, share: f64) -> f64 {
     if k >= n || share <= 0.0 {
         return 1.0;

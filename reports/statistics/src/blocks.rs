@@ -1,71 +1,70 @@
-//! Reduction of a series to blocks that are nearly independent, so that a slope through them has an honest interval.
+//! Reduces a series to blocks that are nearly independent, so that the interval of a slope through the blocks can be
+//! trusted.
 
 use super::saw_tooth::{self, SawTooth};
 use super::{Error, check, correlation, quantile, whole};
 
-/// The fewest blocks through which a slope is fitted.
+/// The fewest blocks for a slope.
 pub const BLOCKS_LEAST: usize = 12;
-/// The aimed number of blocks: more would shorten them without a better slope.
+/// The desired number of blocks: more would be shorter without a better slope.
 pub const BLOCKS_AIM: usize = 24;
-/// Correlation times in a block: neighbours then share about a tenth of their variance.
+/// The least length of a block, in correlation times: neighbours then share about a tenth of their variance.
 pub const TIMES_LEAST: f64 = 5.0;
-/// Periods of a saw-tooth in a block, so that each block has a whole one and its true minimum.
+/// The least length of a block, in periods of a saw-tooth: each block then contains a whole period with its true
+/// minimum.
 pub const PERIODS_LEAST: f64 = 2.0;
-/// The most points in which correlation and shape are searched. A longer series is thinned to medians: a point each
-/// minute of a day, and sixty in each of 24 blocks.
+/// The most points in which correlation and shape are searched. A longer series is reduced to medians: one point for
+/// each minute of a day, and sixty for each of 24 blocks.
 pub const POINTS_MAX: usize = 1440;
-/// The most samples: one a second for twelve days.
+/// The most samples of a series: one a second for twelve days.
 pub const SAMPLES_MAX: usize = 1 << 20;
-/// Parts whose median correlation time counts; see [`correlation::robust`].
+/// The number of parts of a series whose median correlation time is used; see [`correlation::robust`].
 const PARTS: usize = 3;
-/// The factor by which the correlation time of a part without its parabola is too short, if the whole is 150 times as
-/// long: measured.
+/// The factor by which the correlation time of a part without its parabola is too short. The factor was measured with a
+/// whole that is 150 correlation times long.
 const SHORT_OF: f64 = 1.3;
-/// The distance, in usual distances, above which there is a gap between two samples.
+/// The distance of two samples, in usual distances, above which there is a gap between them.
 pub const REACH: f64 = 3.0;
 /// The fewest samples that can be reduced.
 pub const SAMPLES_LEAST: usize = 2 * BLOCKS_LEAST;
 
-/// A series: a value and a place on an axis at each time, without missing values.
+/// A series of values, each with a time and a place on an axis, without missing values.
 #[derive(Debug, Clone, Copy)]
 pub struct Series<'a> {
-    /// The times, in seconds, rising.
+    /// The times of the samples, in seconds, rising.
     pub t_s: &'a [f64],
     pub value: &'a [f64],
-    /// The places on the axis: hours, requests or objects, never falling.
+    /// The places of the samples on the axis (hours, requests or objects), never falling.
     pub axis: &'a [f64],
 }
 
-/// The nature of a series apart from its trends.
+/// The correlation time, scatter and saw-tooth of a series without its trends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Nature {
     /// The correlation time, in seconds.
     pub tau_s: f64,
-    /// The scatter round a line, in the unit of the values.
+    /// The scatter of the values around a line, in the unit of the values.
     pub sigma: f64,
-    /// The saw-tooth, if there is one.
     pub saw_tooth: Option<SawTooth>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Block {
-    /// The middle of its samples, in seconds.
+    /// The middle of the block's samples, in seconds.
     pub t_s: f64,
-    /// The median place on the axis.
+    /// The median place of the block's samples on the axis.
     pub axis: f64,
-    /// The minimum of its samples if there is a saw-tooth, else their median.
+    /// The minimum of the block's samples if the series has a saw-tooth, else their median.
     pub value: f64,
     pub samples: usize,
 }
 
-/// A series of blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Blocks {
-    /// The blocks that have samples.
     pub blocks: Vec<Block>,
-    /// The length of each, in seconds.
+    /// The length of each block, in seconds.
     pub length_s: f64,
-    /// The correlation of one block with the next, as of a first-order autoregression.
+    /// The correlation of a block with the next one, assuming a first-order autoregression.
     pub correlation: f64,
 }
 
@@ -85,19 +84,19 @@ impl Series<'_> {
         }
     }
 
-    /// From the first to the last sample, in seconds; zero if there is none.
+    /// The time from the first to the last sample, in seconds; zero if there is no sample.
     pub fn span_s(&self) -> f64 {
         self.t_s.last().map_or(0.0, |last| last - self.t_s[0])
     }
 
-    /// The part from this time on.
     #[must_use]
     pub fn from(&self, t_s: f64) -> Self {
         let first = self.t_s.partition_point(|t| *t < t_s);
         Self { t_s: &self.t_s[first..], value: &self.value[first..], axis: &self.axis[first..] }
     }
 
-    /// Thinned to at most [`POINTS_MAX`] points: time and median of each part. Gaps are filled first, so that the points are about equally far apart.
+    /// The series as at most [`POINTS_MAX`] points: time and median of each part. Gaps are filled first, so that points
+    /// are about equally far apart.
     pub fn thinned(&self) -> (Vec<f64>, Vec<f64>) {
         let (t_s, value) = self.filled();
         let each = t_s.len().div_ceil(POINTS_MAX).max(1);
@@ -106,8 +105,9 @@ impl Series<'_> {
         (times, value.chunks(each).map(quantile::median).collect())
     }
 
-    /// The samples, with points on the line between the ends of each gap. Without them, even growth jumps at a gap, and
-    /// looks like noise with a long memory. At most as many points are added as there are samples.
+    /// The samples, with points on the line between the ends of each gap. Without these points, even growth would jump
+    /// at a gap and look like noise with a long correlation time. At most as many points are added as there are
+    /// samples.
     fn filled(&self) -> (Vec<f64>, Vec<f64>) {
         let distances: Vec<f64> = self.t_s.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let usual_s = if distances.is_empty() { 0.0 } else { quantile::median(&distances) };
@@ -138,8 +138,8 @@ impl Series<'_> {
     }
 }
 
-/// The nature of a series: its correlation time, scatter and saw-tooth. Samples must be about equally far apart. O(n
-/// log n).
+/// Computes correlation time, scatter and saw-tooth of a series. Its samples must be about equally far apart. O(n log
+/// n).
 pub fn nature(series: &Series<'_>) -> Result<Nature, Error> {
     series.check()?;
     let (t_s, values) = series.thinned();
@@ -155,8 +155,8 @@ pub fn nature(series: &Series<'_>) -> Result<Nature, Error> {
     Ok(Nature { tau_s, sigma: quantile::median(&scatters), saw_tooth })
 }
 
-/// Reduces a series to [`BLOCKS_AIM`] blocks, or to as many, at least [`BLOCKS_LEAST`], as its nature allows. Blocks
-/// with less than half of the usual number of samples are left out. O(n log n).
+/// Reduces a series to [`BLOCKS_AIM`] blocks. If its nature allows fewer, the number may go down to [`BLOCKS_LEAST`].
+/// Blocks with less than half of the usual number of samples are left out. O(n log n).
 pub fn reduce(series: &Series<'_>, nature: &Nature) -> Result<Blocks, Error> {
     series.check()?;
     let span_s = series.span_s();
@@ -197,13 +197,15 @@ pub fn reduce(series: &Series<'_>, nature: &Nature) -> Result<Blocks, Error> {
 
 impl Blocks {
     /// The factor by which the variance of Kendall's statistic exceeds that of independent values (Hamed & Rao, Journal
-    /// of Hydrology 204, 1998; of their sum the first term, the others vanish at this length of blocks).
+    /// of Hydrology 204, 1998). Only the first term of their sum is computed, because the others vanish at this length
+    /// of blocks.
     pub fn inflation(&self) -> f64 {
         1.0 + 2.0 * self.correlation
     }
 }
 
-/// The correlation of the means of neighbouring blocks of a first-order autoregression whose correlation time is this share of a block.
+/// The correlation of the means of neighbouring blocks, for a first-order autoregression. `share` is the correlation
+/// time divided by the length of a block.
 fn neighbours(share: f64) -> f64 {
     if share <= 0.0 {
         return 0.0;
@@ -239,7 +241,7 @@ mod tests {
         assert!(of(25.0, None).unwrap().inflation() > 1.2);
     }
 
-    /// Blocks in a gap of the series are left out; if too few remain, there are none.
+    /// Blocks in a gap of the series are left out. If too few blocks remain, the result is an error.
     #[test]
     fn holes_have_no_blocks() {
         let of = |keep: &dyn Fn(f64) -> bool| {

@@ -1,16 +1,16 @@
-//! Change points: where the level of a series changes.
+//! Change points: the places at which the level of a series changes.
 
 use super::{Error, check, quantile};
 
-/// The most values: the costs of all segments are computed, which sorts each value into each.
+/// The most values. The cost of every segment is computed, which sorts each value into each segment.
 pub const VALUES_MAX: usize = 256;
 
-/// The change points that minimize the cost of all segments and `penalty` for each change: for each the index of the
-/// first value of the new segment, rising.
+/// The change points that minimize the cost of all segments plus `penalty` for each change. A change point is the index
+/// of the first value of a new segment; the indexes rise.
 ///
-/// The cost of a segment is the sum of absolute deviations from its median, so that single outliers make no change
-/// points. This is PELT (Killick, Fearnhead & Eckley, JASA 107, 2012) and exact; `penalty` has the unit of the values,
-/// and no segment is shorter than `least`. O(n³) at worst, with n capped.
+/// The cost of a segment is the sum of absolute deviations from its median, so that single outliers are no change
+/// points. The method is PELT (Killick, Fearnhead & Eckley, JASA 107, 2012) and exact. `penalty` has the unit of the
+/// values, and no segment is shorter than `least`. O(n³) at worst, with a cap on n.
 pub fn pelt(values: &[f64], penalty: f64, least: usize) -> Result<Vec<usize>, Error> {
     check(values, 1, VALUES_MAX)?;
     if !(penalty >= 0.0 && penalty.is_finite()) {
@@ -54,13 +54,12 @@ pub fn pelt(values: &[f64], penalty: f64, least: usize) -> Result<Vec<usize>, Er
     Ok(found)
 }
 
-/// The sum of absolute deviations of values from their median.
 pub fn deviation(values: &[f64]) -> f64 {
     let middle = quantile::median(values);
     values.iter().map(|value| (value - middle).abs()).sum()
 }
 
-/// For each start the deviations of the segments of length 1, 2, ….
+/// For each start, the costs of the segments of length 1, 2, ….
 fn costs(values: &[f64]) -> Vec<Vec<f64>> {
     let of_start = |start: usize| {
         let mut sorted: Vec<f64> = Vec::with_capacity(values.len() - start);
@@ -82,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// The cost of the segments between the change points.
+    /// The cost of the segments between these change points.
     fn total(values: &[f64], changes: &[usize], penalty: f64) -> f64 {
         let bounds: Vec<usize> = [0].into_iter().chain(changes.iter().copied()).chain([values.len()]).collect();
         let segments: f64 = bounds.windows(2).map(|pair| deviation(&values[pair[0]..pair[1]])).sum();
@@ -108,7 +107,7 @@ mod tests {
     }
 
     proptest! {
-        /// No other segmentation is cheaper, and a shift or a factor changes nothing.
+        /// No other segmentation is cheaper, and adding a constant or multiplying by a factor changes nothing.
         #[test]
         fn it_is_the_best_of_all(values in prop::collection::vec(-10.0..10.0_f64, 1..11), penalty in 0.1..20.0_f64, least in 1_usize..4) {
             let found = pelt(&values, penalty, least).unwrap();

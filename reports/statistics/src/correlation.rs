@@ -2,21 +2,22 @@
 
 use super::{Error, check, quantile};
 
-/// The most values: a window of half of them would cost eight million products.
+/// The most values. With half of them as lags, eight million products are computed.
 pub const VALUES_MAX: usize = 4096;
-/// The sum of autocorrelations ends where the lag is this many times the sum (Sokal 1997): later ones are noise.
+/// The sum of autocorrelations ends where the lag is this many times the sum (Sokal 1997): later autocorrelations are
+/// noise.
 const WINDOW: f64 = 5.0;
 
-/// The integrated autocorrelation time `½ + Σ ρ(k)` of values at equal distances, in distances (Sokal, *Monte Carlo
-/// Methods in Statistical Mechanics*, 1997, section 3, with his automatic window). For a first-order autoregression it
-/// is the time in which the correlation falls to 1/e; ½ means none at all. A straight line is removed first. O(n ×
-/// lags).
+/// The integrated autocorrelation time `½ + Σ ρ(k)` of values at equal distances, counted in distances (Sokal, *Monte
+/// Carlo Methods in Statistical Mechanics*, 1997, section 3, with his automatic window). For a first-order
+/// autoregression it is the time in which the correlation falls to 1/e; ½ means no correlation. A straight line is
+/// removed first. O(n × lags).
 pub fn time(values: &[f64]) -> Result<f64, Error> {
     check(values, 8, VALUES_MAX)?;
     Ok(of_left(values, &without_line(values)))
 }
 
-/// The time of the residuals of the values.
+/// The correlation time of values, computed from their residuals `left`.
 fn of_left(values: &[f64], left: &[f64]) -> f64 {
     let variance = product(left, 0);
     let level = values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
@@ -33,8 +34,8 @@ fn of_left(values: &[f64], left: &[f64]) -> f64 {
     sum.max(0.5)
 }
 
-/// The median of the times of this many equal parts, in distances, each without its parabola. A step that would look
-/// like memory of the whole affects one part only, and a smooth bend none.
+/// The median of the correlation times of this many equal parts, counted in distances, each without its parabola. A
+/// step looks like a long correlation of the whole series, but affects only one part. A smooth bend affects no part.
 pub fn robust(values: &[f64], parts: usize) -> Result<f64, Error> {
     check(values, 8 * parts.max(1), VALUES_MAX)?;
     let length = values.len() / parts.max(1);
@@ -43,7 +44,7 @@ pub fn robust(values: &[f64], parts: usize) -> Result<f64, Error> {
     Ok(quantile::median(&times))
 }
 
-/// The residuals of values at equal distances from the least-squares line.
+/// The residuals of values at equal distances after subtracting the least-squares line.
 pub fn without_line(values: &[f64]) -> Vec<f64> {
     let middle = (values.len().max(1) - 1) as f64 / 2.0;
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
@@ -54,7 +55,7 @@ pub fn without_line(values: &[f64]) -> Vec<f64> {
     values.iter().enumerate().map(|(index, value)| value - mean - slope * off(index)).collect()
 }
 
-/// The residuals of values at equal distances from the least-squares parabola.
+/// The residuals of values at equal distances after subtracting the least-squares parabola.
 pub fn without_parabola(values: &[f64]) -> Vec<f64> {
     let left = without_line(values);
     let count = left.len().max(1) as f64;

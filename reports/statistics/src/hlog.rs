@@ -1,7 +1,7 @@
-//! Histograms of microseconds: adding them up, reading points off them, and their lines in HdrHistogram's interval log.
+//! Histograms of microseconds: adding them, reading quantiles, and their lines in HdrHistogram's interval log.
 //!
-//! Not generic, because adding and reading goes through some twenty thousand counts: this crate is optimized in every
-//! profile, and its users need not be.
+//! The code is not generic, because adding and reading goes through some twenty thousand counts. This crate is
+//! optimized in every build profile; crates that use it need not be.
 
 mod line;
 mod packed;
@@ -11,12 +11,13 @@ pub use line::{Lines, Row, read};
 /// A histogram whose values are microseconds.
 pub type Histogram = hdrhistogram::Histogram<u64>;
 
-/// Records a value. A value above the range of a histogram that does not resize counts as the end of the range.
+/// Records a value. If a histogram that does not resize cannot hold the value, the value counts as the largest one that
+/// it can hold.
 pub fn record(histogram: &mut Histogram, us: u64) {
     histogram.saturating_record(us);
 }
 
-/// A copy that resizes by itself, so that any histogram can be added to it.
+/// A copy of a histogram that resizes by itself, so that any histogram can be added to it.
 #[must_use]
 pub fn growing(histogram: &Histogram) -> Histogram {
     let mut copy = histogram.clone();
@@ -24,15 +25,15 @@ pub fn growing(histogram: &Histogram) -> Histogram {
     copy
 }
 
-/// Adds a histogram to one that resizes by itself.
+/// Adds a histogram to a histogram that resizes by itself.
 ///
 /// # Errors
-/// The reason, if the sum does not resize and its range is too small.
+/// Returns the reason if the sum does not resize and its range is too small.
 pub fn add(sum: &mut Histogram, part: &Histogram) -> Result<(), String> {
     sum.add(part).map_err(|error| error.to_string())
 }
 
-/// The value below which this part of all samples lies, from 0 to 1.
+/// The value below which the given part of all samples lies. `quantile` is from 0 to 1.
 #[must_use]
 pub fn value_at(histogram: &Histogram, quantile: f64) -> u64 {
     histogram.value_at_quantile(quantile)

@@ -1,18 +1,18 @@
-//! The one-sample estimate of Hodges and Lehmann.
+//! The Hodges–Lehmann estimate of the centre of one sample.
 
 use super::{Error, check, quantile};
 
-/// The most values: half a million averages.
+/// The most values; they give half a million averages.
 pub const VALUES_MAX: usize = 1000;
 
-/// The median of the Walsh averages, that is of the averages of all pairs of values, each value with itself too. It
-/// estimates the centre of a symmetric distribution (Hodges & Lehmann, 1963; Hollander & Wolfe, section 3.2). In the
-/// unit of the values. O(n² log n).
+/// The median of the Walsh averages: the averages of all pairs of values, including each value paired with itself. The
+/// median of the averages estimates the centre of a symmetric distribution (Hodges & Lehmann, 1963; Hollander & Wolfe,
+/// section 3.2), in the unit of the values. O(n² log n).
 pub fn estimate(values: &[f64]) -> Result<f64, Error> {
     Ok(quantile::of_sorted(&walsh(values)?, 0.5))
 }
 
-/// The averages of all pairs of values, each value with itself too, sorted.
+/// The sorted averages of all pairs of values, including each value paired with itself.
 pub(super) fn walsh(values: &[f64]) -> Result<Vec<f64>, Error> {
     check(values, 1, VALUES_MAX)?;
     let mut averages = Vec::with_capacity(values.len() * (values.len() + 1) / 2);

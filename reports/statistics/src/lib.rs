@@ -1,9 +1,8 @@
-//! Statistics: the methods that the judges compute with, and the histograms of a run record.
+//! Statistics: the methods that judges use, and the histograms of a run record.
 //!
-//! Owns methods, never verdicts. Everything here is a pure function of its arguments: no file, no clock, no random
-//! number. Bounds are one-sided at the confidence that the caller names, unless a function says otherwise. Input that
-//! cannot be computed with is a typed [`Error`]; the work of each function is bounded by a stated cap on the number of
-//! values.
+//! Owns methods, never verdicts. Every function is pure: it uses no file, clock or random number. Bounds are one-sided
+//! at the confidence that the caller names, unless a function says otherwise. Input that a method cannot use is a typed
+//! [`Error`]. A stated cap on the number of values bounds the work of each function.
 
 pub mod binomial;
 pub mod blocks;
@@ -30,7 +29,7 @@ pub enum Error {
     /// A value is infinite or not a number.
     #[error("value {index} is not finite")]
     NotFinite {
-        /// Its index, from 0.
+        /// The index of the value, from 0.
         index: usize,
     },
     /// Two lists that belong together have different lengths.
@@ -39,7 +38,7 @@ pub enum Error {
     /// Times do not rise.
     #[error("time {index} is not later than the one before")]
     NotRising {
-        /// Its index, from 0.
+        /// The index of the time that does not rise, from 0.
         index: usize,
     },
     /// The x values of a slope are all the same.
@@ -51,14 +50,14 @@ pub enum Error {
     /// The series is too short for its own correlation time and period.
     #[error("{span_s} s are too short, {needed_s} s are needed")]
     TooShort {
-        /// From the first to the last sample, in seconds.
+        /// The time from the first to the last sample, in seconds.
         span_s: f64,
         /// The length that would be enough, in seconds.
         needed_s: f64,
     },
 }
 
-/// Refuses values that are not finite, and lists that are too short or too long.
+/// Refuses values that are infinite or not a number, and lists that are too short or too long.
 fn check(values: &[f64], least: usize, most: usize) -> Result<(), Error> {
     if values.len() < least {
         return Err(Error::TooFew { found: values.len(), least });
@@ -72,7 +71,7 @@ fn check(values: &[f64], least: usize, most: usize) -> Result<(), Error> {
     }
 }
 
-/// Refuses a confidence that makes no bound: it must lie above one half and below one.
+/// Refuses a confidence that gives no bound: it must be above one half and below one.
 fn check_confidence(confidence: f64) -> Result<(), Error> {
     if confidence > 0.5 && confidence < 1.0 {
         Ok(())
@@ -87,7 +86,7 @@ fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// A count from a number that is known to be whole; negative numbers give zero.
+/// Converts a number that is known to be whole into a count; negative numbers give zero.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, which is what is meant")]
 fn whole(number: f64) -> usize {
     number as usize

@@ -1,8 +1,8 @@
-//! The standard normal distribution: its quantile.
+//! Quantiles of the standard normal distribution.
 
 use super::Error;
 
-/// Coefficients for the middle, `|p − 0.5| ≤ 0.425`: numerator and denominator.
+/// Coefficients of the approximation for `|p − 0.5| ≤ 0.425`: numerator and denominator.
 const MIDDLE: ([f64; 8], [f64; 8]) = (
     [
         3.387_132_872_796_366_5,
@@ -26,7 +26,7 @@ const MIDDLE: ([f64; 8], [f64; 8]) = (
     ],
 );
 
-/// Coefficients for the shoulders, `√(−ln p) ≤ 5`.
+/// Coefficients of the approximation for `√(−ln p) ≤ 5`: numerator and denominator.
 const SHOULDER: ([f64; 8], [f64; 8]) = (
     [
         1.423_437_110_749_683_5,

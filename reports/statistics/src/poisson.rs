@@ -1,11 +1,11 @@
-//! The confidence interval of a count's mean.
+//! The confidence interval of the mean of a count.
 
 use super::{Error, check_confidence, normal};
 
-/// The two-sided interval of the mean of a count by Byar's approximation to Garwood's exact one (Rothman & Boice,
+/// The two-sided interval of the mean of a count, by Byar's approximation to Garwood's exact interval (Rothman & Boice,
 /// *Epidemiologic Analysis with a Programmable Calculator*, 1979). The upper bound is within a hundredth of the exact
-/// one, and so is the lower one from ten on. Below ten the lower bound is less than the exact one, which makes the
-/// interval wider. The count may be a fraction, if losses that come in bursts are counted by bursts.
+/// bound; so is the lower bound for counts from ten on. For smaller counts the lower bound is below the exact one,
+/// which makes the interval wider. The count may be a fraction: losses that come in bursts are counted by bursts.
 pub fn byar(count: f64, confidence: f64) -> Result<(f64, f64), Error> {
     check_confidence(confidence)?;
     if !(count >= 0.0 && count.is_finite()) {
@@ -21,7 +21,7 @@ pub fn byar(count: f64, confidence: f64) -> Result<(f64, f64), Error> {
 mod tests {
     use super::*;
 
-    /// Garwood's table (Biometrika 28, 1936).
+    /// Compares with Garwood's table (Biometrika 28, 1936).
     #[test]
     fn near_the_exact_interval() {
         for (count, lower, upper) in

@@ -1,24 +1,23 @@
-//! Quantiles, and the order statistics that bound them for any distribution.
+//! Quantiles, and bounds of quantiles by order statistics, which hold for any distribution.
 
 use super::{Error, binomial, check, check_confidence, sorted, whole};
 
-/// The most values that are sorted.
 pub const VALUES_MAX: usize = 1 << 20;
 
 /// A quantile with its one-sided bounds, each in the unit of the values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The quantile of the values themselves, interpolated.
+    /// The quantile of the given values, interpolated.
     pub estimate: f64,
-    /// With the stated confidence the true quantile is not below this; none if there are too few values.
+    /// The lower bound of the true quantile at the stated confidence; none if there are too few values.
     pub lower: Option<f64>,
-    /// With the stated confidence the true quantile is not above this; none if there are too few values.
+    /// The upper bound of the true quantile at the stated confidence; none if there are too few values.
     pub upper: Option<f64>,
 }
 
 /// The quantile `p` with its bounds by order statistics (Hahn & Meeker, *Statistical Intervals*, section 5.2; Conover,
-/// *Practical Nonparametric Statistics*, section 3.2). Needs independent values and assumes nothing about their
-/// distribution. O(n log n).
+/// *Practical Nonparametric Statistics*, section 3.2). The values must be independent; their distribution does not
+/// matter. O(n log n).
 pub fn interval(values: &[f64], p: f64, confidence: f64) -> Result<Interval, Error> {
     check(values, 1, VALUES_MAX)?;
     check_confidence(confidence)?;
@@ -54,7 +53,8 @@ pub fn median(values: &[f64]) -> f64 {
     of_sorted(&sorted(values), 0.5)
 }
 
-/// The median absolute deviation from the median, scaled so that it estimates the standard deviation of normal values (Hampel, 1974).
+/// The median absolute deviation from the median, multiplied so that it estimates the standard deviation of normal
+/// values (Hampel, 1974).
 pub fn scale(values: &[f64]) -> f64 {
     let middle = median(values);
     let off: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
@@ -74,7 +74,8 @@ pub fn of_sorted(sorted: &[f64], p: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Conover (1999), section 3.2: of ten values the second and the ninth bound the median, each with 98.9 %.
+    /// Conover (1999), section 3.2: of ten values the second and the ninth bound the median, each with 98.9 %
+    /// confidence.
     #[test]
     fn known_points() {
         let values: Vec<f64> = (1..=10).map(f64::from).collect();

@@ -1,14 +1,14 @@
-//! The saw-tooth of a garbage collector: a slow rise, a sudden fall, again and again.
+//! Finds the saw-tooth of a garbage collector: memory rises slowly and falls suddenly, again and again.
 
 use super::{Error, check, correlation, quantile, sorted};
 
-/// The most values.
 pub const VALUES_MAX: usize = 1 << 16;
-/// A turn counts if it goes back by this share of the spread of the values: less is noise on a tooth.
+/// A change of direction counts only if the values then move by this share of their spread. A smaller movement is
+/// noise.
 const TURN: f64 = 0.5;
 /// The fewest falls of a saw-tooth.
 const FALLS_LEAST: usize = 5;
-/// How many times longer a rise takes than a fall. Noise is the same forwards and backwards, so its rises and falls
+/// How many times longer a rise must take than a fall. Noise is the same forwards and backwards, so its rises and falls
 /// take the same time.
 const RISE_PER_FALL: f64 = 4.0;
 
@@ -21,8 +21,8 @@ pub struct SawTooth {
     pub falls: usize,
 }
 
-/// Finds a saw-tooth in values at these times, in seconds; none if there is none. A straight line is removed first, so
-/// that the teeth of a leaking program count too. O(n log n).
+/// Finds a saw-tooth in values at these times, in seconds; none if the values have no saw-tooth. A straight line is
+/// removed first, so that a leaking program's saw-tooth is found too. O(n log n).
 pub fn detect(t_s: &[f64], values: &[f64]) -> Result<Option<SawTooth>, Error> {
     if t_s.len() != values.len() {
         return Err(Error::Unpaired { left: t_s.len(), right: values.len() });
@@ -57,7 +57,7 @@ pub fn detect(t_s: &[f64], values: &[f64]) -> Result<Option<SawTooth>, Error> {
     Ok(Some(SawTooth { period_s, height, falls: falls.len() }))
 }
 
-/// The indices of tops and bottoms, in turn, between which the values move by at least `least`.
+/// The indices of tops and bottoms, alternating, between which the values move by at least `least`.
 fn turns(values: &[f64], least: f64) -> Vec<usize> {
     let (mut turns, mut top, mut bottom) = (Vec::new(), 0, 0);
     let mut rising = None;

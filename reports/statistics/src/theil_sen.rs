@@ -1,11 +1,11 @@
-//! The slope of Theil and Sen, with Sen's interval.
+//! The Theil–Sen slope, with Sen's confidence interval.
 
 use super::{Error, check, check_confidence, normal, quantile, sorted, whole};
 
-/// The most points of all strata together: half a million slopes.
+/// The most points of all strata together; they give half a million slopes.
 pub const POINTS_MAX: usize = 1024;
 
-/// A slope in units of y for each unit of x, with one-sided bounds, each with the stated confidence.
+/// A slope in units of y for each unit of x, with two one-sided bounds at the stated confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slope {
     /// The median of the slopes between any two points.
@@ -16,25 +16,25 @@ pub struct Slope {
     pub upper: f64,
 }
 
-/// Points between which slopes are computed.
+/// A group of points. Slopes are computed only between points of the same group.
 #[derive(Debug, Clone, Copy)]
 pub struct Stratum<'a> {
     pub x: &'a [f64],
     pub y: &'a [f64],
 }
 
-/// The median slope between any two points (Theil 1950) with the interval of Sen (1968, equation 2.6; Hollander & Wolfe,
-/// *Nonparametric Statistical Methods*, section 9.3), ties in x and y counted. O(n² log n).
+/// The median of the slopes between any two points (Theil 1950) with the interval of Sen (1968, equation 2.6; Hollander
+/// & Wolfe, *Nonparametric Statistical Methods*, section 9.3). Ties in x and y are taken into account. O(n² log n).
 ///
-/// `inflation` multiplies the variance of Kendall's statistic: 1 for independent points, more for points that are autocorrelated (Hamed
-/// & Rao, Journal of Hydrology 204, 1998).
+/// `inflation` multiplies the variance of Kendall's statistic: 1 for independent points, more for autocorrelated points
+/// (Hamed & Rao, Journal of Hydrology 204, 1998).
 pub fn slope(x: &[f64], y: &[f64], confidence: f64, inflation: f64) -> Result<Slope, Error> {
     stratified(&[Stratum { x, y }], confidence, inflation)
 }
 
-/// Like [`slope`], with slopes only between points of one stratum. Differences between strata, such as the levels
-/// before and after a step, do not count (the seasonal test of Hirsch, Slack & Smith, Water Resources Research 18,
-/// 1982).
+/// Like [`slope`], but only slopes between points of one stratum count. So differences between strata, such as the
+/// levels before and after a step, have no effect (the seasonal test of Hirsch, Slack & Smith, Water Resources Research
+/// 18, 1982).
 pub fn stratified(strata: &[Stratum<'_>], confidence: f64, inflation: f64) -> Result<Slope, Error> {
     check_confidence(confidence)?;
     if !(inflation >= 1.0 && inflation.is_finite()) {
@@ -79,7 +79,7 @@ pub fn stratified(strata: &[Stratum<'_>], confidence: f64, inflation: f64) -> Re
     })
 }
 
-/// The level of a line of this slope: the median of the residuals.
+/// The intercept of a line with this slope: the median of the residuals.
 pub fn intercept(x: &[f64], y: &[f64], slope: f64) -> f64 {
     let left: Vec<f64> = x.iter().zip(y).map(|(x, y)| y - slope * x).collect();
     quantile::median(&left)
@@ -101,7 +101,7 @@ fn kendall(points: f64) -> f64 {
     points * (points - 1.0) * (2.0 * points + 5.0)
 }
 
-/// The part that ties subtract from it.
+/// The amount by which ties reduce eighteen times the variance of Kendall's statistic.
 fn tied(values: &[f64]) -> f64 {
     let sorted = sorted(values);
     sorted.chunk_by(|a, b| a.total_cmp(b).is_eq()).map(|equal| kendall(equal.len() as f64)).sum()

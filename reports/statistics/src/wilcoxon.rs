@@ -1,23 +1,24 @@
-//! One-sided confidence bounds by the signed-rank statistic of Wilcoxon.
+//! One-sided confidence bounds by Wilcoxon's signed-rank statistic.
 
 use super::hodges_lehmann::walsh;
 use super::{Error, check_confidence, normal, whole};
 
-/// The number of values up to which the exact distribution of the statistic is computed; beyond, the normal
-/// approximation is as good.
+/// Up to this number of values the exact distribution of the statistic is computed. Beyond it the normal approximation
+/// is as good.
 pub const EXACT_MAX: usize = 50;
 
-/// Bounds for the centre of a symmetric distribution, in the unit of the values; each alone holds with the stated confidence.
+/// Bounds of the centre of a symmetric distribution, in the unit of the values. Each bound alone holds with the stated
+/// confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
-    /// The centre is not below this; none if there are too few values.
+    /// The lower bound of the centre; none if there are too few values.
     pub lower: Option<f64>,
-    /// The centre is not above this; none if there are too few values.
+    /// The upper bound of the centre; none if there are too few values.
     pub upper: Option<f64>,
 }
 
-/// The bounds of Tukey: the Walsh averages at the ranks where the signed-rank test just does not reject them (Hollander
-/// & Wolfe, section 3.3). With ties the confidence is at least the stated one. O(n² log n), at most
+/// Tukey's bounds: the Walsh averages at the ranks where the signed-rank test just does not reject them (Hollander &
+/// Wolfe, section 3.3). With ties the confidence is at least the stated one. O(n² log n), for at most
 /// [`VALUES_MAX`](super::hodges_lehmann::VALUES_MAX) values.
 pub fn bounds(values: &[f64], confidence: f64) -> Result<Bounds, Error> {
     check_confidence(confidence)?;
@@ -28,7 +29,8 @@ pub fn bounds(values: &[f64], confidence: f64) -> Result<Bounds, Error> {
     Ok(Bounds { lower: at(index), upper: averages.len().checked_sub(rank).and_then(at) })
 }
 
-/// The largest rank from 1 for which the statistic of `n` values lies below it with at most the probability `alpha`; 0 if there is none.
+/// The largest rank, from 1, such that the statistic of `n` values is below the rank with a probability of at most
+/// `alpha`; 0 if no rank is.
 fn rank(n: usize, alpha: f64) -> Result<usize, Error> {
     if n <= EXACT_MAX {
         let mut sum = 0.0;
@@ -44,7 +46,7 @@ fn rank(n: usize, alpha: f64) -> Result<usize, Error> {
     Ok(whole((mean + normal::quantile(alpha)? * deviation + 0.5).floor()))
 }
 
-/// The probabilities of the signed-rank statistic of `n` values without ties, from 0 on.
+/// The probability of each value of the signed-rank statistic, from 0 on, for `n` values without ties.
 fn distribution(n: usize) -> Vec<f64> {
     let mut probabilities = vec![0.0; n * (n + 1) / 2 + 1];
     probabilities[0] = 1.0;
@@ -64,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// Hollander & Wolfe, table A.4: P(T ≥ 39) = 0.020 and P(T ≥ 40) = 0.014 wait for n = 9 values.
+    /// Hollander & Wolfe, table A.4: for n = 9 values P(T ≥ 39) = 0.020 and P(T ≥ 40) = 0.014.
     #[test]
     fn the_distribution_adds_up() {
         for n in [1, 2, 9, 50] {
@@ -74,7 +76,8 @@ mod tests {
         }
     }
 
-    /// With five values the centre is not below the least with a confidence of 1 − 1/32; four values cannot reach 95 %.
+    /// With five values, the least of them is a lower bound of the centre with a confidence of 1 − 1/32. Four values
+    /// cannot reach 95 %.
     #[test]
     fn few_values_have_no_bound() {
         let found = bounds(&[3.0, 1.0, 2.0, 5.0, 4.0], 0.95).unwrap();
@@ -94,7 +97,7 @@ mod tests {
     }
 
     proptest! {
-        /// Bounds move and scale with the values, a higher confidence widens them, and a change of sign swaps them.
+        /// Bounds move and scale with the values. A higher confidence widens them, and a change of sign swaps them.
         #[test]
         fn shift_scale_order(values in prop::collection::vec(-1e3..1e3_f64, 6..70), shift in -1e3..1e3_f64, factor in 0.1..5.0_f64) {
             let plain = bounds(&values, 0.95).unwrap();

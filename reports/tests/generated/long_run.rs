@@ -1,7 +1,7 @@
-//! A synthetic run: rows of a real hour (`soak-1h`: two and a half thousand commits and 1,250 reviews in five seconds),
-//! of any length, written like a run's.
+//! A synthetic run of any length, written like a real run. Its rows are those of a real hour (`soak-1h`: 2,500 commits
+//! and 1,250 reviews in five seconds).
 //!
-//! Owns the size and the contents of the rows. For the test of a record of a hundred hours, and for the benchmark of
+//! Owns the number and the contents of the rows. The test of a record of a hundred hours uses it, and the benchmark of
 //! judges and renderers.
 
 use std::ops::Range;
@@ -18,19 +18,19 @@ use statistics::hlog::Histogram;
 pub const HOUR_MS: u64 = 3_600_000;
 pub const WARM_UP_MS: u64 = 600_000;
 const DRAIN_MS: u64 = 300_000;
-/// As in `soak-100h`.
+/// The time between two faults, as in `soak-100h`.
 const FAULT_EVERY_MS: u64 = 60_000;
 pub const MIB: f64 = 1_048_576.0;
 
-/// Its length, which determines the number of all rows.
+/// The length of the run, which determines the number of all rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
     pub length_ms: u64,
-    /// For one second before this time memory is above its ceiling.
+    /// Memory is above its ceiling for one second before this time.
     pub peak_ms: u64,
 }
 
-/// The histograms of each interval by tag, in turn.
+/// The histograms of each tag; the intervals use them one after another.
 pub struct Latencies(pub Vec<(&'static str, Vec<Histogram>)>);
 
 pub const INTERVAL: &str = r#"{"startMs":0,"endMs":5000,"phase":"steady","events":{"commits":2383,"observations":2370,"observed":2370},
@@ -54,7 +54,7 @@ const REQUEST: &str = r#"{"id":0,"tMs":0,"method":"GET","verb":"list","resource"
 const HIT: &str = "revision 101217 held for 1s on watch 7 of packages.longhaul.dev by \
                    system:serviceaccount:longhaul-system:longhaul-watch on connection 71";
 
-/// Noise between 0 and 1, the same for the same seed.
+/// Pseudo-random noise between 0 and 1; one seed always gives the same noise.
 struct Noise(u64);
 
 impl Noise {
@@ -160,7 +160,7 @@ impl Run {
         row
     }
 
-    /// A sample each second: memory varies by some hundred kibibytes.
+    /// One sample for each second; memory varies by some hundred kibibytes.
     pub fn samples(self) -> impl Iterator<Item = Sample> {
         let template: Sample = serde_json::from_str(SAMPLE).unwrap();
         let (mut noise, mut wander) = (Noise(7), 0.0);
@@ -180,7 +180,7 @@ impl Run {
         })
     }
 
-    /// Writes the whole run, with the latencies of some times; `each` gets the end of every written interval.
+    /// Writes the whole run, with latencies only in `times_ms`. `each` is called with the end of each written interval.
     pub fn write(self, dir: &Path, latencies: &Latencies, times_ms: &[Range<u64>], mut each: impl FnMut(u64)) {
         let mut writer = Writer::create(dir, &self.manifest()).unwrap().tell_requests().unwrap();
         let template: Interval = serde_json::from_str(INTERVAL).unwrap();
@@ -212,7 +212,7 @@ impl Run {
     }
 }
 
-/// A fault hits fifteen times, and every tenth one the 3,000 events of a busy stream.
+/// A fault with fifteen hits; every tenth fault hits the 3,000 events of a busy stream.
 fn fault(writer: &mut Writer, number: u64) {
     let row = |after_ms, event, hits, ok, detail: &str| FaultRow {
         t_ms: Run::fault_at_ms(number) + after_ms,
@@ -233,7 +233,7 @@ fn fault(writer: &mut Writer, number: u64) {
     writer.fault(&row(3020, FaultEvent::CanaryAfter, hits, Some(true), seen)).unwrap();
 }
 
-/// More rows of four outcomes than are kept, with more stream lines than are kept.
+/// Writes more rows of four outcomes than a record keeps, with more stream lines than a row keeps.
 fn anomalies(writer: &mut Writer) {
     let outcomes = [Outcome::Late, Outcome::LateGhost, Outcome::Duplicate, Outcome::Unobservable];
     for number in 0..6000_u64 {
@@ -257,7 +257,7 @@ fn anomalies(writer: &mut Writer) {
     }
 }
 
-/// As many steps as are kept.
+/// Evidence with as many steps as a record keeps.
 fn evidence(t_ms: u64) -> Evidence {
     let step = |number| Step::Sent { t_ms: t_ms + number, revision: "95436".into(), watch: 7 };
     Evidence {

@@ -1,4 +1,5 @@
-//! The backlog at the end: objects that still wait, and whether later ones were served before them.
+//! The backlog at the end of a run: objects that still wait, and whether objects that began to wait later were served
+//! first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +7,8 @@ use record::Backlog;
 
 use super::Objects;
 
-/// Parallel workers serve objects in a different order if the objects began to wait within so short a time.
+/// The least difference of waiting times, in milliseconds, for an object to count as overtaken. Parallel workers may
+/// swap objects that began to wait closer together.
 const OVERTAKEN_MS: u64 = 5000;
 
 impl Objects {

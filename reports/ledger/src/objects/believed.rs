@@ -1,20 +1,20 @@
-//! The subject's view of the objects, as far as its witness reported it.
+//! The objects that the subject knows, as far as its witness reported them.
 //!
-//! Owns the view of the objects that the end state asks for. It settles nothing.
+//! Owns the view that `end-state.json` compares with the control plane. The module settles no version.
 
 use facts::{Revision, Uid};
 
 use super::Objects;
 
-/// One object whose last report is not its deletion.
+/// One object that the subject reported and did not report as deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     pub resource: String,
-    /// Empty for cluster-wide objects.
+    /// The object's namespace; empty for cluster-wide objects.
     pub namespace: String,
     pub name: String,
     pub uid: Uid,
-    /// The version that was reported last; none if the ledger knows only that it is an old one.
+    /// The version that the subject reported last; none if the ledger knows only that the version is an old one.
     pub revision: Option<Revision>,
 }
 

@@ -1,4 +1,4 @@
-//! Objects left at the end are a queue if they are in order, and were overtaken if not.
+//! Tests of the backlog: objects left at the end are a queue if they are in order, and were overtaken if not.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn ledger() -> Ledger {
     Ledger::new(Config { deadline_ms: D, ..Config::default() })
 }
 
-/// Twenty objects within two seconds, of which one is served each second. The rest waited in order.
+/// Twenty objects begin to wait within two seconds, and one is served each second. The remaining objects wait in order.
 #[test]
 fn what_is_served_in_order_leaves_a_queue() {
     let mut ledger = ledger();
@@ -44,8 +44,8 @@ fn what_is_served_in_order_leaves_a_queue() {
     assert_eq!(ledger.backlogs(4500, 12_500), [backlog]);
 }
 
-/// One object a second, each served fifteen seconds later but for two. One of these was overtaken; the other was
-/// overtaken only by later objects within the tolerance.
+/// One object a second begins to wait, and each is served fifteen seconds later, except two. One of the two was
+/// overtaken. The other was overtaken only by objects that began to wait within the tolerance.
 #[test]
 fn what_others_overtook_was_passed_by() {
     let mut ledger = ledger();

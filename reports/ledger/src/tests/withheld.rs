@@ -1,9 +1,9 @@
-//! Versions that a fault withheld from the subject: due from their delivery, and no miss if they never reached the
-//! subject.
+//! Tests of versions that a fault withheld from the subject. The deadline of such a version counts from delivery, and a
+//! version that never reached the subject is not missed.
 
 use super::*;
 
-/// An object that the subject knows, a change of it at 1 s, and the report of its delivery.
+/// A ledger with an object that the subject knows, a change of the object at 1 s, and the delivery of this change.
 fn ledger(deletions_observable: bool) -> Ledger {
     let mut ledger = Ledger::new(Config { deadline_ms: D, deletions_observable, ..Config::default() });
     ledger.commit(0, &commit(1, A));
@@ -32,8 +32,8 @@ fn came(ledger: &mut Ledger, order: u64, t_ms: u64) {
     ledger.came(&"u".into(), &Revision::of_number(order), t_ms);
 }
 
-/// A version that was delivered after eight seconds and handled within a deadline of that is in time; a later report is
-/// late, by its own delay.
+/// A version that was delivered after eight seconds is observed in time within a deadline of the delivery. A later
+/// observation is late, by the time since the delivery.
 #[test]
 fn what_was_given_back_is_due_from_then_on() {
     let mut ledger = ledger(true);
@@ -53,7 +53,8 @@ fn what_was_given_back_is_due_from_then_on() {
     assert_eq!(ledger.counts().late, 1);
 }
 
-/// A version that was just delivered is no miss if its object is deleted; one that was delivered long ago is.
+/// If the object is deleted, a version that was just delivered is not missed. A version that was delivered long before
+/// is missed.
 #[test]
 fn of_a_gone_object_is_missed_what_came_and_was_overdue() {
     for (came_ms, missed) in [(8500, 0), (5000, 1)] {
@@ -65,8 +66,8 @@ fn of_a_gone_object_is_missed_what_came_and_was_overdue() {
     }
 }
 
-/// A version that may never have been delivered before its object's deletion could not be seen. While the object exists
-/// it is still due.
+/// A version that may not have been delivered before its object's deletion is not missed. While the object exists, the
+/// version still has to be observed.
 #[test]
 fn of_a_gone_object_is_not_missed_what_never_came() {
     let mut ledger = ledger(false);
@@ -82,7 +83,8 @@ fn of_a_gone_object_is_not_missed_what_never_came() {
     assert_eq!(ledger.counts().missed, 1);
 }
 
-/// A version that was delivered with the next one is superseded by it; one that was delivered before is due by itself.
+/// A version that was delivered together with the next one is superseded by it. A version that was delivered earlier
+/// has its own deadline.
 #[test]
 fn who_supersedes_counts_from_when_it_came() {
     let mut ledger = ledger(true);

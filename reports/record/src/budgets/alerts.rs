@@ -1,4 +1,4 @@
-//! Budgets of alerts.
+//! Budgets for the alerts that the subject sends to receivers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Alerts {
-    /// Decisions about objects with images that were not correctly reported to the receiver within ten seconds. Default 0.
+    /// Decisions about objects with images whose alert did not reach the receiver correctly within ten seconds. Default
+    /// 0.
     pub lost: Option<u64>,
-    /// Superfluous alerts: of a decision that was reported before, or of a review that nobody sent. Default 0.
+    /// Superfluous alerts: a repeated alert for one decision, or an alert for a review that the harness never sent.
+    /// Default 0.
     pub twice: Option<u64>,
-    /// Alerts of a dry run, which changes nothing. Default 0.
+    /// Alerts for dry runs, which change nothing and need no alert. Default 0.
     pub on_dry_run: Option<u64>,
 }

@@ -1,24 +1,23 @@
-//! Budgets of an API over Deployments.
+//! Budgets for the subject's API over Deployments, which reads and sets replica counts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// Limits on an API over Deployments. With this section, wrong answers, lost counts and unauthorised calls default to
-/// 0.
+/// Limits on the subject's API over Deployments. With this section, `wrong`, `lost` and `letIn` default to 0.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Api {
-    /// Answers with a count that was never committed, or that deny an existing Deployment. Default 0.
+    /// Answers with a replica count that was never committed, or that deny an existing Deployment. Default 0.
     pub wrong: Option<u64>,
-    /// Counts that were confirmed as set and never were. Default 0.
+    /// Replica counts that the subject confirmed as set although they were never set. Default 0.
     pub lost: Option<u64>,
-    /// The age of the oldest count in an answer: from the commit that replaced it to the question. The time of a fault that keeps the
-    /// subject from learning is included. Absent: not judged.
+    /// The largest age of a replica count in an answer: the time from the commit that replaced the count to the call.
+    /// Faults that delay the subject's watch are included in the age. Absent: not judged.
     pub staleness: Option<Span>,
-    /// Calls that were answered although their certificate was revoked, expired, not valid yet, not for clients, of
-    /// another authority, or missing. Default 0.
+    /// Calls that succeeded although their certificate was missing, revoked, expired, not valid yet, not for clients,
+    /// or from another authority. Default 0.
     pub let_in: Option<u64>,
     /// Permitted calls that were not answered with success. Absent: not judged.
     pub errors: Option<u64>,

@@ -1,58 +1,59 @@
-//! Budgets of objects: the subject's writes, its finalizers, objects of others, and children.
+//! Budgets for objects: the subject's steady writes, its finalizers, objects made by other clients, and children.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Rate;
 
-/// Limits on the subject's writes when nobody else writes. Judged of every run that leaves the subject some time alone,
-/// with or without this section.
+/// Limits on the subject's writes while no other client writes. With or without this section, each run is judged that
+/// has such a time.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Writes {
-    /// How often the subject may write one object while nobody else writes, in the drain after some time to catch up. An object
-    /// counts if it was written in each third of that time and more often than this. Leases, events and unchanged writes do not
-    /// count. `0/s`: not at all. Default `6/m`.
+    /// How often the subject may write one object while no other client writes. The time judged is the drain, after
+    /// some time to catch up. An object counts if it was written in each third of that time, and more often than this
+    /// limit. Leases, events and writes without a change do not count. `0/s`: not at all. Default `6/m`.
     pub steady: Option<Rate>,
 }
 
-/// Limits on deletions that the subject's finalizers hold up. Judged of every run with churn, with or without this
+/// Limits on deletions that the subject's finalizers hold up. Each run with churn is judged, with or without this
 /// section.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Finalizers {
-    /// Deleted objects that still exist after the drain because of a finalizer that the subject added. Not counted: deletions within
-    /// the deadline of events before the end, and objects whose writes were refused so often that client-go would still be waiting.
-    /// Default 0.
+    /// Deleted objects that still exist after the drain because of a finalizer that the subject added. Two kinds do not
+    /// count: objects deleted less than the deadline of events before the end, and objects whose writes were refused so
+    /// often that client-go would still be waiting. Default 0.
     pub stuck: Option<u64>,
 }
 
-/// Limits on the subject's requests for churned or judged objects that it did not make. Judged of every run whose
-/// control plane reports the author of each request (the mock), with or without this section.
+/// Limits on the subject's requests for churned or judged objects that it did not make. With or without this section,
+/// each run is judged whose control plane reports the author of each request (the mock).
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObjectLimits {
-    /// Objects that others made and deleted, and that the subject made again under the same namespace and name. Objects that the
-    /// subject itself had made or deleted do not count. Default 0.
+    /// Objects that other clients made and deleted, and that the subject made again under the same namespace and name.
+    /// An object that the subject had made or deleted before does not count. Default 0.
     pub resurrected: Option<u64>,
-    /// Objects that others made and that the subject deleted before anybody else asked for it. Allow a number for a subject whose task
-    /// is deletion, such as a controller of times to live. Default 0.
+    /// Objects that other clients made and that the subject deleted before any other client requested the deletion. Set
+    /// a number if deletion is the subject's task, as for a time-to-live controller. Default 0.
     pub deleted_by_others: Option<u64>,
 }
 
-/// Limits on the subject's children at any time. Judged of every scenario with `subject.children`, with or without this
+/// Limits on the subject's children at any time. Each scenario with `subject.children` is judged, with or without this
 /// section.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChildrenLimits {
-    /// Objects that at any time had more children than `subject.children` says, even if corrected later. Children of an older version
-    /// of their parent may stand beside their replacements for the least deadline of events. Default 0.
+    /// Objects that at any time had more children than `subject.children` says, even if corrected later. Children of an
+    /// older version of their parent may exist beside their replacements for the shortest deadline of events. Default
+    /// 0.
     pub excess: Option<u64>,
-    /// Children without an owner reference that exist at the end although their parent is gone: no garbage collector removes them. Not
-    /// counted: those that outlived the parent by less than the deadline of events. With `by: owner` such a child is recognised by the
-    /// name or a label of the parent. Default 0.
+    /// Children without an owner reference that still exist at the end although their parent is deleted: no garbage
+    /// collector removes them. A child does not count if it has outlived its parent by less than the deadline of
+    /// events. With `by: owner` such a child is recognised by the name or a label of its parent. Default 0.
     pub orphaned: Option<u64>,
 }

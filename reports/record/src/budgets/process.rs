@@ -1,10 +1,10 @@
-//! Budgets of the subject's processes: memory, descriptors, threads, watches, own metrics, crashes.
+//! Budgets for the subject's processes: memory, file descriptors, threads, open watches, own metrics, crashes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Growth, Rate};
 
-/// Limits on ends of a process that the subject causes itself. Judged of every subject with `restart`; `max` is 0 by
+/// Limits on how often a process of the subject ends by itself. Each subject with `restart` is judged, with `max` 0 by
 /// default.
 #[serde_with::apply(Option => #[serde(default, skip_serializing_if = "Option::is_none")])]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -12,8 +12,8 @@ use units::{Bytes, Growth, Rate};
 pub struct Crashes {
     /// How often a process of a subject with `restart` may end by itself, also before it was ready. Default 0.
     pub max: Option<u64>,
-    /// How often it may enter a crash loop, which a cluster calls `CrashLoopBackOff`: it ends again before the back-off is reset.
-    /// Absent: reported and not judged.
+    /// How often a process may enter a crash loop (in a cluster `CrashLoopBackOff`): it ends again before the back-off
+    /// is reset. Absent: crash loops are reported and not judged.
     pub loops: Option<u64>,
 }
 
@@ -24,17 +24,19 @@ pub struct Crashes {
 pub struct Memory {
     /// The largest resident set of the process tree in any sample.
     pub ceiling: Option<Bytes>,
-    /// How much memory may grow with time at a constant population: the reported heap in use, else the resident set. Growth
-    /// outside of the heap breaks it too.
+    /// How much memory may grow with time at a constant population. Memory is the heap in use if the subject reports
+    /// it, else the resident set. Growth outside of the heap breaks this budget too.
     pub growth: Option<Growth>,
-    /// How much memory may grow with each hour of the subject's own clock, such as `256KiB`; at `clockRate: 60` that is each minute.
+    /// How much memory may grow with each hour of the subject's own clock, such as `256KiB`. At `clockRate: 60` such an
+    /// hour is one minute.
     pub growth_per_own_hour: Option<Bytes>,
-    /// How much memory may grow with each distinct object that has come and gone.
+    /// How much memory may grow with each distinct object that was created and deleted.
     pub growth_per_object: Option<Bytes>,
     /// How much memory may grow with each admission review.
     pub growth_per_request: Option<Bytes>,
-    /// How much more memory (as for `growth`) may be in use after a burst of deletions than before the objects were made. Needs
-    /// ten seconds before and fifteen after with about the same few objects, and five with at least twice as many.
+    /// How much more memory (as for `growth`) may be in use after a burst of deletions than before the objects were
+    /// made. Needs ten seconds before and fifteen seconds after with about the same small number of objects. Needs five
+    /// seconds between with at least twice as many objects.
     pub retained: Option<Bytes>,
 }
 
@@ -45,7 +47,7 @@ pub struct Memory {
 pub struct Descriptors {
     /// The most descriptors in any sample.
     pub ceiling: Option<u64>,
-    /// How many more at the end of the steady phase than at the end of the warm-up.
+    /// How many more descriptors may be open at the end of the steady phase than at the end of the warm-up.
     pub growth: Option<u64>,
 }
 
@@ -56,7 +58,7 @@ pub struct Descriptors {
 pub struct Threads {
     /// The most threads in any sample.
     pub ceiling: Option<u64>,
-    /// How many more at the end of the steady phase than at the end of the warm-up.
+    /// How many more threads there may be at the end of the steady phase than at the end of the warm-up.
     pub growth: Option<u64>,
 }
 
@@ -65,7 +67,8 @@ pub struct Threads {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OpenWatches {
-    /// How many more at the end of the steady phase than at the end of the warm-up, as the control plane sees it.
+    /// How many more watches the control plane may see open at the end of the steady phase than at the end of the
+    /// warm-up.
     pub growth: Option<u64>,
 }
 
@@ -74,12 +77,12 @@ pub struct OpenWatches {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OwnSeries {
-    /// The largest value in any reading, from the first to the last phase.
+    /// The largest allowed value in any reading of the whole run.
     pub ceiling: Option<f64>,
-    /// How much it may grow with time, such as `10/h`.
+    /// How much the series may grow with time, such as `10/h`.
     pub growth: Option<Rate>,
-    /// How much it may grow with each distinct object that has come and gone.
+    /// How much the series may grow with each distinct object that was created and deleted.
     pub growth_per_object: Option<f64>,
-    /// How much it may grow with each admission review.
+    /// How much the series may grow with each admission review.
     pub growth_per_request: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! The rows of events: faults, anomalies, commits, and the end.
+//! The rows of faults, anomalies, commits, and the end of a run.
 
 use facts::{Change, Commit};
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ pub enum FaultEvent {
     Planned,
     /// The fault was switched on.
     Started,
-    /// The fault had a real effect; `hits` counts them.
+    /// The fault had a real effect; `hits` counts such effects.
     Hit,
     /// The fault was switched off.
     Ended,
@@ -29,7 +29,7 @@ pub enum FaultEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FaultRow {
-    /// When it happened.
+    /// When the event happened.
     pub t_ms: u64,
     /// The fault's id in the manifest.
     pub id: String,
@@ -37,20 +37,20 @@ pub struct FaultRow {
     pub name: String,
     /// The kind of event.
     pub event: FaultEvent,
-    /// Real effects so far.
+    /// Real effects of the fault so far.
     pub hits: u64,
-    /// For a canary: whether it was healthy.
+    /// For a canary event: whether the probe succeeded.
     pub ok: Option<bool>,
     /// Details for people.
     pub detail: Option<String>,
 }
 
-/// Faults that may change or lose sent data before it arrives: those of the network, of the process, and those that
+/// Faults that may change or lose data after it was sent: those of the network and of the process, and those that
 /// change bytes.
 const UNSURE: [&str; 7] =
     ["net-", "freeze", "no-pong", "truncated-line", "slow-drip", "event-edited", "subject-restart"];
 
-/// Whether data sent under a fault of this name may not have arrived unchanged.
+/// Whether data sent during a fault of this name may be lost or changed before it arrives.
 pub fn is_unsure(name: &str) -> bool {
     UNSURE.iter().any(|unsure| name.starts_with(unsure))
 }
@@ -59,7 +59,7 @@ pub fn is_unsure(name: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AnomalyRow {
-    /// When it was decided.
+    /// When the outcome was decided.
     pub t_ms: u64,
     /// The outcome of the version or observation.
     pub outcome: Outcome,
@@ -75,18 +75,18 @@ pub struct AnomalyRow {
     pub revision: String,
     /// The kind of change that made the version.
     pub change: Change,
-    /// When the version was committed, if it was.
+    /// When the version was committed; none if it never was.
     pub committed_ms: Option<u64>,
-    /// When the version, or one that superseded it, was observed, if at all.
+    /// When the version, or a later one that superseded it, was observed; none if neither was.
     pub observed_ms: Option<u64>,
-    /// The control plane's knowledge of its delivery: never sent, or sent and when.
+    /// The control plane's record of sending the version: never sent, or sent and when.
     pub delivery: Option<String>,
-    /// Stream lines round it, capped.
+    /// Lines of watch streams near the version, capped.
     #[serde(default)]
     pub wire: Vec<String>,
     /// Details for people.
     pub detail: Option<String>,
-    /// The history of its object; none in older records, and beyond the bound for this outcome.
+    /// The history of the version's object. None in older records, and none beyond the bound for the outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
 }
@@ -95,52 +95,52 @@ pub struct AnomalyRow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct End {
-    /// When it ended.
+    /// When the run ended.
     pub ended_ms: u64,
-    /// Why it ended.
+    /// Why the run ended.
     pub reason: EndReason,
-    /// The lost part of the record, if there is any.
+    /// The rows that were lost to a full disk; none if all were written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
-    /// Gaps in the harness's view of a real control plane.
+    /// Gaps in the harness's audits of a real control plane.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holes: Vec<Hole>,
 }
 
-/// A time for which an audit of the harness knows only the outcome.
+/// A time range for which an audit of the harness is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Hole {
-    /// The audit with the gap.
+    /// The audit that has the gap.
     pub of: Audited,
     /// No entry was lost before this time.
     pub from_ms: u64,
     /// No entry was lost after this time.
     pub to_ms: u64,
-    /// The reason.
+    /// The reason for the gap, for people.
     pub detail: String,
 }
 
-/// An audit of the harness.
+/// An audit of the harness: what it reads from a real control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Audited {
-    /// The versions that were written.
+    /// The audit of the versions that were written.
     Commits,
-    /// The subject's requests, by the audit log of a real API server.
+    /// The audit of the subject's requests, by the audit log of a real API server.
     Requests,
 }
 
-/// Gaps that are recorded: more gaps would not change the verdict.
+/// The most gaps that are recorded. More gaps would not change the verdict.
 pub const HOLES_MAX: usize = 10;
-/// Bytes of the reason that are recorded.
+/// The most bytes of a gap's reason that are recorded.
 pub const HOLE_DETAIL_MAX: usize = 200;
 
 /// The rows that a record lost to a full disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Lost {
-    /// The number of rows, of all files.
+    /// The number of lost rows in all files.
     pub rows: u64,
     /// No row was lost before this time.
     pub from_ms: u64,
@@ -161,32 +161,33 @@ pub enum EndReason {
     },
     /// The subject was never ready.
     SubjectNotReady {
-        /// The condition that was waited for.
+        /// The condition that the harness waited for.
         detail: String,
-        /// The time waited, in milliseconds; none if the subject could not be started, or ended before.
+        /// How long the harness waited, in milliseconds; none if the subject could not be started, or ended before it
+        /// was ready.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         waited_ms: Option<u64>,
     },
-    /// The subject counted as ready, and requested no churned resource.
+    /// The subject counted as ready, but requested no churned resource.
     NeverAsked {
-        /// The resources that it requested instead, the churned resources, and a remedy.
+        /// The resources that the subject requested instead, the churned resources, and a remedy.
         detail: String,
     },
-    /// The subject ended before the run did.
+    /// The subject ended before the run ended.
     SubjectExited {
         /// The exit status or signal, for people.
         status: String,
-        /// Its last lines of output.
+        /// The last lines that the subject printed.
         detail: String,
     },
-    /// The machine or Pod that ran the load generator removed it.
+    /// The load generator was lost, because its machine or Pod removed it.
     LoadLost {
-        /// The lost generator, and how the loss was seen.
+        /// The lost generator, and how the loss was noticed.
         detail: String,
     },
     /// No observation came although commits were made.
     WitnessSilent {
-        /// The condition that was waited for.
+        /// The condition that the harness waited for.
         detail: String,
     },
     /// The harness failed.
@@ -196,11 +197,11 @@ pub enum EndReason {
     },
 }
 
-/// One row of `commits.jsonl.zst`, written only on request.
+/// One row of `commits.jsonl.zst`, which is written only on request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommitEvent {
-    /// When it was committed.
+    /// When the version was committed.
     pub t_ms: u64,
     /// The version that was committed.
     #[serde(flatten)]

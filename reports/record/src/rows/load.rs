@@ -1,18 +1,18 @@
-//! The rows of load, calls and churn in an interval, and the quantiles of their latencies.
+//! The rows of admission load, API calls, alerts and churn in an interval, and the quantiles of their latencies.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statistics::hlog::{self, Histogram};
 
-/// Calls of one registered webhook, as counted by the control plane.
+/// Calls of one registered webhook, counted by the control plane.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookRow {
-    /// Its name.
+    /// The webhook's name.
     pub name: String,
-    /// How often it was called.
+    /// How often the control plane called the webhook.
     pub calls: u64,
-    /// How many of these it refused, or answered without a valid answer.
+    /// How often the webhook refused the request, or gave no valid answer.
     pub rejected: u64,
 }
 
@@ -20,13 +20,13 @@ pub struct WebhookRow {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Refused {
-    /// The request: `list networkpolicies of networking.k8s.io`.
+    /// The refused request, such as `list networkpolicies of networking.k8s.io`.
     pub what: String,
-    /// How often.
+    /// How often the control plane refused the request.
     pub times: u64,
 }
 
-/// A few points of a distribution. A percentile is present only with at least 100 samples beyond it.
+/// A few points of a distribution. A percentile has a value only if at least 100 samples lie beyond it.
 #[serde_with::apply(
     u64 => #[serde(skip_serializing_if = "super::is_zero")],
     Option => #[serde(skip_serializing_if = "Option::is_none")],
@@ -34,7 +34,7 @@ pub struct Refused {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Quantiles {
-    /// Samples.
+    /// The number of samples.
     pub count: u64,
     /// Median, in microseconds.
     pub p50_us: Option<u64>,
@@ -48,7 +48,7 @@ pub struct Quantiles {
     pub max_us: u64,
 }
 
-/// Calls of the subject's API over Deployments, of one interval.
+/// Calls to the subject's API over Deployments in one interval.
 #[serde_with::apply(
     u64 => #[serde(skip_serializing_if = "super::is_zero")],
     Option => #[serde(skip_serializing_if = "Option::is_none")],
@@ -56,43 +56,43 @@ pub struct Quantiles {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CallsRow {
-    /// Calls that were due.
+    /// Calls that the schedule planned.
     pub planned: u64,
-    /// Calls that were made.
+    /// Calls that the generator made.
     pub sent: u64,
-    /// Calls that were due but could not be made, because too many were in flight.
+    /// Planned calls that were not made, because too many were in flight.
     pub overflow: u64,
-    /// Calls that read counts or lists.
+    /// Calls that read replica counts or lists.
     pub read: u64,
-    /// Calls that set counts.
+    /// Calls that set replica counts.
     pub set: u64,
     /// Permitted calls that were not answered with success.
     pub errors: u64,
-    /// Counts that other clients set directly in the control plane, past the subject.
+    /// Replica counts that the harness set directly in the control plane, past the subject.
     pub by_others: u64,
-    /// Changes among them that the control plane refused.
+    /// Direct changes of replica counts that the control plane refused.
     pub others_failed: u64,
-    /// Calls without a right that were refused.
+    /// Calls without permission that the subject refused.
     pub turned_away: u64,
-    /// Calls that were accepted although the caller has no right.
+    /// Calls without permission that the subject accepted.
     pub let_in: u64,
-    /// Calls without a right that got no answer: no connection came about, or the time was over.
+    /// Calls without permission that got no answer: no connection was made, or the time was over.
     pub unanswered: u64,
-    /// Answers with a count, or with its absence, that were compared with the commits.
+    /// Answers that were compared with the commits: those with a replica count, or without one.
     pub judged: u64,
-    /// Answers among them with a value that was never committed.
+    /// Compared answers with a value that was never committed.
     pub wrong: u64,
-    /// Counts that were confirmed as set and never were.
+    /// Replica counts that the subject confirmed as set although they were never set.
     pub lost: u64,
-    /// Answers that could not be judged.
+    /// Answers that could not be compared with the commits.
     pub unjudged: u64,
-    /// Response time of reads from the planned start.
+    /// Response time of calls that read, from the planned start.
     pub response: Option<Quantiles>,
-    /// Response time of writes from the planned start.
+    /// Response time of calls that write, from the planned start.
     pub set_response: Option<Quantiles>,
-    /// How much later than planned calls were started by the generator.
+    /// How much later than planned the generator started calls.
     pub lateness: Option<Quantiles>,
-    /// The age of the counts in the answers: from the commit that followed, to the question.
+    /// The age of the replica counts in answers: from the commit that replaced the count to the call.
     pub staleness: Option<Quantiles>,
     /// Texts of some errors and wrong answers, at most five.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -107,59 +107,59 @@ pub struct CallsRow {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AdmissionRow {
-    /// Reviews that were due.
+    /// Reviews that the schedule planned.
     pub planned: u64,
-    /// Reviews that were sent.
+    /// Reviews that the generator sent.
     pub sent: u64,
-    /// Reviews that were due but could not be sent, because too many were in flight.
+    /// Planned reviews that were not sent, because too many were in flight.
     pub overflow: u64,
-    /// Answers that allowed.
+    /// Answers that allowed the request.
     pub allowed: u64,
-    /// Answers that denied.
+    /// Answers that denied the request.
     pub denied: u64,
     /// Answers with an HTTP status other than 200.
     pub http_error: u64,
-    /// Reviews without an answer in time.
+    /// Reviews without an answer before the timeout.
     pub timeout: u64,
     /// Reviews for which no connection could be made.
     pub connect: u64,
     /// Reviews for which the TLS handshake failed.
     pub tls: u64,
-    /// Answers that kube-apiserver would have refused.
+    /// Answers that kube-apiserver would refuse as invalid.
     pub invalid_response: u64,
-    /// Reviews that were sent once more, because the server had certainly not processed them.
+    /// Reviews that were sent again, because the server had certainly not processed them.
     pub sent_again: u64,
-    /// Denials that are right only because the registry was sick, including HTTP 500 in answer to an UPDATE.
+    /// Denials that are correct only because the registry was faulty, including HTTP 500 in answer to an UPDATE.
     #[serde(default, skip_serializing_if = "super::is_zero")]
     #[serde_with(skip_apply)]
     pub unavailable: u64,
-    /// Valid answers that differ from the right one in verdict or patch.
+    /// Valid answers whose verdict or patch differs from the correct one.
     pub wrong_verdicts: u64,
-    /// Wrong answers that allowed an object that must be denied.
+    /// Wrong answers that allowed an object that the policy denies.
     pub wrong_allows: u64,
-    /// Admissions with a locked image whose tag has another digest now.
+    /// Admissions with a locked image whose tag now has another digest.
     pub moved: u64,
-    /// Admissions among them that pin it to another digest than the locked one.
+    /// Admissions with such a moved tag that pin the image to another digest than the locked one.
     pub unlocked: u64,
     /// Response time from the planned start, of all outcomes.
     pub response: Option<Quantiles>,
     /// Service time from the real start.
     pub service: Option<Quantiles>,
-    /// How much later than planned requests were started by the generator.
+    /// How much later than planned the generator started reviews.
     pub lateness: Option<Quantiles>,
     /// Up to 5 error texts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
-    /// The objects that the control plane stored, if the load goes through it.
+    /// The objects that the control plane stored, if the load goes through the control plane.
     pub stored: Option<StoredRow>,
 }
 
-/// The objects of admission load that the control plane stored in one interval, by a watch of the harness.
+/// Admission objects that the control plane stored in one interval, as a watch of the harness saw them.
 #[serde_with::apply(u64 => #[serde(skip_serializing_if = "super::is_zero")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StoredRow {
-    /// Versions with images that were stored.
+    /// Stored versions of objects with images.
     pub versions: u64,
     /// Objects that became unpinned: stored with an image that has no digest.
     pub unpinned: u64,
@@ -168,24 +168,24 @@ pub struct StoredRow {
     pub examples: Vec<String>,
 }
 
-/// Alerts in one interval: expected by the answers to the load, received by a receiver of the harness.
+/// Alerts in one interval: those that the answers to the load require, and those that the harness received.
 #[serde_with::apply(u64 => #[serde(skip_serializing_if = "super::is_zero")])]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AlertsRow {
-    /// Answers that must be reported to the receiver.
+    /// Answers for which the subject must send an alert.
     pub decided: u64,
-    /// Answers to dry runs, which must not be reported.
+    /// Answers to dry runs, for which the subject must not send an alert.
     pub dry_runs: u64,
     /// Alerts that the receiver got.
     pub told: u64,
-    /// Answers that were not reported in time, or not correctly.
+    /// Answers without an alert in time, or with an incorrect one.
     pub lost: u64,
-    /// Alerts beyond one for an answer, or of no review at all.
+    /// Alerts beyond one for an answer, or for a review that was never sent.
     pub twice: u64,
     /// Alerts of dry runs.
     pub on_dry_run: u64,
-    /// Texts of some of these problems, at most five.
+    /// Texts of some lost or superfluous alerts, at most five.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<String>,
 }
@@ -195,7 +195,7 @@ pub struct AlertsRow {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ChurnRow {
-    /// Changes that were due.
+    /// Changes that the schedule planned.
     pub planned: u64,
     /// Objects created.
     pub created: u64,
@@ -203,22 +203,22 @@ pub struct ChurnRow {
     pub updated: u64,
     /// Objects deleted.
     pub deleted: u64,
-    /// Changes that a webhook refused, rightly or not.
+    /// Changes that a webhook refused, correctly or not.
     pub refused: u64,
-    /// Changes that the control plane refused.
+    /// Changes that the control plane itself refused.
     pub failed: u64,
-    /// How much later than planned changes were started.
+    /// How much later than planned the generator started changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Quantiles>,
-    /// Distinct objects since the start of the run.
+    /// Distinct objects that were created since the start of the run.
     pub objects_total: u64,
 }
 
-/// Samples that must lie beyond a percentile before it is printed.
+/// Samples that must lie beyond a percentile before the percentile has a value.
 pub const SAMPLES_BEYOND: u64 = 100;
 
 impl Quantiles {
-    /// The points of a histogram whose values are microseconds.
+    /// The quantiles of a histogram whose values are microseconds.
     pub fn of(histogram: &Histogram) -> Self {
         let at = |parts_per_thousand: u64| quantile_us(histogram, parts_per_thousand);
         Self {
@@ -231,13 +231,13 @@ impl Quantiles {
         }
     }
 
-    /// The points of a histogram, or none if it is empty.
+    /// The quantiles of a histogram; none if the histogram is empty.
     pub fn of_any(histogram: &Histogram) -> Option<Self> {
         (!histogram.is_empty()).then(|| Self::of(histogram))
     }
 }
 
-/// The samples needed before the quantile of this many parts per thousand may be printed.
+/// The number of samples that a quantile, in parts per thousand, needs before it has a value.
 pub fn samples_needed(parts_per_thousand: u64) -> u64 {
     (SAMPLES_BEYOND * 1000).div_ceil(1000 - parts_per_thousand.min(999))
 }
@@ -259,7 +259,7 @@ impl AdmissionRow {
 mod tests {
     use super::*;
 
-    /// A percentile is printed only with at least 100 samples beyond it.
+    /// A percentile has a value only with at least 100 samples beyond it.
     #[test]
     fn percentiles_need_samples_beyond_them() {
         let mut histogram = Histogram::new(3).unwrap();

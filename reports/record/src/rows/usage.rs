@@ -10,26 +10,27 @@ use crate::{Cgroup, Sockets};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Sample {
-    /// When it was taken.
+    /// When the sample was taken.
     pub t_ms: u64,
-    /// The subject's process tree, or the kubelets' figures for its Pods on other machines; none if it was not running
-    /// or no figures exist.
+    /// The subject's process tree, or the kubelets' figures for its Pods on other machines. None if the subject was not
+    /// running or no figures exist.
     pub subject: Option<Process>,
-    /// The harness itself.
+    /// The harness's own process.
     pub harness: Option<Process>,
     /// The pressure on the machine.
     pub machine: MachineRow,
-    /// The subject's TCP sockets by state; read every few seconds, because the kernel lists those of all processes.
+    /// The subject's TCP sockets by state. The sockets are read only every few seconds, because the kernel lists the
+    /// sockets of all processes.
     pub sockets: Option<Sockets>,
-    /// The subject's memory cgroup, if it has one of its own; read with the sockets.
+    /// The subject's memory cgroup, if the subject has its own; read with the sockets.
     pub cgroup: Option<Cgroup>,
-    /// The time to take the sample, in microseconds.
+    /// The time that taking the sample took, in microseconds.
     pub read_cost_us: u64,
-    /// The time to read the proportional set, in microseconds: the kernel walks all pages and locks the subject's
-    /// memory map meanwhile.
+    /// The time that reading the proportional set took, in microseconds. Meanwhile the kernel walks all pages and locks
+    /// the subject's memory map.
     pub rollup_cost_us: Option<u64>,
-    /// Kept only for its large resident set, when one sample of an interval is kept. It counts for ceilings, and would
-    /// distort results that need samples at even distances.
+    /// Whether the sample is kept only for its large resident set, when one sample of an interval is kept. Such a
+    /// sample counts for ceilings, but not for results that need samples at even distances.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub peak: bool,
 }
@@ -42,13 +43,13 @@ pub struct Process {
     pub processes: u64,
     /// Resident set, in bytes.
     pub rss_bytes: u64,
-    /// Proportional set, in bytes; read at most once a minute because it is expensive.
+    /// Proportional set, in bytes; read at most once a minute because reading is expensive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pss_bytes: Option<u64>,
-    /// Anonymous part of the resident set, in bytes.
+    /// The anonymous memory of the resident set, in bytes.
     #[serde(skip_serializing_if = "super::is_zero")]
     pub anon_bytes: u64,
-    /// Processor time since the start, in milliseconds.
+    /// Processor time since the start of the processes, in milliseconds.
     #[serde(skip_serializing_if = "super::is_zero")]
     pub cpu_ms: u64,
     /// Threads.
@@ -58,8 +59,8 @@ pub struct Process {
     pub fds: Fds,
     /// How often the program was started in this run.
     pub starts: u32,
-    /// Whether the figures come from the kubelets of its Pods: processor time and memory only, with the working set as
-    /// the resident set.
+    /// Whether the figures come from the kubelets of the subject's Pods. Kubelets report only processor time and
+    /// memory, with the working set as resident set.
     #[serde(skip_serializing_if = "super::is_false")]
     pub told: bool,
 }
@@ -90,17 +91,17 @@ pub struct MachineRow {
     pub psi_memory_some_pct: Option<f64>,
     /// Share of the last 10 s in which some task waited for a disk, in percent.
     pub psi_io_some_pct: Option<f64>,
-    /// Processor time taken by other guests of the host since boot, in milliseconds.
+    /// Processor time taken by other virtual machines of the host since boot, in milliseconds.
     pub steal_ms: Option<u64>,
-    /// Time of all processors together in which anything ran, since boot, in milliseconds.
+    /// Time of all processors together in which any task ran, since boot, in milliseconds.
     pub busy_ms: Option<u64>,
-    /// Time of all processors together in which nothing ran, since boot, in milliseconds.
+    /// Time of all processors together in which no task ran, since boot, in milliseconds.
     pub idle_ms: Option<u64>,
     /// The load average of one minute.
     pub load_1m: Option<f64>,
-    /// How long the machine has been suspended since the run began to sample, in milliseconds.
+    /// How long the machine was suspended since the first sample of the run, in milliseconds.
     pub suspended_ms: Option<u64>,
-    /// How far the wall clock has been set since then, in milliseconds; negative if it was set back.
+    /// How far the wall clock was set since the first sample of the run, in milliseconds; negative if it was set back.
     pub clock_set_ms: Option<i64>,
 }
 

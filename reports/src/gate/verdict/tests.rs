@@ -6,7 +6,7 @@ use crate::gate::simulation::{BUSY, QUIET, gate, header, session};
 use crate::gate::slice::Counted;
 use crate::gate::{Pressure, Side};
 
-/// A hundred possible sessions are enough here.
+/// Judges with a certificate from a hundred choices of signs, which is enough here.
 fn judge(record: &Record) -> Judgement {
     judge_by(record, 100)
 }
@@ -57,16 +57,17 @@ fn what_cannot_be_trusted_is_invalid() {
 }
 
 const CALM: Pressure = Pressure { cpu: Some(0.1), io: Some(0.02), steal: None, lateness_us: 0 };
-/// The pressure that a slice was under.
+/// The pressure of a slice on a busy machine.
 const PRESSED: Pressure = Pressure { io: Some(0.9), ..CALM };
 
-/// Repeats a slice, unchanged or under pressure.
+/// Plays a slice again, with the given pressure.
 fn again(record: &mut Record, at: usize, pressure: Pressure) {
     let slice = Slice { pressure, ..record.slices[at].clone() };
     record.add(&Line::Slice(Box::new(slice))).unwrap();
 }
 
-/// A machine under pressure leaves the result undecided, and the reason names it; exact counts are still worse.
+/// A machine under pressure leaves the result undecided, and the reason names the machine. Exact counts can still be
+/// worse.
 #[test]
 fn a_pressed_machine_leaves_it_open_and_is_named() {
     let mut record = record(1.2, 2);
@@ -93,7 +94,7 @@ fn a_pressed_machine_leaves_it_open_and_is_named() {
     assert!(counted.reason.contains("instructions a request +10 %"), "{}", counted.reason);
 }
 
-/// Of six pairs none may be lost; a repeated slice replaces the one under pressure.
+/// A gate of six pairs needs all of them. A slice that is played again replaces the slice under pressure.
 #[test]
 fn what_was_played_again_counts() {
     let mut record = Record::of(header(3, 3));
@@ -117,7 +118,7 @@ fn what_was_played_again_counts() {
     assert_eq!(judgement.notes, ["4 slices of 12 were played again, because the machine was under pressure"]);
 }
 
-/// A build that fails is worse, however fast it fails.
+/// A build whose requests fail is worse, however fast they fail.
 #[test]
 fn failures_are_worse() {
     let mut record = record(0.5, 2);
@@ -129,7 +130,7 @@ fn failures_are_worse() {
     assert!(judgement.reason.contains("requests that failed +1 %"), "{}", judgement.reason);
 }
 
-/// If a controller only watches, the cost and the lag of events and missed events decide.
+/// If a controller only watches, three results decide: the cost of events, their lag, and missed events.
 #[test]
 fn events_lead_where_there_are_no_reviews() {
     let watches = |times: f64, fails: [f64; 2]| {
@@ -159,7 +160,7 @@ fn events_lead_where_there_are_no_reviews() {
     assert!(nothing.reason.starts_with("A missed or was late with 5 % of its events"), "{}", nothing.reason);
 }
 
-/// A session whose time ran out has fewer blocks and is still valid; the shortening is reported.
+/// A session whose time ran out has fewer blocks and is still valid. The report says that it was shortened.
 #[test]
 fn a_shortened_session_is_no_interrupted_one() {
     let mut record = record(1.0, 1);
@@ -171,7 +172,7 @@ fn a_shortened_session_is_no_interrupted_one() {
     assert_eq!(judgement.notes, ["session 1 has 6 blocks instead of 8, because its time was up"]);
 }
 
-/// Exact counts decide without pairs, and need a second session too.
+/// Exact counts decide without pairs, and they need a second session too.
 #[test]
 fn counts_are_compared_by_their_ends() {
     let word = |a: &[f64], b: &[f64], sessions: u32| {
@@ -194,7 +195,7 @@ fn counts_are_compared_by_their_ends() {
     assert_eq!(word(&[100_000.0, 110_000.0], &[104_000.0, 112_000.0], 1), (Word::CannotSay, false));
 }
 
-/// Judging a written record again gives the same verdict.
+/// Judging a written record again leads to the same verdict.
 #[test]
 fn a_record_that_is_read_again_has_the_same_verdict() {
     let mut record = record(1.2, 2);
@@ -217,7 +218,7 @@ fn a_record_that_is_read_again_has_the_same_verdict() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// With any noise, outcome, rows and exit code agree, and figures are in order.
+    /// With any noise, the outcome, the rows and the exit code agree, and each figure lies between its bounds.
     #[test]
     fn a_judgement_agrees_with_itself(seed in 0..1000_u64, times in 0.8..1.3_f64, blocks in 3..8_u32) {
         let judgement = gate(seed, blocks, BUSY, times);

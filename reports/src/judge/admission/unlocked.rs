@@ -1,6 +1,7 @@
-//! `admission.unlocked`: answers with another digest than the one that an image is locked to.
+//! `admission.unlocked`: answers that pin an image to another digest than the one to which the image is locked.
 //!
-//! The tag has that digest, or had it a moment ago: without the lock the answer is right. So it is no wrong verdict.
+//! The tag has the other digest, or had it a moment ago. Without the lock the answer would be correct, so it is not a
+//! wrong verdict.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Record};

@@ -1,7 +1,7 @@
-//! `admission.unpinned`: every object with images that the control plane stored must be pinned.
+//! `admission.unpinned`: every stored object with images must have a digest for each image.
 //!
-//! A webhook that fails open, allows without a patch or is never called leaves the same trace: a stored object with an
-//! image without a digest. This judge ignores the webhook's answers.
+//! A webhook that fails open, that allows without a patch, or that is never called leaves the same trace: a stored
+//! object with an image without a digest. This judge ignores the webhook's answers.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Record, StoredRow};

@@ -1,4 +1,4 @@
-//! `admission.wrongVerdicts`: answers that differ from the right one.
+//! `admission.wrongVerdicts`: answers whose verdict or patch differs from the correct one.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{AdmissionRow, Record};

@@ -1,4 +1,4 @@
-//! `alerts.lost`: decisions that were not reported to the receiver.
+//! `alerts.lost`: decisions whose alert did not reach the receiver.
 
 use super::{AtMost, sum};
 use crate::judge::rule::{Findings, Name, Rule, Word};

@@ -1,4 +1,4 @@
-//! `alerts.onDryRun`: alerts of dry runs.
+//! `alerts.onDryRun`: alerts for dry runs.
 
 use super::{AtMost, sum};
 use crate::judge::rule::{Findings, Name, Rule, Word};

@@ -1,4 +1,5 @@
-//! Each planted fault in the record of alerts makes exactly its finding fire; the clean twin none.
+//! Tests that each planted fault in the record of alerts leads to exactly its finding, and that a clean record leads to
+//! none.
 
 use crate::example::{Example, Judged as _};
 use crate::record::AlertsRow;
@@ -18,7 +19,7 @@ fn fired(example: &Example) -> Vec<String> {
     crossed.map(|finding| format!("{} {}", finding.budget, finding.verdict.word())).collect()
 }
 
-/// A way to spoil a row, with everything that must fire.
+/// A change that damages a row of alerts, and all findings that must not pass.
 type Planted = (&'static str, fn(&mut AlertsRow), &'static [&'static str]);
 
 const PLANTED: [Planted; 4] = [
@@ -45,8 +46,8 @@ fn what_did_not_happen_decides_nothing() {
     assert_eq!(fired(&example), expected);
 }
 
-/// A subject that uses another digest than the locked one fails by its own limit; without a moved tag the limit is
-/// undecided.
+/// A subject that pins to another digest than the locked one breaks `admission.unlocked`. Without a moved tag, this
+/// limit is undecided.
 #[test]
 fn a_lock_that_is_ignored_is_found() {
     let mut example = Example::clean();

@@ -1,4 +1,4 @@
-//! `alerts.twice`: alerts beyond one for a decision.
+//! `alerts.twice`: repeated alerts for one decision, and alerts for no decision.
 
 use super::{AtMost, sum};
 use crate::judge::rule::{Findings, Name, Rule, Word};

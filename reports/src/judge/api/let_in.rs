@@ -1,4 +1,4 @@
-//! `api.letIn`: callers that must be refused and were not.
+//! `api.letIn`: callers without permission whose calls succeeded.
 
 use super::{AtMost, sum};
 use crate::judge::rule::{Findings, Name, Rule, Word};

@@ -1,10 +1,9 @@
-//! `api.wrong`, `api.lost`, `api.errors`: the contents of answers, and missing answers.
+//! `api.wrong`, `api.lost`, `api.errors`: wrong answers, lost writes and failed calls.
 
 use super::{AtMost, sum};
 use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{CallsRow, Record};
 
-/// `api.wrong`.
 pub(super) struct Wrong;
 
 impl Rule for Wrong {
@@ -26,7 +25,6 @@ impl Rule for Wrong {
     }
 }
 
-/// `api.lost`.
 pub(super) struct Lost;
 
 impl Rule for Lost {
@@ -56,7 +54,6 @@ impl Rule for Lost {
     }
 }
 
-/// `api.errors`.
 pub(super) struct Errors;
 
 impl Rule for Errors {

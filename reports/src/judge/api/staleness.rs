@@ -1,4 +1,4 @@
-//! `api.staleness`: the greatest age of a count in an answer.
+//! `api.staleness`: the largest age of a replica count in an answer.
 
 use units::Span;
 

@@ -1,9 +1,10 @@
-//! Each planted fault in the record of calls makes exactly its finding fire; the clean twin none.
+//! Tests that each planted fault in the record of calls leads to exactly its finding, and that a clean record leads to
+//! none.
 
 use crate::example::{Example, Judged as _};
 use crate::record::{CallsRow, Quantiles, tag};
 
-/// A record with calls in every interval, all of them right, and every limit set.
+/// A record with correct calls in every interval, and with every limit set.
 fn called() -> Example {
     let mut example = Example::clean();
     let limits = r#"{"wrong": 0, "lost": 0, "staleness": "1s", "letIn": 0, "errors": 0, "p50": "20ms", "p99": "50ms"}"#;
@@ -30,7 +31,7 @@ fn fired(example: &Example) -> Vec<String> {
     crossed.map(|finding| format!("{} {}", finding.budget, finding.verdict.word())).collect()
 }
 
-/// A way to spoil a row, with everything that must fire.
+/// A change that damages a row of calls, and all findings that must not pass.
 type Planted = (&'static str, fn(&mut CallsRow), &'static [&'static str]);
 
 const PLANTED: [Planted; 8] = [
@@ -75,7 +76,7 @@ fn slow_reads_and_calls_that_were_not_made_fire() {
     assert_eq!(fired(&example), open);
 }
 
-/// Without any read, the limits are undecided.
+/// If no call reads, the limits are undecided.
 #[test]
 fn without_reads_nothing_is_right() {
     let mut example = called();

@@ -1,7 +1,8 @@
-//! `children.excess`: parents that had more children than they should, even for a moment.
+//! `children.excess`: parents that had more children than they should have, even for a moment.
 //!
-//! Usually a child is made twice, under a name that the server chose, because the subject read a cache that did not
-//! contain the first one yet. A garbage collector, or the subject's next reconciliation, hides it before the end.
+//! A typical cause: the subject makes a child twice, with a name that the server generates, because its cache does not
+//! contain the first child yet. A garbage collector, or the subject's next reconciliation, removes the second child
+//! before the end.
 
 use super::unread;
 use crate::judge::rule::{Findings, Name, Rule, Word};

@@ -1,7 +1,7 @@
-//! `children.orphaned`: children without an owner reference that outlive their parent.
+//! `children.orphaned`: children without an owner reference that still exist after their parent was deleted.
 //!
-//! The garbage collector deletes children that have an owner; the subject must delete the others. A count by owner
-//! references takes such a child for a missing one.
+//! The garbage collector deletes children with an owner reference; the subject must delete other children. A judge that
+//! counts children by owner references would take such a child for a missing one.
 
 use super::unread;
 use crate::judge::rule::{Findings, Name, Rule, Word};

@@ -1,4 +1,4 @@
-//! Parents of a record that had too many children.
+//! Tests with parents that had too many children.
 
 use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, Verdict, Word};

@@ -1,11 +1,11 @@
-//! `crashes.max`: how often a process ended by itself.
+//! `crashes.max`: how often a process of the subject ended by itself.
 
 use super::loops::worst;
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{CrashRow, Record};
 use crate::words::{count, counted, millis};
 
-/// The most crashes that are described one by one.
+/// The most crashes that a finding describes one by one.
 const TOLD_MAX: usize = 3;
 
 pub(super) struct Most;
@@ -26,7 +26,7 @@ impl Rule for Most {
     }
 }
 
-/// The last crash, and the last lines of output.
+/// A text about the last crash, with the last lines that the process printed.
 fn text(record: &Record, last: &CrashRow) -> String {
     let times = counted(last.number, "time");
     let each: Vec<String> = record.crashes.iter().take(TOLD_MAX).map(told).collect();
@@ -52,7 +52,6 @@ mod tests {
     use crate::example::{Example, Judged as _};
     use crate::judge::{self, Judgement, Verdict};
 
-    /// The clean example with these crashes and these budgets.
     fn judged(times_ms: &[u64], budgets: &str) -> Judgement {
         let mut example = Example::clean();
         example.manifest.budgets = serde_json::from_str(budgets).unwrap();
@@ -64,7 +63,7 @@ mod tests {
         judgement.findings.iter().filter(|one| one.budget == budget).map(|one| one.verdict).collect()
     }
 
-    /// Without any budget, a subject that is started again fails if it crashes; a budget can allow it.
+    /// Without a budget, a subject with `restart` fails if it crashes. A budget can allow crashes.
     #[test]
     fn a_crash_fails_unless_it_is_allowed() {
         let clean = judged(&[], "{}");
@@ -90,7 +89,7 @@ mod tests {
         assert_eq!(verdicts(&once, "crashes.loops"), [Verdict::Pass]);
     }
 
-    /// The memory of a subject before its crash shows nothing about growth. If the crash itself is judged, that does
+    /// Memory before a crash proves nothing about growth after it. If the crash itself is judged, undecided growth does
     /// not count against the run.
     #[test]
     fn growth_is_not_judged_across_a_crash() {
@@ -109,7 +108,7 @@ mod tests {
         assert!(text(&allowed).contains("restarted at") && !text(&early).contains("restarted at"));
     }
 
-    /// During a back-off there is no process to sample.
+    /// During a back-off there is no process to sample, so samples are not missing.
     #[test]
     fn a_back_off_is_no_hole_in_the_samples() {
         let verdict = |crashes: &[u64]| {
@@ -124,7 +123,7 @@ mod tests {
         assert_eq!(verdict(&[40_000]), [Verdict::Pass]);
     }
 
-    /// If the processes cannot be sampled, no ceiling can be judged, and that does not count against the run.
+    /// If processes cannot be sampled, ceilings are undecided, and the finding has the reason.
     #[test]
     fn what_cannot_be_sampled_is_inconclusive_with_its_reason() {
         let mut example = Example::clean();

@@ -1,14 +1,14 @@
-//! `events.blind`: a subject that has stopped sending requests, by the server's counts.
+//! `events.blind`: a subject that has stopped sending requests, according to the control plane's counts.
 
 use super::{UNTOLD, untold};
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record};
 use crate::words::{counted, millis};
 
-/// The time without an open request after which a subject has given up: the slowest retry ceiling of known clients is
-/// 60 s.
+/// A subject has given up if it has no open request for this time. Known clients retry at least every 60 s.
 const BLIND_MS: u64 = 120_000;
-/// The shorter time at the end of a run with unsettled versions: the drain phase was the time to catch up.
+/// The shorter time that applies at the end of a run with unsettled versions, because the drain phase was the time to
+/// catch up.
 const BLIND_AT_END_MS: u64 = 30_000;
 
 pub(super) struct Blind;

@@ -1,6 +1,6 @@
-//! `events.converged`: after the drain, the subject's view of the world equals a fresh list of the control plane.
+//! `events.converged`: after the drain, the subject's view equals a fresh list of the control plane.
 //!
-//! This is judged even if every event was reported in time: a subject can report one state and keep another.
+//! The rule applies even if every event was reported in time: a subject can report one state and keep another.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Difference, DifferenceKind, EndState, EventCounts, Record};
@@ -58,7 +58,7 @@ fn judge(record: &Record) -> (Verdict, String, String) {
     }
 }
 
-/// When both were read.
+/// A text with the times at which list and view were read.
 fn times(state: &EndState) -> String {
     format!(" (listed at {}, its state read at {})", millis(state.listed_ms), millis(state.read_ms))
 }

@@ -8,12 +8,12 @@ use crate::record::{EventCounts, Record, Sight};
 use crate::statistics::proportion::share_when_none;
 use crate::words::{count, counted, millis, percent};
 
-/// Violations of the API's contract have the budget zero if the section is present.
+/// The default of violations of the API's contract, if the section is present.
 const NEVER: Option<u64> = Some(0);
-/// Properties that only some subjects promise are judged only if the scenario asks for it.
+/// The default of properties that only some subjects promise: not judged.
 const UNJUDGED: Option<u64> = None;
 
-/// A rule for each outcome that has a budget: its name, key, default, example, needs and number.
+/// Builds a rule for each outcome with a budget: its name, key, default, example, needed facts and count.
 macro_rules! counts {
     ($($name:ident = $key:literal, $default:ident, $example:literal, needs [$($needs:ident),*], $number:expr;)*) => {$(
         #[doc = concat!("`events.", $key, "`.")]
@@ -45,14 +45,13 @@ counts! {
     Duplicate = "duplicate", UNJUDGED, "20", needs [Each], |counts| counts.duplicate;
 }
 
-/// `events.deadline`.
 pub(super) struct Deadline;
 
 impl Rule for Deadline {
     const EXAMPLE: Option<&'static str> = Some("10s");
     const WORD: Option<Word> = None;
 
-    /// The ledger used it while the subject ran; `late` judges the result.
+    /// Adds no finding: the ledger used the deadline during the run, and `late` judges the result.
     fn judge(_: &Record, _: &EventCounts, _: &Span, _: &mut Findings) {}
 }
 
@@ -106,7 +105,7 @@ fn judge_count(
     findings.push(name, verdict, count(observed), count(limit), text).used(observed as f64, limit as f64);
 }
 
-/// The total that the outcome is a share of, and its name.
+/// The total of which the outcome is a share, with its name.
 fn base(outcome: Outcome, counts: &EventCounts) -> (u64, &'static str) {
     match outcome {
         Outcome::Regressed | Outcome::Phantom | Outcome::Resurrected | Outcome::Duplicate => {
@@ -154,7 +153,7 @@ fn nothing_happened(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The first anomaly of this kind, so that the reader knows where to look.
+/// A text about the first anomaly with this outcome, which the user should examine first.
 fn first_of(record: &Record, outcome: Outcome) -> String {
     let same = |other: Outcome| other == outcome || (outcome == Outcome::Late && other == Outcome::LateGhost);
     let Some(row) = record.anomalies.iter().find(|row| same(row.outcome)) else { return String::new() };

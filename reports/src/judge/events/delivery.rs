@@ -1,4 +1,4 @@
-//! `events.delivery`: whether a version may be superseded without being observed.
+//! `events.delivery`: whether superseded versions may stay unobserved.
 
 use crate::budgets::Delivery;
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
@@ -12,7 +12,7 @@ impl Rule for Asked {
     // A required version that was superseded without being observed.
     const WORD: Option<Word> = Some(Word::Missed);
 
-    /// `latest` requires no superseded version.
+    /// The limit `latest` needs no fact from the witness.
     fn needs(limit: &Delivery) -> &'static [Sight] {
         if *limit == Delivery::EveryVersion { &[Sight::Intermediate] } else { &[] }
     }

@@ -1,4 +1,4 @@
-//! `events.hotLoop`: requests without any observation, by the server's counts.
+//! `events.hotLoop`: many requests without any observation, according to the control plane's counts.
 
 use units::Rate;
 
@@ -8,9 +8,9 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{EventCounts, Record};
 use crate::words::millis;
 
-/// List and watch requests a second, without any observation, that are a hot loop. The limit is multiplied by the
-/// larger of `compress` and `clockRate`: with `compress` watches end that much sooner, and with `clockRate` the subject
-/// backs off by its faster clock.
+/// The limit for list and watch requests a second, if the subject observes nothing. The limit is multiplied by the
+/// larger of `compress` and `clockRate`. With `compress` watches end sooner by this factor, and with `clockRate` the
+/// subject waits by its faster clock.
 const HOT_LOOP_PER_SECOND: f64 = 2.0;
 
 pub(super) struct HotLoop;

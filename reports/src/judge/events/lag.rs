@@ -1,4 +1,4 @@
-//! `events.lagP99`: the lag of observations while no fault was active.
+//! `events.lagP99`: the time from commit to observation, while no fault was active.
 
 use units::Span;
 
@@ -9,7 +9,6 @@ use crate::statistics::hlog::Histogram;
 use crate::statistics::proportion::{Side, samples_when_none, side_of};
 use crate::words::{count, micros};
 
-/// `events.lagP99`.
 pub(super) struct P99;
 
 impl Rule for P99 {

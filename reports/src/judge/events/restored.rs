@@ -1,13 +1,12 @@
-//! `events.restored`: at the end each object has the children that it should have, including those that the harness
-//! deleted or edited.
+//! `events.restored`: at the end each object has its expected children, including those that the harness deleted or
+//! edited.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{ChildProblem, ChildrenState, Drifted, EventCounts, Record};
 use crate::words::{count, counted};
 
-/// The name of the harness's own deletions and edits among the faults.
+/// The name of the harness's own deletions and edits in the list of faults.
 pub const DRIFT: &str = "children-drift";
-/// Problems that a sentence names.
 const NAMED_MAX: usize = 3;
 
 pub(super) struct Restored;
@@ -78,7 +77,8 @@ fn judge(record: &Record) -> (Verdict, String, String) {
     }
 }
 
-/// A child whose parent was written again proves nothing: the write makes the subject look at its children as well.
+/// A text about drifted children whose parents were written again. Such children prove nothing, because the write makes
+/// the subject look at the children as well.
 fn unproved(has: &str, drift: Drifted) -> String {
     format!(
         "{has}. This does not prove that the subject watches them: all {} children that the harness deleted or edited belong to objects \
@@ -92,7 +92,7 @@ fn proved(drift: Drifted) -> String {
     format!("{} of them without any write to their parent", count(drift.proofs()))
 }
 
-/// Children that the harness deleted or edited.
+/// The number of children that the harness deleted or edited.
 fn drifted(record: &Record) -> u64 {
     // Of many hits only some have a row; the last row has their number.
     let deeds = record.faults.iter().filter(|row| row.name == DRIFT);

@@ -1,4 +1,4 @@
-//! The end state in a record: each problem makes exactly its finding fire.
+//! Tests that each problem in `end-state.json` leads to exactly its finding.
 
 use crate::example::{Example, Judged as _};
 use crate::judge::{DRIFT, Judgement, Verdict};
@@ -7,7 +7,7 @@ use crate::record::{
     FaultEvent, FaultRow, IdeaSource, Left, Objects,
 };
 
-/// A subject with the right view, and with the right children.
+/// The end state of a subject with a correct view and correct children.
 fn state() -> EndState {
     EndState {
         resource: "packages.longhaul.dev".into(),
@@ -56,7 +56,7 @@ fn judged_with(state: Option<EndState>, drift: Option<Drifted>) -> Judgement {
     example.judged()
 }
 
-/// The findings that fired, with their texts.
+/// The findings that did not pass, with their texts.
 fn fired(state: Option<EndState>) -> Vec<String> {
     let judgement = judged(state);
     let texts = judgement.crossed().into_iter();
@@ -161,7 +161,7 @@ fn each_thing_wrong_with_children_is_told_of() {
     assert_eq!(spoil(|children| children.wanted = 0).len(), 1, "nothing was compared");
 }
 
-/// Very many hits do not have a row each, so the last one has the number.
+/// If very many children drifted, not each hit has a row. The last row has their number.
 #[test]
 fn all_children_that_drifted_are_told_of() {
     let mut example = Example::clean();
@@ -183,7 +183,8 @@ fn all_children_that_drifted_are_told_of() {
     assert!(restored.text.contains("edited 248 children"), "{}", restored.text);
 }
 
-/// The churn writes a parent again, and a subject that looks only at parents restores the child as a by-product.
+/// Drift proves nothing if the churn wrote the parent again: a subject that looks only at parents then restores the
+/// child as a side effect.
 #[test]
 fn drift_that_the_churn_may_have_repaired_proves_nothing() {
     let fired = |drift| {

@@ -1,4 +1,4 @@
-//! `events.unseen`: objects of which no version was observed. It replaces `missed` for a witness that does not report
+//! `events.unseen`: objects of which no version was observed. The rule replaces `missed` if the witness does not report
 //! versions.
 
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};

@@ -1,4 +1,4 @@
-//! `events.watchGrowth`: watches that multiply with each reconnect.
+//! `events.watchGrowth`: watches whose number grows with each reconnect.
 
 use crate::judge::requests::{self, grown};
 use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};

@@ -1,9 +1,9 @@
-//! `finalizers.stuck`: deleted objects that a finalizer of the subject holds until the end.
+//! `finalizers.stuck`: deleted objects that still exist at the end because of a finalizer of the subject.
 //!
-//! A finalizer belongs to the subject if the subject added it. A finalizer in the scenario's own template may belong to
-//! any program: it is reported and not judged. The subject is not charged if the deletion was requested later than the
-//! deadline before the end. Nor is it charged if its writes were refused so often that it may still be waiting for its
-//! next try; then the text says so.
+//! A finalizer counts if the subject added it. A finalizer in the scenario's own template may belong to any program: it
+//! is reported and not judged. An object does not count if its deletion was requested less than the deadline before the
+//! end. Nor does an object count if its writes were refused so often that the subject may still wait for its next try;
+//! the text then says so.
 
 use std::collections::BTreeSet;
 
@@ -12,16 +12,16 @@ use crate::judge::rule::{Findings, Name, Rule, Section, Verdict, Word};
 use crate::record::{Hanging, Held, PutOn, Record};
 use crate::words::{count, counted, millis};
 
-/// The least deadline of events, for a record that has no intervals.
+/// The shortest deadline of events, in milliseconds, for a record without intervals.
 const DEADLINE_MIN_MS: u64 = 5000;
 
-/// Back-off of client-go, and so of every controller of controller-runtime: 5 ms after the first failure of an object,
-/// twice as long after each further one, up to a maximum (`DefaultTypedControllerRateLimiter` in
+/// The back-off of client-go, and so of every controller of controller-runtime: 5 ms after an object's first failure,
+/// doubled after each further failure, up to a maximum (`DefaultTypedControllerRateLimiter` in
 /// `util/workqueue/default_rate_limiters.go`).
 const BACK_OFF_MS: u64 = 5;
 const BACK_OFF_MAX_MS: u64 = 1_000_000;
-/// Failures of a controller for each object that are not refused writes, such as a failed read, or a child of another
-/// name.
+/// Assumed failures of a controller for each object beyond refused writes, such as a failed read, or a refused child
+/// with another name.
 const UNSEEN: u64 = 3;
 
 pub(super) struct Stuck;
@@ -51,7 +51,7 @@ impl Rule for Stuck {
     }
 }
 
-/// Whether a client that backs off like client-go may not have tried again yet.
+/// Whether a client with client-go's back-off may not have tried again yet.
 fn waits(row: &Held, read_ms: u64) -> bool {
     row.refusals.as_ref().is_some_and(|refusals| {
         read_ms.saturating_sub(refusals.last_ms) < back_off_ms(refusals.times.saturating_add(UNSEEN))

@@ -1,4 +1,4 @@
-//! Objects of a record that hang in their deletion.
+//! Tests with objects that are stuck in their deletion.
 
 use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, Verdict, Word};
@@ -65,7 +65,8 @@ fn what_is_nobodys_fault_is_not_charged() {
     }
 }
 
-/// A template that was copied from a cluster may have the finalizer of a controller that does not run here.
+/// A template copied from a cluster may have the finalizer of a controller that does not run here. Such a finalizer is
+/// reported and not judged.
 #[test]
 fn a_finalizer_of_the_template_is_said_and_not_decided() {
     let judgement = judged(vec![held("n/a", PutOn::Scenario, 42_000)], None);
@@ -75,8 +76,8 @@ fn a_finalizer_of_the_template_is_said_and_not_decided() {
     assert_eq!(said(&both).0, Verdict::Fail, "what is certain decides");
 }
 
-/// A storm of refusals makes a correct controller wait; one refusal does not excuse half a minute. The objects were
-/// read at 159 s.
+/// Many refusals make a correct controller wait. One refusal does not excuse half a minute. The objects were read at
+/// 159 s.
 #[test]
 fn who_was_refused_many_times_may_still_be_waiting() {
     let waiting = judged(vec![refused(14, 130_000)], None);

@@ -1,7 +1,7 @@
-//! `objects.resurrected`: objects that others deleted and that the subject made again.
+//! `objects.resurrected`: objects that other clients deleted and that the subject made again.
 //!
-//! Usually the subject removes its finalizer by "create or update". If the object is deleted between two reads, there
-//! is nothing to update, so an empty object is made under the old name, and the subject makes children for it.
+//! A typical cause: the subject removes its finalizer by "create or update". If the object is deleted between two
+//! reads, nothing is left to update. So the subject creates an empty object with the old name, and children for it.
 
 use super::{had_read, request};
 use crate::judge::rule::{Findings, Name, Rule, Word};

@@ -1,4 +1,4 @@
-//! Records of a subject that makes again, or deletes, objects of others.
+//! Tests with subjects that make objects of other clients again, or delete them.
 
 use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, Verdict, Word};

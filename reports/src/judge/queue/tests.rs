@@ -1,12 +1,12 @@
-//! A queue at the end is undecided, and the text says how much longer it needs; a subject that was idle or passed
-//! objects by has failed.
+//! Tests of the queue at the end. Findings about it are undecided and say how much more time is needed. A subject that
+//! was idle, or that overtook objects, has failed.
 
 use super::*;
 use crate::example::Example;
 use crate::judge::{Judgement, judge};
 use crate::record::{Objects, Phase, RequestRow, Verb};
 
-/// A subject that was behind when the run ended: 24 objects waited, and it served as many in each quarter of the drain.
+/// A subject that was behind at the end: 24 objects waited, and it had served this many in each quarter of the drain.
 fn behind(served: [u64; 4]) -> Example {
     let mut example = Example::clean();
     let drain = example.intervals.iter().position(|row| row.phase == Phase::Drain).unwrap();
@@ -28,7 +28,7 @@ fn verdict(judgement: &Judgement, budget: &str) -> (Verdict, String) {
     (finding.verdict, finding.text.clone())
 }
 
-/// Requests of the drain: this many in each second, each for another object.
+/// Requests in the drain: `in_second` returns how many in each second. Each request is for another object.
 fn requests(example: &Example, in_second: impl Fn(u64) -> u64) -> Vec<RequestRow> {
     let backlog = &example.objects.as_ref().unwrap().queues[0];
     let length = (backlog.to_ms - backlog.from_ms) / 1000;
@@ -106,8 +106,8 @@ fn who_came_to_rest_or_passed_an_object_by_has_lost_it() {
     assert_eq!(judge(&example.opened()).verdict, Verdict::Fail);
 }
 
-/// A subject that makes fourteen children for an object proves few of them in a short drain: its writes show that it
-/// works on.
+/// A subject that makes fourteen children for an object serves few objects in a short drain. The subject's writes show
+/// that it continues to work.
 #[test]
 fn few_that_are_served_are_judged_by_what_is_written() {
     let mut example = behind([1, 0, 0, 1]);

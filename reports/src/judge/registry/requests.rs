@@ -5,7 +5,6 @@ use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{Record, RegistryRow};
 use crate::words::counted;
 
-/// `registry.requests`.
 pub(super) struct Requests;
 
 impl Rule for Requests {
@@ -18,7 +17,6 @@ impl Rule for Requests {
     }
 }
 
-/// `registry.requestsPerImage`.
 pub(super) struct PerImage;
 
 impl Rule for PerImage {
@@ -32,7 +30,7 @@ impl Rule for PerImage {
     }
 }
 
-/// The number of requested tags.
+/// The number of different tags that were requested.
 fn tags(rows: &[&RegistryRow]) -> u64 {
     rows.iter().map(|row| row.tags_total).max().unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! `registry.staleness`: the greatest age of an answer.
+//! `registry.staleness`: how long after a tag moved an answer may give the old digest.
 
 use units::Span;
 
@@ -10,6 +10,7 @@ pub(super) struct Staleness;
 impl Rule for Staleness {
     const WORD: Option<Word> = None;
 
-    /// The load generator used it to decide which answers are wrong, and those are judged there.
+    /// Adds no finding: the load generator used the limit to decide which answers are wrong, and
+    /// `admission.wrongVerdicts` judges those.
     fn judge(_: &Record, _: &Vec<&RegistryRow>, _: &Span, _: &mut Findings) {}
 }

@@ -1,4 +1,4 @@
-//! `registry.unavailable`: reviews that suffered from a sick registry.
+//! `registry.unavailable`: reviews that were refused only because the registry was faulty.
 
 use super::push;
 use crate::judge::rule::{Findings, Name, Rule, Word};

@@ -7,7 +7,7 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, Verb};
 use crate::words::millis;
 
-/// A time without a list or watch.
+/// A time without a list or watch of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gap {
     pub from_ms: u64,
@@ -31,12 +31,12 @@ impl Rule for Blind {
     }
 }
 
-/// The longest such time in milliseconds.
+/// The longest time without a list or watch of a judged resource, in milliseconds.
 pub(crate) fn longest_ms(record: &Record) -> u64 {
     longest(record, &Asked::of(record)).map_or(0, |(gap, _)| gap.length_ms())
 }
 
-/// The longest such time, and its resource.
+/// The longest time without a list or watch, and its resource.
 fn longest<'a>(record: &'a Record, asked: &Asked<'a>) -> Option<(Gap, &'a str)> {
     let mut worst: Option<(Gap, &str)> = None;
     for resource in resources(record, asked) {
@@ -70,7 +70,7 @@ fn judge(record: &Record, asked: &Asked, limit: Span, findings: &mut Findings) {
     findings.push(Name::of::<Blind>(), verdict, millis(longest_ms), limit.to_string(), text);
 }
 
-/// The resources that the scenario assigns to the subject, or else those that it followed.
+/// The resources that the scenario gives the subject to watch, else those that the subject listed or watched.
 fn resources<'a>(record: &'a Record, asked: &Asked<'a>) -> Vec<&'a str> {
     if !record.manifest.judged.is_empty() {
         return record.manifest.judged.iter().map(String::as_str).collect();
@@ -81,7 +81,7 @@ fn resources<'a>(record: &'a Record, asked: &Asked<'a>) -> Vec<&'a str> {
     resources
 }
 
-/// The gaps between spans, including the one before the first and the one after the last.
+/// The gaps between time spans, including those before the first and after the last span.
 pub(super) fn gaps(spans: &[(u64, u64)], until_ms: u64) -> Vec<Gap> {
     let mut sorted = spans.to_vec();
     sorted.sort_unstable();
@@ -97,7 +97,7 @@ pub(super) fn gaps(spans: &[(u64, u64)], until_ms: u64) -> Vec<Gap> {
     gaps
 }
 
-/// Whether a version was committed during the gap, by the intervals.
+/// Whether a version was committed in the gap, according to the intervals.
 fn committed(record: &Record, gap: Gap) -> bool {
     let inside = |start_ms: u64, end_ms: u64| start_ms >= gap.from_ms && end_ms <= gap.to_ms;
     record.intervals.iter().any(|row| inside(row.start_ms, row.end_ms) && row.events.commits > 0)

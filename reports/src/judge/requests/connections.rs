@@ -1,4 +1,4 @@
-//! `requests.connections`: the connections that the subject holds and opens, as the control plane counts them.
+//! `requests.connections`: the connections that the subject holds and opens, as counted by the control plane.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::judge::rule::{Budget, Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, Verb};
 use crate::words::{count, counted, three_digits};
 
-/// The keys of the limit, as findings name them.
+/// The key of the limit on open connections, as findings name it.
 const OPEN: &str = "open";
 const PER_RECONNECT: &str = "perReconnect";
 
@@ -64,7 +64,7 @@ fn judge_reconnects(asked: &Asked, limit: f64, findings: &mut Findings) {
     findings.push(name, verdict, three_digits(ratio), limit.to_string(), text);
 }
 
-/// New connections and accepted watches from the end of the first watch on.
+/// The numbers of new connections and accepted watches from the end of the first watch on.
 pub(super) fn since_first_end(asked: &Asked) -> (u64, u64) {
     let accepted = |row: &&&record::RequestRow| row.verb == Verb::Watch && row.succeeded();
     let ends = asked.rows.iter().filter(accepted).filter_map(|row| row.ended_ms);

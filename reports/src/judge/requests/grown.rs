@@ -1,47 +1,48 @@
-//! Watches that multiply with each end: a client takes one end of a stream for two.
+//! Watches that multiply with each end: the client opens two watches for one that ended.
 //!
-//! Owns the rule for when watches of one scope count as multiplied. Pure; `events.watchGrowth` judges by it and
-//! `causes` explains by it. A watch whose end a fault hides must not count as open: if a client gives up a silent dead
-//! connection, the control plane does not notice that.
+//! Owns the rule that decides when watches of one scope count as multiplied. The functions are pure;
+//! `events.watchGrowth` and `causes` use them. A watch whose end a fault hides does not count as open: if a client
+//! gives up a silent dead connection, the control plane does not notice.
 
 use std::collections::BTreeSet;
 
 use super::Asked;
 use crate::record::{FaultEvent, Record, RequestRow, Verb, is_unsure};
 
-/// Informers of one scope start within this time of the first of them.
+/// Informers of one scope start within this time after the first of them.
 const STARTS_WITHIN_MS: u64 = 2000;
-/// A watch opened within this time after the end of another one is attributed to that end, if it makes more open
-/// watches than ever before.
+/// A watch that is opened within this time after the end of another watch counts as caused by that end, if more watches
+/// are then open than ever before.
 const FOLLOWS_WITHIN_MS: u64 = 10_000;
-/// The fewest open watches that count: a late informer, or a watch opened before the old one is closed, does not make
-/// so many.
+/// The fewest open watches that count as multiplied. A late informer, or a watch opened before the old one is closed,
+/// makes fewer.
 const MOST_LEAST: u64 = 4;
 /// The least factor by which the open watches have to grow.
 const TIMES_LEAST: u64 = 3;
-/// The fewest ends: one end may be followed by more watches for another reason, two are not.
+/// The fewest ends that are followed by more watches. After one end this may have another reason, after two it does
+/// not.
 const ENDS_LEAST: usize = 2;
-/// Faults under which a watch may be over and look open, in addition to those that lose sent data.
+/// Faults during which a watch may have ended and look open, in addition to faults that lose sent data.
 const HIDES_ENDS: [&str; 3] = ["silent-watch", "hold-buffer", "no-answer"];
 
 /// Watches of one scope that multiplied with each end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grown {
     pub resource: String,
-    /// The resource with namespace and selectors.
+    /// The resource with its namespace and selectors.
     pub scope: String,
-    /// The most that were open at once before the first end.
+    /// The most watches that were open at once before the first end.
     pub first: u64,
-    /// The most that were open at once, and the first time at which that many were.
+    /// The most watches that were open at once, and the first time with that number.
     pub most: u64,
     pub most_ms: u64,
-    /// When they began to multiply.
+    /// When the watches began to multiply, in milliseconds.
     pub from_ms: u64,
-    /// Watches of the scope that had ended until then.
+    /// Watches of the scope that had ended before the most were open.
     pub ends: u64,
 }
 
-/// The scope with the strongest growth.
+/// The scope whose watches multiplied most; none if no scope's did.
 pub(crate) fn grown(record: &Record) -> Option<Grown> {
     let asked = Asked::of(record);
     let hidden = Hidden::of(record);
@@ -52,7 +53,8 @@ pub(crate) fn grown(record: &Record) -> Option<Grown> {
     asked.scopes.iter().filter_map(of_scope).max_by_key(|grown| grown.most)
 }
 
-/// The most watches of one scope that were open at once, without those whose end a fault hides; and how many ended.
+/// The most watches of one scope that were open at once, without those whose end a fault hides; and the number of ended
+/// watches.
 pub(crate) fn most(record: &Record) -> (u64, u64) {
     let (asked, hidden) = (Asked::of(record), Hidden::of(record));
     let scopes = asked.scopes.values().map(|rows| {
@@ -104,7 +106,7 @@ fn of_rows(asked: &Asked, rows: &[&RequestRow], hidden: &Hidden) -> Option<Grown
     })
 }
 
-/// One watch more or less.
+/// A change in the number of open watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn {
     t_ms: u64,
@@ -113,9 +115,9 @@ struct Turn {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// Within a millisecond ends come first, so that a resumed watch does not count twice.
+    /// A watch ends. At the same millisecond ends come first, so that a resumed watch does not count twice.
     Ends,
-    /// From here on the watch may be over, unnoticed.
+    /// From this time on, the watch may have ended without the control plane noticing.
     IsHidden,
     Begins,
 }
@@ -139,16 +141,16 @@ fn turns(asked: &Asked, rows: &[&RequestRow], hidden: &Hidden) -> Vec<Turn> {
     turns
 }
 
-/// The number of open watches.
+/// Counts the open watches.
 #[derive(Debug, Default)]
 struct Open {
     now: u64,
     most: u64,
     most_ms: u64,
     ends: u64,
-    /// How many had ended when the most were open.
+    /// The number of ended watches when the most were open.
     ends_then: u64,
-    /// The last end of a watch.
+    /// When a watch last ended.
     ended_ms: Option<u64>,
 }
 
@@ -169,7 +171,7 @@ impl Open {
     }
 }
 
-/// Times in which the end of a watch may be hidden.
+/// Time spans in which the end of a watch may be hidden.
 struct Hidden(Vec<(u64, u64)>);
 
 impl Hidden {
@@ -190,7 +192,7 @@ impl Hidden {
         Self(spans)
     }
 
-    /// The time from which a watch may be over unnoticed.
+    /// The time from which the watch may have ended without the control plane noticing; none if no fault hides its end.
     fn since(&self, begin_ms: u64, end_ms: u64) -> Option<u64> {
         let meets = |span: &&(u64, u64)| span.0 < end_ms && span.1 >= begin_ms;
         self.0.iter().filter(meets).map(|span| span.0.max(begin_ms)).min()
@@ -203,7 +205,7 @@ mod tests {
     use crate::example::{Example, watch};
     use crate::record::{EndedBy, FaultRow};
 
-    /// Watches as start and end, until 155 s; watches without an end are open then.
+    /// Judges watches given by start and end, in a run until 155 s. Watches without an end are still open.
     fn found(watches: &[(u64, Option<u64>)], faults: &[FaultRow]) -> Option<Grown> {
         let mut example = Example::clean();
         let rows = (1..).zip(watches).map(|(id, (begin_ms, end_ms))| RequestRow {
@@ -216,7 +218,7 @@ mod tests {
         grown(&example.opened())
     }
 
-    /// 1, 2, 4, 8: each end opens two.
+    /// Watches that multiply from 1 to 2, 4 and 8: each end opens two.
     fn doubling() -> Vec<(u64, Option<u64>)> {
         let generation = |number: u32| {
             let t_ms = |number: u32| 1000 + u64::from(number) * 20_000;
@@ -245,8 +247,7 @@ mod tests {
         assert_eq!(found(&left, &[]).map(|grown| (grown.first, grown.most)), Some((1, 5)));
     }
 
-    /// However often watches end, and however many there are: a client that opens one for each that ends has as many as
-    /// before.
+    /// However many watches end, a client that opens one new watch for each ended one has as many as before.
     #[test]
     fn informers_that_come_back_are_as_many_as_before() {
         for informers in [1_u64, 7] {
@@ -262,7 +263,7 @@ mod tests {
         assert_eq!(found(&starting.collect::<Vec<_>>(), &[]), None);
     }
 
-    /// Informers that are added one by one follow no end.
+    /// Informers that are added one by one do not follow an end.
     #[test]
     fn what_grows_by_itself_does_not_grow_with_ends() {
         let mut watches: Vec<_> = (0..14).map(|n| (n * 10_000, (n < 13).then_some(n * 10_000 + 9950))).collect();
@@ -273,7 +274,7 @@ mod tests {
         assert_eq!(found(&rare, &[]), None);
     }
 
-    /// A client that leaves a dead connection cannot notify the control plane, which counts the watch as open.
+    /// A client that leaves a dead connection cannot notify the control plane, which still counts the watch as open.
     #[test]
     fn a_watch_whose_end_a_fault_hides_is_none() {
         let left: Vec<_> = (0..6).map(|n| (n * 20_000, None)).collect();

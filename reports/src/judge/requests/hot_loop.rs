@@ -9,14 +9,14 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Record, RequestRow, Verb};
 use crate::words::{count, millis, three_digits};
 
-/// The window in which fruitless requests are counted.
+/// The length of the time window in which fruitless requests are counted.
 pub(super) const WINDOW_MS: u64 = 5000;
 
-/// The window with the most requests.
+/// The time window with the most fruitless requests of one scope.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Busiest {
     requests: u64,
-    /// Among equal windows the earliest is shown.
+    /// The start of the window. Of windows with equal counts, the earliest is shown.
     from: std::cmp::Reverse<u64>,
     what: String,
 }
@@ -32,13 +32,12 @@ impl Rule for HotLoop {
     }
 }
 
-/// The limit by the subject's own clock, which also times its back-off.
+/// The limit by the subject's own clock, by which the subject also waits.
 fn of_its_clock(record: &Record, limit: Rate) -> Rate {
     Rate::per_second(limit.as_per_second() * f64::from(record.manifest.clock_rate.max(1)))
 }
 
-/// Whether the requests without rows are too few for a hot loop, even if all of them were fruitless and for the same
-/// scope.
+/// Whether requests without rows are too few for a hot loop, even if all of them were fruitless and for one scope.
 pub(in crate::judge) fn excluded(record: &Record) -> bool {
     let Some(limit) = record.manifest.budgets.requests.as_ref().and_then(|limits| limits.hot_loop) else { return true };
     let limit = of_its_clock(record, limit).as_per_second() * WINDOW_MS as f64 / 1000.0;
@@ -53,13 +52,13 @@ pub(in crate::judge) fn excluded(record: &Record) -> bool {
     })
 }
 
-/// `name` is the budget; `cause` follows the time in the text, if there is one.
+/// Adds the finding of the budget `name`. `cause` follows the time in the text, if it is not empty.
 pub(super) fn judge(asked: &Asked, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
     let worst = follows(asked).chain(refused(asked)).map(busiest).max();
     tell(worst, name, limit, cause, findings);
 }
 
-/// Like [`judge`], for lists and watches alone, without writes.
+/// Like [`judge`], for lists and watches without other requests.
 pub(super) fn judge_follows(asked: &Asked, name: Name, limit: Rate, cause: &str, findings: &mut Findings) {
     tell(follows(asked).map(busiest).max(), name, limit, cause, findings);
 }
@@ -95,7 +94,7 @@ fn busiest((what, mut times_ms): (String, Vec<u64>)) -> Busiest {
     Busiest { requests, from: std::cmp::Reverse(from_ms), what }
 }
 
-/// The most times within any [`WINDOW_MS`], and the start of that window. The times rise.
+/// The largest number of times within any [`WINDOW_MS`], and the start of that window. The times must rise.
 pub(super) fn most_in_window(times_ms: &[u64]) -> (u64, u64) {
     let mut most = (0, 0);
     let mut first = 0;
@@ -111,7 +110,7 @@ pub(super) fn most_in_window(times_ms: &[u64]) -> (u64, u64) {
     most
 }
 
-/// The times of the scope's lists and watches that brought nothing new.
+/// The times of the scope's lists and watches that gave the subject nothing new.
 pub(super) fn fruitless(rows: &[&RequestRow]) -> Vec<u64> {
     let mut known = None;
     // The contents of a watch count once its last event was sent.
@@ -150,8 +149,8 @@ pub(super) fn fruitless(rows: &[&RequestRow]) -> Vec<u64> {
     times_ms.into_iter().flatten().collect()
 }
 
-/// The times of other requests that were refused, by method and object: conflicts on many objects are normal beside
-/// other writers.
+/// The times of other refused requests, by method and object. Conflicts on many objects are normal if other clients
+/// write too.
 fn refused(asked: &Asked) -> impl Iterator<Item = (String, Vec<u64>)> {
     let mut times: BTreeMap<(&str, &str, &str, &str), Vec<u64>> = BTreeMap::new();
     for row in asked.rows.iter().filter(|row| !row.follows() && !row.succeeded()) {

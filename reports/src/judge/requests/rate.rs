@@ -1,12 +1,12 @@
-//! `requests.rate`: how many requests a second the subject sends, whether fruitful or not.
+//! `requests.rate`: how many requests per second the subject sends, useful or not.
 //!
-//! Requests before the warm-up have no time and are not counted. If there are more requests than rows, the mean of each
-//! interval is judged instead: a subject cannot escape by sending more.
+//! Requests before the warm-up have no time and do not count. If there are more requests than rows, the mean of each
+//! interval is judged instead, so that a subject cannot pass by sending more.
 //!
-//! The start is not counted either: a subject that finds many objects has work for each of them at once. Counting
-//! begins with the first quiet moment. That is the first whole second with no more requests than the limit allows, at
-//! or after the second of the subject's first write; if the subject writes nothing, its first quiet second counts. A
-//! subject that is not quiet in the first half of the load is counted from the beginning.
+//! The start does not count either, because a subject that finds many objects has work for all of them at once.
+//! Counting begins with the first quiet second: a whole second with no more requests than the limit allows, at or after
+//! the second of the subject's first write. If the subject writes nothing, its first quiet second counts. If the first
+//! half of the load has no quiet second, counting begins at the start of the warm-up.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ impl Rule for Most {
     }
 }
 
-/// When counting begins: at the first quiet moment, or at 0 if there is none.
+/// When counting begins: at the first quiet second, or at 0 if there is none.
 fn quiet_ms(record: &Record, asked: &Asked, limit: Rate) -> u64 {
     // A limit below one a second does not apply to a single second.
     let few = limit.as_per_second().max(1.0);
@@ -75,8 +75,8 @@ fn quiet_ms(record: &Record, asked: &Asked, limit: Rate) -> u64 {
     later.unwrap_or(0)
 }
 
-/// Requests a second, the start, the length and the requests of an interval without rows. An interval shorter than the
-/// window proves no rate over the window.
+/// Requests per second, start, length and number of requests of an interval without rows. None for an interval shorter
+/// than the window, because it proves no rate over the window.
 fn of_interval(summary: &RequestSummary) -> Option<(f64, u64, u64, u64)> {
     let long_ms = summary.end_ms.saturating_sub(summary.start_ms);
     let requests = summary.requests + summary.lost;
@@ -89,7 +89,7 @@ mod tests {
     use crate::judge::judge;
     use crate::record::{RequestRow, RequestSummary, Verb};
 
-    /// The words under a limit of 2/s, and the text of the finding.
+    /// The words of the verdict under a limit of 2/s, and the text of the finding.
     fn says(requests: Vec<RequestRow>, summaries: Vec<RequestSummary>) -> (Vec<String>, String) {
         let mut example = Example::clean();
         example.manifest.budgets = serde_json::from_value(serde_json::json!({"requests": {"rate": "2/s"}})).unwrap();
@@ -101,7 +101,7 @@ mod tests {
         (judgement.words.iter().map(ToString::to_string).collect(), finding.text.clone())
     }
 
-    /// This many lists, one every `every_ms`, from 30 s on.
+    /// `number` lists, one every `every_ms`, from 30 s on.
     fn lists(number: u64, every_ms: u64) -> Vec<RequestRow> {
         (0..number).map(|id| list(id + 1, 30_000 + id * every_ms, 1000 + id)).collect()
     }
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(says(mixed.collect(), vec![]).0, ["too-many-requests"]);
     }
 
-    /// This many creations within one second, from `from_ms` on.
+    /// `number` creations within one second, from `from_ms` on.
     fn wave(first: u64, number: u64, from_ms: u64) -> impl Iterator<Item = RequestRow> {
         (0..number).map(move |at| RequestRow {
             method: "POST".into(),
@@ -131,7 +131,7 @@ mod tests {
         })
     }
 
-    /// Fifty objects with fourteen children are 480 requests a second for a moment.
+    /// Fifty objects with fourteen children each are 480 requests per second for a moment.
     #[test]
     fn the_start_is_not_counted_and_what_comes_after_it_is() {
         let start = || wave(1, 480, 200).chain(wave(500, 280, 1200));
@@ -153,8 +153,8 @@ mod tests {
         assert_eq!(says(busy(), vec![summary(20_100, 5), summary(25_100, 2400)]).0, ["too-many-requests"]);
     }
 
-    /// Lists and watches have rows for longer than other requests: seconds without a row may be full of others, and are
-    /// not quiet.
+    /// Lists and watches have rows for a longer time than other requests. A second without rows may be full of other
+    /// requests, so it is not quiet.
     #[test]
     fn seconds_whose_requests_are_only_counted_are_not_quiet() {
         let busy = (0..20).flat_map(|second| wave(1 + second * 500, 480, 100 + second * 1000));

@@ -1,8 +1,8 @@
-//! `requests.staleResume`, `requests.unanchored`, `requests.initialEvents`: the revisions that the subject watches
-//! from.
+//! `requests.staleResume`, `requests.unanchored`, `requests.initialEvents`: the revisions from which the subject
+//! watches.
 //!
-//! Only data that the subject certainly read counts as given: a list that it asked for in order to watch, a watch that
-//! the server ended cleanly, its own requests. Events of a broken stream may never have reached it.
+//! Only data that the subject certainly read counts as its state: a list before a watch, a watch that the server ended
+//! cleanly, and its own requests. Events of a broken stream may never have reached the subject.
 
 use super::scope::Scope;
 use super::{Asked, at_most, watches};
@@ -10,37 +10,36 @@ use crate::judge::rule::{Findings, Name, Rule, Word};
 use crate::record::{EndedBy, Record, RequestRow, Verb};
 use crate::words::{count, counted, millis};
 
-/// Faults under which the clean end of a stream on the server's side does not prove that the client read all of it, in
-/// order, and with its own revisions.
+/// Faults during which the clean end of a stream does not prove that the client read all events in order and with their
+/// own revisions.
 const MANGLES: [&str; 7] = ["net-", "freeze", "no-pong", "truncated-line", "out-of-order", "slow-drip", "event-edited"];
 
 /// Why a watch must not start from its revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stale {
-    /// The revision was refused with 410, and nothing was listed since.
+    /// The revision was answered with 410, and the subject has not listed since.
     Gone {
-        /// The refused revision.
+        /// The revision that was answered with 410.
         refused: u64,
     },
-    /// The subject had been given a newer revision.
+    /// The subject's state was already newer.
     Behind {
-        /// The revision that it had been given.
+        /// The revision of the subject's state.
         given: u64,
     },
 }
 
-/// The state of a scope after its requests so far.
+/// The state of a scope after the requests so far.
 #[derive(Debug, Default)]
 struct Marks {
-    /// The newest revision refused with 410 since the last list.
+    /// The newest revision answered with 410 since the last list.
     gone: Option<u64>,
     /// The newest revision that the subject certainly has.
     given: u64,
-    /// The time of the last list, or of the last initial events.
+    /// When the subject last listed, or last received initial events.
     listed_ms: Option<u64>,
 }
 
-/// `requests.staleResume`.
 pub(super) struct StaleResume;
 
 impl Rule for StaleResume {
@@ -52,7 +51,6 @@ impl Rule for StaleResume {
     }
 }
 
-/// `requests.unanchored`.
 pub(super) struct Unanchored;
 
 impl Rule for Unanchored {
@@ -64,7 +62,6 @@ impl Rule for Unanchored {
     }
 }
 
-/// `requests.initialEvents`.
 pub(super) struct InitialEvents;
 
 impl Rule for InitialEvents {
@@ -121,7 +118,7 @@ fn tell(row: &RequestRow, why: Stale, scope: &Scope) -> String {
     format!("at {} it watched {scope} from {from}, {why}", millis(row.t_ms))
 }
 
-/// The watches of a scope that start from a wrong revision.
+/// The watches of a scope that start from a forbidden revision.
 pub(super) fn stale<'a>(rows: &[&'a RequestRow], in_order: bool) -> Vec<(&'a RequestRow, Stale)> {
     let mut marks = Marks::default();
     // Earlier watches that were not over when this request came.
@@ -235,7 +232,7 @@ fn is_listed(row: &RequestRow) -> bool {
     row.verb == Verb::List && row.succeeded()
 }
 
-/// Watches without a revision in a scope that had been listed.
+/// Watches without a revision in a scope that was listed before.
 pub(super) fn unanchored<'a>(rows: &[&'a RequestRow]) -> Vec<&'a RequestRow> {
     let mut listed = false;
     let mut found = Vec::new();

@@ -1,14 +1,14 @@
 //! The subject's requests, grouped by scope.
 //!
-//! Owns the time up to which requests are judged: as far as every list and watch has its row, and no further than the
-//! subject ran. Other requests may have rows only for the first ones.
+//! Owns the time until which requests are judged: as long as every list and watch has its row and the subject runs. Of
+//! other requests, only the first ones may have rows.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::record::{Record, RequestRow};
 
-/// The scope that one informer follows.
+/// The objects that one informer follows: a resource, a namespace or all, and selectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::judge) struct Scope<'a> {
     pub resource: &'a str,
@@ -19,9 +19,9 @@ pub(in crate::judge) struct Scope<'a> {
 
 /// The requests of a record.
 pub(in crate::judge) struct Asked<'a> {
-    /// In the order of arrival.
+    /// The subject's requests, in the order of arrival.
     pub rows: Vec<&'a RequestRow>,
-    /// Lists and watches, in the order of arrival.
+    /// The lists and watches of each scope, in the order of arrival.
     pub scopes: BTreeMap<Scope<'a>, Vec<&'a RequestRow>>,
     /// The time after which lists and watches have no rows.
     pub until_ms: u64,
@@ -41,7 +41,7 @@ impl<'a> Asked<'a> {
         Self { rows, scopes, until_ms }
     }
 
-    /// When a request was over, or the end of the known time.
+    /// When a request ended, or the time until which requests are judged.
     pub fn end_ms(&self, row: &RequestRow) -> u64 {
         row.ended_ms.unwrap_or(self.until_ms).min(self.until_ms)
     }

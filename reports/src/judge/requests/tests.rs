@@ -1,4 +1,4 @@
-//! Each rule fires on its planted record, stays silent on the clean twin, and has the right word.
+//! Tests that each rule on requests finds its planted fault with the right word, and finds nothing in the clean record.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ use crate::record::{EndedBy, RequestRow, RequestSummary, Verb};
 
 const END_MS: u64 = 155_000;
 
-/// The clean example with one budget for requests and other requests.
+/// The clean example with one budget for requests, and with these requests.
 #[expect(clippy::needless_pass_by_value, reason = "a literal at every call")]
 fn example(budget: serde_json::Value, requests: Vec<RequestRow>) -> Example {
     let mut example = Example::clean();
@@ -26,7 +26,7 @@ fn judged(budget: serde_json::Value, requests: Vec<RequestRow>) -> Judgement {
     example(budget, requests).judged()
 }
 
-/// The verdict words of requests under one budget, and the text of its finding.
+/// The words of the verdict under one budget, and the text of its finding.
 fn says(budget: serde_json::Value, requests: Vec<RequestRow>) -> (Vec<String>, String) {
     let judgement = judged(budget, requests);
     let words = judgement.words.iter().map(ToString::to_string).collect();
@@ -39,12 +39,13 @@ fn refused(row: RequestRow, status: u16) -> RequestRow {
     RequestRow { status, ended_ms, ended_by: Some(EndedBy::Server), objects: 0, last_revision: None, ..row }
 }
 
-/// A watch whose stream reports that its revision is gone.
+/// A watch whose stream ends with the error that its revision is gone.
 fn told_gone(row: RequestRow) -> RequestRow {
     RequestRow { error_code: Some(410), ended_by: Some(EndedBy::Server), ..row }
 }
 
-/// A good client's run: list, watch, the server ends it, resume, 410, list, watch.
+/// The requests of a correct client: it lists and watches, the server ends the watch, it resumes, gets 410, lists and
+/// watches.
 fn good() -> Vec<RequestRow> {
     vec![
         list(1, 0, 1000),
@@ -130,8 +131,7 @@ fn fruitless_requests_in_a_row_are_a_hot_loop() {
     assert!(loops(10, many).is_empty());
 }
 
-/// Twelve requests in five seconds of real time are twelve in five minutes of a clock at sixty times the speed, which
-/// is no loop.
+/// Twelve requests in five seconds are twelve in five minutes of a clock at sixty times the speed, which is no loop.
 #[test]
 fn who_backs_off_by_a_faster_clock_may_ask_more_often() {
     let words = |budget: serde_json::Value, rate: u32, every_ms: u64| {
@@ -148,7 +148,7 @@ fn who_backs_off_by_a_faster_clock_may_ask_more_often() {
     assert_eq!(words(serde_json::json!({"rate": "2/s"}), 60, 400), ["too-many-requests"]);
 }
 
-/// A program that has polled for half a minute before the run began has not sent all of these requests at once.
+/// A program polled for half a minute before the run began. The program did not send all of these requests at once.
 #[test]
 fn requests_from_before_the_run_tell_no_rate() {
     let at = |t_ms: fn(u64) -> u64| (1..=30).map(|id| list(id, t_ms(id), 1000)).collect::<Vec<_>>();
@@ -235,7 +235,7 @@ fn where_faults_mangle_the_stream_its_end_proves_nothing() {
     }
 }
 
-/// The sentence claims no more than the rule checks: each of these watches began behind a sent event.
+/// The text claims only what the rule checks: each of these watches began before a sent event.
 #[test]
 fn the_sentence_of_a_good_run_says_no_more_than_is_checked() {
     let start = || vec![list(1, 0, 1000), watch(2, 10, 60_000, 1000, 2000)];
@@ -369,8 +369,8 @@ fn what_nobody_tells_is_not_decided() {
     assert_eq!(judgement.crossed().len(), 2);
 }
 
-/// After the last row nothing is known: silence there is the file's, not the subject's, and no proof that it kept
-/// asking.
+/// After the last row nothing is known. A missing row proves neither that the subject stopped sending requests nor that
+/// it continued.
 #[test]
 fn a_record_that_stops_at_its_cap_is_judged_up_to_there() {
     let mut rows = good();
@@ -393,7 +393,7 @@ fn a_record_that_stops_at_its_cap_is_judged_up_to_there() {
     assert!(judgement.notes.iter().any(|other| other == note), "{:?}", judgement.notes);
 }
 
-/// Counts alone can show that there was no hot loop, and never that there was one.
+/// Counts alone can prove that there was no hot loop, but never that there was one.
 #[test]
 fn what_is_only_counted_excludes_a_hot_loop_where_it_is_little() {
     let verdict = |refused| {
@@ -423,7 +423,7 @@ proptest! {
         }
     }
 
-    /// The two-pointer count is the count of every window that begins at a request.
+    /// The function with two pointers finds the same count as counting every window that begins at a request.
     #[test]
     fn the_busiest_window_is_found(mut times in prop::collection::vec(0u64..30_000, 0..60)) {
         times.sort_unstable();
@@ -434,7 +434,7 @@ proptest! {
         prop_assert!(found == 0 || count(&from_ms) == most);
     }
 
-    /// The most watches open at once is the count at some moment, and no moment has more.
+    /// The most watches open at once is the number at some moment, and no moment has a larger number.
     #[test]
     fn the_most_open_watches_are_found(spans in prop::collection::vec((0u64..100, 1u64..50), 0..15)) {
         let rows: Vec<RequestRow> =
@@ -446,7 +446,7 @@ proptest! {
     }
 
     /// A client that always resumes from its last revision, and lists after 410, is never blamed for its revisions or
-    /// for a loop, however its streams end.
+    /// for a loop. How its streams end does not matter.
     #[test]
     fn a_client_that_goes_on_is_never_blamed(steps in prop::collection::vec((0u64..5, 0u64..4, 0u64..9000), 1..40)) {
         let mut rows = vec![list(1, 0, 1000)];

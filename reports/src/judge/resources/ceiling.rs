@@ -7,7 +7,6 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::Record;
 use crate::words::{bytes, count, millis};
 
-/// `memory.ceiling`.
 pub(super) struct Memory;
 
 impl Rule for Memory {
@@ -19,7 +18,6 @@ impl Rule for Memory {
     }
 }
 
-/// `descriptors.ceiling`.
 pub(super) struct Descriptors;
 
 impl Rule for Descriptors {
@@ -31,7 +29,6 @@ impl Rule for Descriptors {
     }
 }
 
-/// `threads.ceiling`.
 pub(super) struct Threads;
 
 impl Rule for Threads {
@@ -43,12 +40,12 @@ impl Rule for Threads {
     }
 }
 
-/// A value with a ceiling.
+/// A value with a ceiling, and how it is read and shown.
 struct Of {
     name: Name,
     what: &'static str,
     words: fn(u64) -> String,
-    /// Why the value is unknown.
+    /// Why the value is unknown; none if it is known.
     unknown: fn(&Record) -> Option<String>,
 }
 
@@ -83,7 +80,7 @@ mod tests {
     use super::*;
     use crate::example::{Example, Judged as _};
 
-    /// Kubelets report memory; that they report no descriptors does not prove that there are few.
+    /// Kubelets report memory but no descriptors, so a ceiling on descriptors is undecided.
     #[test]
     fn what_kubelets_tell_has_a_ceiling_of_memory_and_no_other() {
         let mut example = Example::clean();

@@ -1,10 +1,9 @@
-//! `threads.growth`, `openWatches.growth`: whether their number keeps growing.
+//! `threads.growth`, `openWatches.growth`: whether the number of threads or open watches keeps growing.
 
 use super::counted;
 use super::more::{self, Of};
 use crate::judge::rule::{Findings, Name, Record, Rule, Word};
 
-/// `threads.growth`.
 pub(super) struct MoreThreads;
 
 impl Rule for MoreThreads {
@@ -17,7 +16,6 @@ impl Rule for MoreThreads {
     }
 }
 
-/// `openWatches.growth`.
 pub(super) struct MoreWatches;
 
 impl Rule for MoreWatches {

@@ -1,4 +1,4 @@
-//! `descriptors.growth`: whether the number of open descriptors keeps growing.
+//! `descriptors.growth`: whether the number of open file descriptors keeps growing.
 
 use super::more::{self, Ends, Of, WINDOW_ROWS, WINDOW_SAMPLES, ends};
 use super::{counted, lives};
@@ -17,7 +17,7 @@ impl Rule for Growing {
     }
 }
 
-/// The classes of the new descriptors, as the end of a sentence.
+/// The kinds of the additional descriptors, as the end of a sentence.
 fn parts(record: &Record, Ends { before, after, .. }: &Ends<Process>) -> String {
     let classes = [
         ("sockets", before.fds.socket, after.fds.socket),
@@ -34,7 +34,8 @@ fn parts(record: &Record, Ends { before, after, .. }: &Ends<Process>) -> String 
     parts + &half_closed(record)
 }
 
-/// The growing number of connections that the peer has closed and the subject has not, as the end of a sentence.
+/// If the number of half-closed connections (closed by the peer, not by the subject) grew, a text about it as the end
+/// of a sentence.
 fn half_closed(record: &Record) -> String {
     let waiting: Vec<_> = record.samples.iter().filter_map(|row| Some((row.t_ms, row.sockets?))).collect();
     let ends =

@@ -19,7 +19,6 @@ pub(super) use axis::Axis;
 use decide::{Decided, Limit};
 pub(crate) use fit::{Fit, fits};
 
-/// `memory.growth`.
 pub(super) struct Growing;
 
 impl Rule for Growing {
@@ -31,7 +30,6 @@ impl Rule for Growing {
     }
 }
 
-/// `memory.growthPerOwnHour`.
 pub(super) struct PerOwnHour;
 
 impl Rule for PerOwnHour {
@@ -44,7 +42,6 @@ impl Rule for PerOwnHour {
     }
 }
 
-/// `memory.growthPerObject`.
 pub(super) struct PerObject;
 
 impl Rule for PerObject {
@@ -56,7 +53,6 @@ impl Rule for PerObject {
     }
 }
 
-/// `memory.growthPerRequest`.
 pub(super) struct PerRequest;
 
 impl Rule for PerRequest {
@@ -68,7 +64,6 @@ impl Rule for PerRequest {
     }
 }
 
-/// Adds the finding of a decision.
 pub(super) fn judge_growth(findings: &mut Findings, budget: impl Into<Budget>, limit: &Limit, decided: Decided) {
     let budget = budget.into();
     if let Some(needed_s) = decided.needed_s {

@@ -1,6 +1,6 @@
 //! `metrics.*`: limits on any series of the subject's own metrics.
 //!
-//! Owns the mapping of a series to the values of the record. Growth is decided like that of memory.
+//! Owns the mapping from a series' name to the values in the record. Growth is decided as for memory.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::judge::rule::{Findings, Name, Record, Rule, Section, Verdict, Word, s
 use crate::statistics::quantile;
 use crate::words::{millis, three_digits};
 
-/// The least scatter of a count that is assumed: a count that never moves in a quiet run is still not constant. For a
-/// series of smaller values it is a share.
+/// The least scatter of a count that is assumed, because a count that does not move in a quiet run is still not
+/// constant. For a series with smaller values it is a share of the values.
 const SIGMA_LEAST: f64 = 0.5;
 const SIGMA_SHARE_LEAST: f64 = 0.01;
 const SECONDS_PER_HOUR: f64 = 3600.0;
@@ -28,14 +28,13 @@ section! {
     growth_per_request "growthPerRequest": f64 = PerRequest,
 }
 
-/// Judges each series by its name with labels.
+/// Judges each series by its name and labels.
 pub(super) fn judge(record: &Record, series: &BTreeMap<String, OwnSeries>, findings: &mut Findings) {
     for (name, limits) in series {
         limits.judge_each(record, &name.as_str(), findings);
     }
 }
 
-/// `metrics.ceiling`.
 pub(super) struct Ceiling;
 
 impl Rule for Ceiling {
@@ -56,7 +55,6 @@ impl Rule for Ceiling {
     }
 }
 
-/// `metrics.growth`.
 pub(super) struct Growing;
 
 impl Rule for Growing {
@@ -69,7 +67,6 @@ impl Rule for Growing {
     }
 }
 
-/// `metrics.growthPerObject`.
 pub(super) struct PerObject;
 
 impl Rule for PerObject {
@@ -81,7 +78,6 @@ impl Rule for PerObject {
     }
 }
 
-/// `metrics.growthPerRequest`.
 pub(super) struct PerRequest;
 
 impl Rule for PerRequest {
@@ -109,7 +105,7 @@ fn values<'a>(record: &'a Record, series: &'a str) -> impl Iterator<Item = (u64,
     record.metrics.iter().filter_map(move |row| Some((row.t_ms, *row.series.get(series)?)))
 }
 
-/// The reason why a series has no value.
+/// Why a series has no value, as a sentence.
 fn never(record: &Record, series: &str) -> String {
     let Some(plan) = &record.manifest.subject.metrics else {
         return format!(
@@ -129,7 +125,6 @@ mod tests {
     use crate::example::{Example, Judged as _};
     use crate::judge::{Finding, Verdict};
 
-    /// The findings of limits on the series `queue`.
     fn found(limits: &str, queue: impl Fn(u64) -> f64) -> Vec<Finding> {
         let mut example = Example::clean();
         example.tell_metrics(|_| 1 << 20, queue);
@@ -166,14 +161,14 @@ mod tests {
         }
     }
 
-    /// A constant series has no noise to wait for.
+    /// A constant series has no noise, so it passes at once.
     #[test]
     fn a_series_that_never_moves_passes() {
         let still = found(r#"{"growth": "1000/h"}"#, |_| 0.0);
         assert_eq!(still[0].verdict, Verdict::Pass, "{still:?}");
     }
 
-    /// The finding of a limit on growth, for a page that was not read at these seconds.
+    /// The finding of a limit on growth, if the metrics page was not read in `gaps`.
     fn unread(queue: impl Fn(u64) -> f64, gaps: &[std::ops::Range<u64>]) -> Finding {
         let mut example = Example::clean();
         example.tell_metrics(|_| 1 << 20, queue);
@@ -181,7 +176,7 @@ mod tests {
         judged(&mut example, r#"{"growth": "5000/h"}"#).remove(0)
     }
 
-    /// A busy machine delays a reader by some seconds; that leaves nothing undecided.
+    /// A busy machine delays a reader by some seconds. Such gaps leave nothing undecided.
     #[test]
     fn some_seconds_without_a_reading_are_bridged() {
         let (short, long, two) = (60..64, 60..70, [40..47, 90..97]);
@@ -194,7 +189,7 @@ mod tests {
         }
     }
 
-    /// Gaps that are too long to bridge prevent a pass; growth across them still counts as growth.
+    /// Gaps that are too long to bridge prevent a pass. Growth across such gaps still counts.
     #[test]
     fn what_grew_in_spite_of_holes_is_said() {
         let gaps = [30..47, 60..77, 90..107, 118..135];

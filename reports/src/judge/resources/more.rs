@@ -1,7 +1,7 @@
-//! How much a count grew from the end of the warm-up to the end of the steady phase.
+//! Judges how much a count grew from the end of the warm-up to the end of the steady phase.
 //!
-//! A count that swings does not grow: it fails only if the count at the end is above the usual counts of the first
-//! third. If the subject was started again, each life is judged for itself.
+//! A count that goes up and down does not grow: it fails only if the count at the end is above the usual high counts of
+//! the first third. If the subject was started again, each life of a process is judged by itself.
 
 use super::{Life, anew, lives, uncounted};
 use crate::judge::rule::{Findings, Name, Verdict};
@@ -9,44 +9,46 @@ use crate::record::{Phase, Record};
 use crate::statistics::quantile;
 use crate::words::{count, millis};
 
-/// Counts are compared over windows of at most this length, at the ends of warm-up and of the steady phase.
+/// Counts are compared over time windows of at most this length, at the end of the warm-up and at the end of the steady
+/// phase.
 const WINDOW_MS: u64 = 30_000;
-/// Samples of each second that a window needs for its median.
+/// The fewest samples in a window for a median; there is one sample a second.
 pub(super) const WINDOW_SAMPLES: usize = 3;
-/// Rows of intervals that a window needs: there is one every 5 s, and each has the open watches at that moment.
+/// The fewest intervals in a window. There is one interval every 5 s, and each has the number of open watches at its
+/// end.
 pub(super) const WINDOW_ROWS: usize = 2;
-/// The usual range of a count, without its highest and its lowest tenth.
+/// The quantiles of usual counts, without the highest and the lowest tenth.
 const HIGH: f64 = 0.9;
 const LOW: f64 = 0.1;
 /// A life that is shorter than this share of the planned length cannot pass.
 const PLANNED_LEAST: f64 = 0.9;
 
-/// The counts at both ends of a life.
+/// The counts at the start and at the end of a life.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ends<T> {
-    /// The sample that is the median of each window.
+    /// The sample with the median count of each window.
     pub before: T,
     pub after: T,
-    /// Quantiles of the count: usual highs and lows of the first third, lows of the last window, lows of the last
-    /// third.
+    /// Quantiles of the count: usual high and low counts of the first third, low counts of the last window, and low
+    /// counts of the last third.
     high_first: f64,
     low_first: f64,
     low_after: f64,
     low_last: f64,
 }
 
-/// A count to be judged, and its texts.
+/// A count to be judged, with its texts.
 #[derive(Clone, Copy)]
 pub(super) struct Of<'a> {
     pub name: Name,
     pub what: &'a str,
     pub limit: u64,
-    /// Samples that a window needs.
+    /// The fewest samples in a window.
     pub least: usize,
 }
 
-/// The samples that are the medians of the two windows, by this count; none if a window has too few. `samples` are
-/// those of warm-up and steady phase.
+/// The samples with the median count of the two windows; none if a window has too few samples. `samples` are those of
+/// warm-up and steady phase.
 pub(super) fn ends<T: Copy>(
     record: &Record,
     life: Life,
@@ -96,7 +98,7 @@ pub(super) fn ends<T: Copy>(
     })
 }
 
-/// Judges a count of one subject, life by life; `parts` names the classes that grew, as the end of a sentence.
+/// Judges a count of the subject, life by life. `parts` names the kinds that grew, as the end of a sentence.
 pub(super) fn judge<T: Copy>(
     record: &Record,
     findings: &mut Findings,
@@ -173,7 +175,7 @@ impl Judged {
     }
 }
 
-/// There are too few samples.
+/// Adds an undecided finding, because there are too few samples.
 fn undecided(record: &Record, findings: &mut Findings, of: &Of<'_>) {
     let Of { name, what, limit, least } = *of;
     let text = match uncounted(record) {
@@ -189,7 +191,6 @@ mod tests {
     use super::*;
     use crate::example::{Example, Judged as _};
 
-    /// The verdict of a budget for the clean example after a change.
     fn verdict(budget: &str, spoil: impl Fn(&mut Example)) -> Verdict {
         let mut example = Example::clean();
         example.manifest.budgets =
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!(verdict("openWatches.growth", again), Verdict::Inconclusive);
     }
 
-    /// Growth before a restart of the subject counts.
+    /// Growth before a restart of the subject counts too.
     #[test]
     fn each_life_is_judged_for_itself() {
         let leaks = |e: &mut Example| {
@@ -241,8 +242,8 @@ mod tests {
         assert_eq!(verdict("threads.growth", leaks), Verdict::Fail);
     }
 
-    /// Connections that come and go are no leak, wherever the windows lie. Rising lows may be one, and are one if even
-    /// the low counts of the last window are above the earlier highs.
+    /// Connections that are opened and closed are no leak, wherever the windows lie. Rising low counts may be a leak.
+    /// Rising low counts are a leak if even the low counts of the last window are above the earlier high counts.
     #[test]
     fn a_count_that_swings_does_not_grow() {
         let swings = |half: u64, lows: fn(u64) -> u64| {
@@ -262,7 +263,8 @@ mod tests {
         assert_eq!(swings(35, |second| 10 + second / 10), Verdict::Fail);
     }
 
-    /// A warm-up of one row does not make minutes undecided.
+    /// If the warm-up has only one interval, the window extends into the steady phase, and minutes of counts are
+    /// decided.
     #[test]
     fn a_short_warm_up_goes_on_into_the_steady_phase() {
         let short = |last: u64| {

@@ -1,7 +1,7 @@
-//! The cost of observing, and observations that no budget limits.
+//! Notes about the cost of the harness's own readings, and about values that no budget limits.
 //!
-//! Measuring takes part in the run: the report shows the cost of the harness's own readers, because the subject's
-//! verdict must not pay for it.
+//! Measuring takes part in the run. The report shows the cost of the harness's readings, which must not count against
+//! the subject.
 
 use std::fmt::Write as _;
 
@@ -9,12 +9,12 @@ use crate::judge::Findings;
 use crate::record::Record;
 use crate::words::{bytes, count, counted, micros, percent};
 
-/// The least share of one processor that is reported for the readers.
+/// The least share of one processor that is reported as the cost of readings.
 const SHARE_TOLD: f64 = 0.05;
-/// The least length of a run of which shares are reported: readings begin before it, while the subject starts.
+/// The shortest run for which shares are reported. Readings begin before the run, while the subject starts.
 const LENGTH_MS_MIN: u64 = 10_000;
 
-/// Notes facts about the readings for the reader of the report.
+/// Adds notes about the readings to the report.
 pub(super) fn note(record: &Record, findings: &mut Findings) {
     if let Some(text) = cost(record) {
         findings.note(text);
@@ -35,7 +35,7 @@ pub(super) fn note(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// The processor time of the harness's own readers, if it is large.
+/// A text about the processor time of the harness's readings; none if it is small.
 fn cost(record: &Record) -> Option<String> {
     let length_us = Some(record.length_ms()).filter(|ms| *ms >= LENGTH_MS_MIN)?.checked_mul(1000)?;
     let of = |costs: &mut dyn Iterator<Item = u64>| costs.fold((0u64, 0u64), |(sum, n), one| (sum + one, n + 1));

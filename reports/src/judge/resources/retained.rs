@@ -1,9 +1,9 @@
 //! `memory.retained`: whether memory falls again after a burst of deletions.
 //!
-//! In a burst the number of objects falls to half of its highest or less. Memory before the objects were made is
-//! compared with memory after they were deleted, both while there are about as many objects as before. Both are
-//! compared by blocks, each by its lowest sample, because a garbage collector runs only now and then. The result is
-//! decided if it holds for every pair of blocks, and undecided otherwise.
+//! In a burst the number of objects rises and then falls to half of its highest value or less. Memory before the burst
+//! is compared with memory after it, while about as many objects exist. Memory is compared by blocks, each by its
+//! lowest sample, because a garbage collector runs only now and then. If all pairs of blocks agree, the result is
+//! decided; otherwise it is undecided.
 
 use units::Bytes;
 
@@ -12,11 +12,11 @@ use super::growth::decide::size_of_bytes;
 use crate::judge::rule::{Findings, Name, Record, Rule, Verdict, Word};
 use crate::words::{bytes, count, millis};
 
-/// A burst takes the number of objects to this share of its highest, or lower.
+/// After a burst the number of objects is at most this share of its highest value.
 const FALLS_TO: f64 = 0.5;
-/// With this share of the burst, or less, there are as many objects as before.
+/// Before and after a burst, the number of objects may be above the lowest number by this share of the burst.
 const CALM: f64 = 0.1;
-/// Samples of a block, one a second, and the fewest blocks that decide.
+/// Samples of a block, one a second, and the fewest blocks for a decision.
 const BLOCK_SAMPLES: usize = 3;
 const BLOCKS_LEAST: usize = 3;
 
@@ -40,21 +40,21 @@ impl Rule for Retained {
     }
 }
 
-/// A time in which objects were few, then many, then few again.
+/// A time in which there were few objects, then many, then few again.
 #[derive(Debug, PartialEq, Eq)]
 struct Burst {
-    /// The most objects.
+    /// The largest number of objects.
     peak: u64,
-    /// Objects that remained.
+    /// The number of objects after the burst.
     left: u64,
-    /// The end of the time before the burst.
+    /// The end of the time before the burst, in milliseconds.
     rises_ms: u64,
-    /// The start of the time after the burst, which lasts until the end.
+    /// The start of the time after the burst, in milliseconds; it lasts until the end.
     falls_ms: u64,
 }
 
 impl Burst {
-    /// An error names the remedy.
+    /// Finds the burst of a run. An error says how to change the scenario.
     fn of(record: &Record) -> Result<Self, String> {
         let rows = &record.intervals;
         let none = || {
@@ -129,7 +129,8 @@ impl Burst {
     }
 }
 
-/// The judged series and its values: the heap in use if it is reported until the end, else the resident set.
+/// The name and the values of the judged series: the heap in use if it is reported until the end, else the resident
+/// set.
 fn series(record: &Record) -> (String, Vec<(u64, u64)>) {
     let of = record.metrics.iter().find_map(|row| row.heap_of.as_deref());
     let heap: Vec<_> = record.metrics.iter().filter_map(|row| Some((row.t_ms, row.heap_bytes?))).collect();
@@ -142,7 +143,7 @@ fn series(record: &Record) -> (String, Vec<(u64, u64)>) {
     ("the resident set".to_owned(), resident.collect())
 }
 
-/// The lowest value of each block; an incomplete last block is left out.
+/// The lowest value of each block. An incomplete last block is left out.
 fn blocks(values: &[(u64, u64)]) -> Vec<(u64, u64)> {
     values
         .chunks_exact(BLOCK_SAMPLES)
@@ -150,8 +151,8 @@ fn blocks(values: &[(u64, u64)]) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// The later half of the blocks, or as many as are needed: a program that has just started still grows, and one that
-/// frees takes its time.
+/// The later half of the blocks, or as many as a decision needs. A program that has just started still grows, and
+/// freeing memory takes time.
 fn later_half(blocks: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let from = (blocks.len() / 2).min(blocks.len().saturating_sub(BLOCKS_LEAST));
     blocks[from..].to_vec()
@@ -165,8 +166,8 @@ fn highest(blocks: &[(u64, u64)]) -> u64 {
     blocks.iter().map(|(_, value)| *value).max().unwrap_or(0)
 }
 
-/// The seconds until memory would reach the target if it keeps falling at its rate; none if that is longer than the
-/// observed time.
+/// The seconds until memory reaches `target` if it keeps falling at its rate; none if that is longer than the observed
+/// time.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds of a run, not negative")]
 fn still_falling(after: &[(u64, u64)], target: f64) -> Option<u64> {
     let ((from_ms, from), (to_ms, to)) = (*after.first()?, *after.last()?);
@@ -183,7 +184,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// The finding for a run whose objects are made at 40 s and deleted at 80 s, with this memory at each second.
+    /// The finding for a run with this memory in each second. The run's objects are made at 40 s and deleted at 80 s.
     fn found(memory: impl Fn(u64) -> u64, spoil: impl Fn(&mut Example)) -> Finding {
         let mut example = Example::clean();
         for row in &mut example.intervals {
@@ -216,7 +217,7 @@ mod tests {
         assert_eq!(part.verdict, Verdict::Pass, "{part:?}");
     }
 
-    /// A collector's saw-tooth: only its lowest points count.
+    /// Of a garbage collector's saw-tooth, only the lowest points count.
     #[test]
     fn a_heap_decides_before_the_resident_set_and_its_teeth_do_not_matter() {
         let stays = |second: u64| if second < 40 { 0 } else { 30 * MIB };

@@ -1,5 +1,5 @@
-//! A hole in each of the harness's audits: the affected budgets are undecided and named in the summary, and budgets
-//! broken elsewhere stay broken.
+//! Tests of a gap in each of the harness's audits. The affected budgets are undecided, and the summary names them.
+//! Budgets that other facts broke remain broken.
 
 use crate::example::{Example, Judged as _, LENGTH_MS};
 use crate::judge::{Judgement, Verdict};
@@ -8,7 +8,7 @@ use crate::record::{
     Audited, End, EndReason, Foreign, Hanging, Hole, Objects, Quiet, RequestSummary, Siblings, TooMany,
 };
 
-/// One kind of hole: its form in a record, the budgets that it leaves undecided, and its text.
+/// One kind of gap: how it appears in a record, the budgets that it leaves undecided, and its text.
 struct Case {
     name: &'static str,
     hole: fn(&mut Example, &mut Vec<RequestSummary>),
@@ -32,7 +32,7 @@ fn siblings(excess: u64) -> Siblings {
     Siblings { resource: "configmaps".into(), unread: Some(WHY.into()), excess, examples, ..Siblings::default() }
 }
 
-/// The budgets on lists and watches, some of which have no row.
+/// The budgets on lists and watches that are undecided if some of these requests have no row.
 const FOLLOWS: &[&str] = &["requests.blind", "requests.hotLoop", "requests.openWatches", "requests.staleResume"];
 
 const CASES: [Case; 8] = [
@@ -140,7 +140,7 @@ fn a_hole_in_any_audit_is_said_and_what_it_leaves_open_is_inconclusive() {
     }
 }
 
-/// The facts of a broken budget are complete, independent of other gaps.
+/// A broken budget whose facts are complete remains broken, whatever gaps exist.
 #[test]
 fn a_hole_hides_no_failure_that_was_seen() {
     for case in &CASES {
@@ -155,7 +155,7 @@ fn a_hole_hides_no_failure_that_was_seen() {
     assert_eq!(with(&judgement, Verdict::Fail), ["children.excess"], "{}", case.name);
 }
 
-/// A version that looks missed, from a time with unknown writes, may have had a successor.
+/// A version that looks missed may have been superseded by a version that was written in the gap.
 #[test]
 fn what_seems_broken_behind_a_hole_is_not_decided() {
     let judgement = judged(&CASES[2], |example| example.miss(5, 120_000));
@@ -163,8 +163,8 @@ fn what_seems_broken_behind_a_hole_is_not_decided() {
     assert_eq!(judgement.verdict, Verdict::Inconclusive);
 }
 
-/// A version that is unknown because it was written in the hole is no phantom; one that was reported before the hole
-/// is.
+/// A version that was first reported after a gap may have been written in it, so it is no phantom. An unknown version
+/// that was reported before the gap is a phantom.
 #[test]
 fn a_phantom_behind_a_hole_is_not_decided() {
     let phantom = |observed_ms: u64| {
@@ -181,7 +181,7 @@ fn a_phantom_behind_a_hole_is_not_decided() {
     assert_eq!([phantom(101_000), phantom(50_000)], [Verdict::Inconclusive, Verdict::Fail]);
 }
 
-/// The mock's own log is read without a hole, or the run is broken off.
+/// The mock's own log has no gaps: if commits are lost, the run is broken off.
 #[test]
 fn a_harness_that_lost_commits_of_the_mock_has_no_run() {
     let mut example = Example::clean();

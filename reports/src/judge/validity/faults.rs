@@ -1,7 +1,7 @@
-//! Whether planned faults were really hit: a fault that was never hit proves nothing.
+//! Judges whether planned faults really had an effect: a fault without any effect proves nothing.
 //!
-//! Owns `validity.fault.*` and `validity.faults`. Faults that were never hit are reported together. A fault that needs
-//! requests which the subject never sends in the whole run does not concern this subject, if other faults were hit.
+//! Owns `validity.fault.*` and `validity.faults`. One finding reports all faults that were never hit. Some faults need
+//! requests that the subject never sends in the whole run. If other faults were hit, such faults do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,26 +10,26 @@ use crate::judge::rule::{Findings, Name, Verdict, Word};
 use crate::record::{FaultEvent, FaultRow, Need, PlannedFault, Record, RequestRow, Verb};
 use crate::words::{count, counted, percent};
 
-/// One condition for each fault, by its identifier.
+/// One condition for each fault, with the fault's identifier in its name.
 pub(in crate::judge) const FAULT: Name = Name {
     // The probe after a fault was lost.
     word: Some(Word::Missed),
     ..condition("fault")
 };
-/// All faults that were never hit.
+/// The condition on all faults that were never hit.
 const FAULTS: Name = condition("faults");
-/// The share of the drawn faults of one name that must be hit; below it each missed one counts. Their times are random,
-/// and a fault may come while the subject has not recovered from the one before.
+/// The share of the drawn faults of one name that must be hit. If fewer are hit, each fault without a hit counts. The
+/// times of drawn faults are random, and a fault may come before the subject has recovered from the previous one.
 const LOT_HIT_LEAST: f64 = 0.75;
-/// The number of faults above which those that were hit are listed by name.
+/// If there are more faults than this, those that were hit are listed by name.
 const FAULTS_EACH: usize = 100;
 
 /// Why a fault was never hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Why {
-    /// The fault began and found nothing to act on.
+    /// The fault began and found no request, stream or connection to act on.
     NothingToActOn,
-    /// The event that the fault waits for never happened.
+    /// The event for which the fault waits never happened.
     NeverBegan,
 }
 
@@ -103,7 +103,6 @@ pub(super) fn judge(record: &Record, exited: bool, findings: &mut Findings) {
     }
 }
 
-/// Adds one finding for all faults that were never hit.
 fn tell_never_hit(record: &Record, findings: &mut Findings, missed: &[(&PlannedFault, Why)], alien: &[&PlannedFault]) {
     let planned = record.manifest.faults.len() as u64;
     // If no fault was hit at all, nothing was proved, whatever the reason.
@@ -151,7 +150,6 @@ fn tell_never_hit(record: &Record, findings: &mut Findings, missed: &[(&PlannedF
     findings.push(FAULTS, Verdict::Inconclusive, observed, "each at least once", text);
 }
 
-/// The names, with the number of each.
 fn by_name(faults: &[&PlannedFault]) -> String {
     let mut names: BTreeMap<&str, u64> = BTreeMap::new();
     for fault in faults {
@@ -162,13 +160,13 @@ fn by_name(faults: &[&PlannedFault]) -> String {
     names.into_iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// The subject's kind of writes, for faults that wait for another kind, as sentences with a space before them.
+/// For faults that wait for another kind of write: sentences about the kind that the subject uses, each after a space.
 fn instead_of_all<'a>(record: &Record, faults: impl Iterator<Item = &'a PlannedFault>) -> String {
     let sentences: BTreeSet<String> = faults.filter_map(|fault| instead_of(record, fault)).collect();
     sentences.into_iter().flat_map(|sentence| [" ".to_owned(), sentence]).collect()
 }
 
-/// A program that patches is not hit by a fault on updates, and the other way round.
+/// A text for a program that patches while the fault acts on updates, or the reverse; none if neither is so.
 fn instead_of(record: &Record, fault: &PlannedFault) -> Option<String> {
     let (wanted, other, words) = match fault.needs.as_slice() {
         needs if needs.contains(&Need::Update) => (Verb::Update, Verb::Patch, ["update", "patch", "patches"]),
@@ -189,13 +187,13 @@ fn instead_of(record: &Record, fault: &PlannedFault) -> Option<String> {
     })
 }
 
-/// Whether a request is for the resource that a fault is about.
+/// Whether a request is for the resource that the fault needs.
 fn is_about(fault: &PlannedFault, row: &RequestRow) -> bool {
     let plural = |full: &str| full.split_once('.').map_or(full, |(plural, _)| plural).to_owned();
     fault.needs_resource.as_ref().is_none_or(|wanted| *wanted == row.resource || *wanted == plural(&row.resource))
 }
 
-/// Whether the fault needs requests that the subject never sent, from its start to its end.
+/// Whether the fault needs requests that the subject never sent from its first request to its last.
 fn does_not_concern(record: &Record, fault: &PlannedFault) -> bool {
     // Only complete records can show that a request was never sent.
     if fault.needs.is_empty() || !record.requests.told || !record.requests.summaries.is_empty() {
@@ -219,7 +217,7 @@ fn meets(need: Need, row: &RequestRow) -> bool {
     }
 }
 
-/// How often the drawn faults of one name began, and how often they had a target.
+/// How often the drawn faults of one name began, and how often they found a target.
 #[derive(Debug, Default)]
 struct Lot {
     struck: u64,
@@ -232,7 +230,6 @@ impl Lot {
     }
 }
 
-/// The drawn faults by their names.
 fn lots(record: &Record) -> BTreeMap<&str, Lot> {
     let hit = hit(record);
     let began = record.faults.iter().filter(|row| row.event == FaultEvent::Started);
@@ -246,13 +243,13 @@ fn lots(record: &Record) -> BTreeMap<&str, Lot> {
     lots
 }
 
-/// Whether the run was over before the fault's time: a shortened run is not the subject's failure.
+/// Whether the run ended before the fault's time. A shortened run is not the subject's failure.
 fn never_came(record: &Record, fault: &PlannedFault, rows: &[&FaultRow]) -> bool {
     let begun = rows.iter().any(|row| row.event != FaultEvent::Planned);
     !begun && fault.at_ms > record.length_ms()
 }
 
-/// The planned faults that had no effect, except those whose time came after the end of the run.
+/// The planned faults that had no effect, except faults whose time came after the end of the run.
 pub(in crate::judge) fn never_hit(record: &Record) -> Vec<&PlannedFault> {
     let (hit, rows) = (hit(record), record.fault_rows());
     let came =
@@ -260,12 +257,10 @@ pub(in crate::judge) fn never_hit(record: &Record) -> Vec<&PlannedFault> {
     record.manifest.faults.iter().filter(|fault| !hit.contains(fault.id.as_str())).filter(came).collect()
 }
 
-/// The faults that had an effect.
 pub(super) fn hit(record: &Record) -> BTreeSet<&str> {
     record.faults.iter().filter(|row| row.hits > 0).map(|row| row.id.as_str()).collect()
 }
 
-/// The finding about a fault that was hit.
 fn of_hit(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], hits: u64) -> (Verdict, String) {
     let unhealthy = |event: FaultEvent| rows.iter().find(|row| row.event == event && row.ok == Some(false)).copied();
     let says = |row: &FaultRow| row.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
@@ -289,7 +284,7 @@ fn of_hit(record: &Record, fault: &PlannedFault, rows: &[&FaultRow], hits: u64) 
     }
 }
 
-/// Whether the subject lost events for good.
+/// Whether the subject missed a version or a deletion until the end.
 fn lost(record: &Record) -> bool {
     let counts = record.totals();
     counts.missed + counts.ghost > 0

@@ -1,8 +1,9 @@
-//! A machine that other programs kept busy, and the delays that they can explain.
+//! Judges whether other programs kept the machine busy, and which delays they can explain.
 //!
-//! Owns `validity.machine`, and the sentence about the machine for an undecided run. If other programs use the
-//! processors, they may have caused a time over its limit, up to a certain factor; a longer time is the subject's.
-//! Waiting raises no count, so no other failure is in doubt. A record without the processors' time shows nothing here.
+//! Owns `validity.machine`, and the sentence about the machine in an undecided run. Other programs that use the
+//! processors may have caused a time above its limit, up to a certain factor. A longer time is the subject's fault.
+//! Waiting raises no count, so other failures are not in doubt. A record without the processors' time shows nothing
+//! here.
 
 use super::condition;
 use super::stalls::{self, Stall};
@@ -14,39 +15,41 @@ use crate::record::{AdmissionRow, EndReason, Process, Record, Sample, quantile_u
 use crate::words::{millis, percent};
 
 pub(super) const MACHINE: Name = condition("machine");
-/// The share of other programs from which a machine is busy: everything takes twice as long.
+/// The share of the processors used by other programs from which a machine counts as busy. Everything then takes twice
+/// as long.
 const OTHERS_LEAST: f64 = 0.5;
-/// The window of these shares: a second is only a few slices of the scheduler.
+/// The time window in which this share is measured. One second is only a few time slices of the scheduler.
 const WINDOW_MS: u64 = 5000;
-/// The fewest samples that describe a machine.
+/// The fewest samples for a statement about a machine.
 const SAMPLES_LEAST: usize = 6;
-/// The greatest slowdown that is attributed to other programs.
+/// The greatest slowdown, as a factor, that is attributed to other programs.
 const SLOWER_MOST: f64 = 10.0;
-/// The greatest delay beyond a limit that other programs may have caused, in medians of the latency. A longer delay is
-/// a sleep, or a watch that is not read.
+/// The greatest delay above a limit that other programs may have caused, in medians of the latency. A longer delay is a
+/// sleep, or a watch that is not read.
 const SLACK_MEDIANS: u64 = 50;
 const SLACK_LEAST_MS: u64 = 1000;
-/// The upper bound of that delay, however high the median is: the least deadline of an observation.
+/// The upper bound of this delay, however high the median is: the shortest deadline of an observation.
 const SLACK_MOST_MS: u64 = 5000;
-/// The busy share of the time that is enough to affect a percentile: the samples beyond it may all lie in that time.
+/// The share of busy time that is enough to affect a percentile, because all samples beyond the percentile may lie in
+/// it.
 const P50_LEAST: f64 = 0.25;
 const P99_LEAST: f64 = 0.005;
 
-/// When other programs kept the machine busy, and how much.
+/// The times in which other programs kept the machine busy, and how busy it was.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::judge) struct Busy {
-    /// The busy times, in order.
+    /// The busy times, in order of time.
     stalls: Vec<Stall>,
-    /// The largest share of the processors' time that others had in a window.
+    /// The largest share of the processors' time that other programs used in a window.
     worst: f64,
-    /// The share over the whole run.
+    /// The share of the processors' time that other programs used in the whole run.
     whole: f64,
-    /// The share of the run that was busy.
+    /// The share of the run in which the machine was busy.
     time: f64,
 }
 
 impl Busy {
-    /// None if the machine was not busy, or its load is unknown.
+    /// Computes the busy times; none if the machine was not busy, or if its load is unknown.
     pub(in crate::judge) fn of(record: &Record) -> Option<Self> {
         let samples = &record.samples;
         let (first, last) = (samples.first()?, samples.last()?);
@@ -76,17 +79,17 @@ impl Busy {
         (whole >= OTHERS_LEAST || !stalls.is_empty()).then_some(Self { stalls, worst, whole, time })
     }
 
-    /// Whether it was busy all the time.
+    /// Whether the machine was busy in the whole run.
     fn is_whole(&self) -> bool {
         self.whole >= OTHERS_LEAST
     }
 
-    /// The greatest factor by which other programs can have slowed it down.
+    /// The greatest factor by which other programs can have slowed the machine.
     fn slower(&self) -> f64 {
         (1.0 / (1.0 - self.worst.min(0.99))).min(SLOWER_MOST)
     }
 
-    /// A clause with the share of other programs, and when.
+    /// A clause with the share that other programs used, and the times.
     pub(super) fn clause(&self) -> String {
         match self.stalls.iter().max_by_key(|stall| stall.to_ms - stall.from_ms) {
             Some(stall) if !self.is_whole() => format!(
@@ -99,13 +102,12 @@ impl Busy {
         }
     }
 
-    /// A sentence that names the machine.
     pub(in crate::judge) fn sentence(&self) -> String {
         format!("The machine was busy: {}.", self.clause())
     }
 }
 
-/// The share of the processors' time that neither subject nor harness used between two samples; none if unknown.
+/// The share of the processors' time between two samples that neither subject nor harness used; none if unknown.
 fn others(from: &Sample, to: &Sample) -> Option<f64> {
     let passed = |read: fn(&Sample) -> Option<u64>| Some(read(to)?.saturating_sub(read(from)?));
     let busy_ms = passed(|sample| sample.machine.busy_ms)?;
@@ -116,8 +118,8 @@ fn others(from: &Sample, to: &Sample) -> Option<f64> {
     (all_ms > 0.0).then(|| (busy_ms.saturating_sub(own_ms) + stolen_ms) as f64 / all_ms)
 }
 
-/// The processor time used in between. For a process that was started again it is all of its time; for a process
-/// without both readings it is 0.
+/// The processor time that a process used between two samples. If the process was started again, all its time counts.
+/// If one reading is missing, the result is 0.
 fn used_ms(from: Option<Process>, to: Option<Process>) -> u64 {
     let (Some(before), Some(after)) = (from.map(|process| process.cpu_ms), to.map(|process| process.cpu_ms)) else {
         return 0;
@@ -125,7 +127,7 @@ fn used_ms(from: Option<Process>, to: Option<Process>) -> u64 {
     after.checked_sub(before).unwrap_or(after)
 }
 
-/// Leaves undecided every budget whose excess other programs can explain.
+/// Makes each budget undecided whose excess other programs can explain.
 pub(super) fn judge(record: &Record, findings: &mut Findings) {
     let Some(busy) = Busy::of(record) else { return };
     let clause = busy.clause();
@@ -143,7 +145,7 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
 }
 
 impl Busy {
-    /// Whether other programs may be why this budget was broken.
+    /// Whether other programs may be the reason that this budget was broken.
     fn excuses(&self, record: &Record, name: Name, finding: &Finding) -> bool {
         let within = || finding.used_pct.is_none_or(|pct| f64::from(pct) <= 100.0 * self.slower());
         match (name.section, name.key) {
@@ -158,7 +160,8 @@ impl Busy {
         }
     }
 
-    /// Observations that were late while the machine was not busy, or later than other programs can have made them.
+    /// Observations that were late for another reason: the machine was not busy, or they were later than other programs
+    /// explain.
     fn late_else(&self, record: &Record) -> u64 {
         let slack_ms = slack_ms(record);
         let late = record.anomalies.iter().filter(|row| matches!(row.outcome, Outcome::Late | Outcome::LateGhost));
@@ -178,21 +181,21 @@ fn slack_ms(record: &Record) -> u64 {
     slack_of_ms(record, tag::LAG)
 }
 
-/// The delay of any latency that they can have caused, by its tag.
+/// The delay of a latency, given by its tag, that other programs can have caused.
 fn slack_of_ms(record: &Record, of: &str) -> u64 {
     let latency = record.latency.whole(of);
     let median_us = latency.as_ref().and_then(|latency| quantile_us(latency, 500)).unwrap_or(0);
     (SLACK_MEDIANS * median_us / 1000).clamp(SLACK_LEAST_MS, SLACK_MOST_MS)
 }
 
-/// Whether the subject was wrong about an object for no longer than that beyond its limit.
+/// Whether other programs can explain how far the limit on wrong objects (`events.heal`) was exceeded.
 fn heals_within(record: &Record) -> bool {
     let limit = record.manifest.budgets.events.as_ref().and_then(|events| events.heal);
     let longest_us = record.latency.whole(tag::HEAL).filter(|heal| !heal.is_empty()).map_or(0, |heal| heal.max());
     limit.is_some_and(|limit| longest_us / 1000 <= limit.as_millis() + slack_ms(record))
 }
 
-/// Whether an answer was too old by no more than that.
+/// Whether other programs can explain how far the limit on the age of an answer was exceeded.
 fn stale_within(record: &Record, finding: &Finding) -> bool {
     let limit = record.manifest.budgets.api.as_ref().and_then(|api| api.staleness);
     limit.zip(finding.used_pct).is_some_and(|(limit, pct)| {
@@ -205,14 +208,14 @@ fn late_limit(record: &Record) -> u64 {
     record.manifest.budgets.events.as_ref().and_then(|events| events.late).unwrap_or(0)
 }
 
-/// Reviews that failed for other reasons than a timeout.
+/// Reviews that failed for another reason than a timeout.
 fn failed_else(record: &Record) -> u64 {
     let failed = |row: &AdmissionRow| row.http_error + row.connect + row.tls + row.invalid_response;
     record.intervals.iter().filter_map(|row| row.admission.as_ref()).map(failed).sum()
 }
 
-/// Whether other programs can be why reviews failed: the shortest wait is no longer than they, and a late generator,
-/// can have made it. A review that hangs until its timeout fails on any machine.
+/// Whether other programs can be the reason that reviews failed. The shortest wait must not be longer than they and a
+/// late generator can have caused. A review that hangs until its timeout fails on any machine.
 fn waited_no_longer(record: &Record) -> bool {
     let failed = record.latency.whole(tag::RESPONSE_ERROR).filter(|failed| !failed.is_empty());
     let most_ms = slack_of_ms(record, tag::RESPONSE_ALLOWED) + SLACK_LEAST_MS;
@@ -223,8 +226,8 @@ fn error_limit(record: &Record) -> u64 {
     record.manifest.budgets.admission.as_ref().and_then(|admission| admission.errors).unwrap_or(0)
 }
 
-/// Makes a run that failed its conditions on a constantly busy machine undecided instead of invalid: on another machine
-/// it can be decided.
+/// Makes a run that failed conditions on a constantly busy machine undecided instead of invalid. Another machine can
+/// decide it.
 pub(super) fn spare(record: &Record, may_be: &[Name], findings: &mut Findings) {
     if !Busy::of(record).is_some_and(|busy| busy.is_whole()) {
         return;
@@ -247,7 +250,7 @@ mod tests {
     use crate::judge::{Judgement, Verdict};
     use crate::record::{End, EndReason, tag};
 
-    /// A machine of two processors of which other programs have this share from one second to another.
+    /// Other programs use this share of a machine with two processors, in these seconds.
     fn busy(example: &mut Example, share: f64, seconds: std::ops::Range<u64>) {
         let (mut busy_ms, mut idle_ms) = (0, 0);
         for sample in &mut example.samples {
@@ -264,8 +267,8 @@ mod tests {
         judgement.findings.iter().find(|finding| finding.budget == budget).unwrap().verdict
     }
 
-    /// Lag over its limit by as much as other programs can cause is undecided and names the machine. More than that is
-    /// a failure, and so is any excess on a quiet machine.
+    /// If the lag exceeds its limit by no more than other programs can cause, the result is undecided, and the text
+    /// names the machine. A larger lag is a failure, and so is any excess on a quiet machine.
     #[test]
     fn what_is_slow_on_a_busy_machine_is_undecided_and_names_it() {
         let slow = |lag_us: u64, share: f64| {
@@ -288,7 +291,7 @@ mod tests {
         assert_eq!(far.verdict, Verdict::Fail, "{:?}", far.crossed());
     }
 
-    /// A watch that was deaf for half a minute did not wait for a processor.
+    /// A watch that received nothing for half a minute did not wait for a processor.
     #[test]
     fn what_slept_is_not_excused_by_a_busy_machine() {
         let healed = |us: u64| {
@@ -301,7 +304,8 @@ mod tests {
         assert_eq!([healed(60_400_000), healed(50_000_000)], [Verdict::Inconclusive, Verdict::Pass]);
     }
 
-    /// A review that hung until its timeout did not wait for a processor, if others were answered within milliseconds.
+    /// If other reviews were answered within milliseconds, a review that hung until its timeout did not wait for a
+    /// processor.
     #[test]
     fn a_review_that_hung_fails_on_a_busy_machine_too() {
         let timed_out = |us: u64| {
@@ -314,7 +318,7 @@ mod tests {
         assert_eq!([timed_out(10_000_000), timed_out(1_100_000)], [Verdict::Fail, Verdict::Inconclusive]);
     }
 
-    /// Slowness changes no count: a lost event is lost, and a clean run passes.
+    /// A slow machine changes no count: a lost event counts as lost, and a clean run passes.
     #[test]
     fn what_is_counted_fails_and_passes_on_a_busy_machine_as_on_another() {
         let judged = |spoil: fn(&mut Example)| {
@@ -330,7 +334,8 @@ mod tests {
         assert!(clean.notes.iter().any(|note| note.contains("other programs had 90 %")), "{:?}", clean.notes);
     }
 
-    /// A run that is undecided for another reason names the machine's load, even if it was busy only for a while.
+    /// If a run is undecided for another reason, the text names the machine's load, even if the machine was busy only
+    /// for a while.
     #[test]
     fn an_undecided_run_names_the_machine() {
         let mut example = Example::clean();
@@ -342,7 +347,7 @@ mod tests {
         assert!(judgement.reason.contains("The machine was busy: other programs had up to 8"), "{}", judgement.reason);
     }
 
-    /// A subject that exceeded its time to become ready is undecided on a busy machine; one that exited has failed.
+    /// On a busy machine, a subject that was not ready in time is undecided. A subject that ended by itself has failed.
     #[test]
     fn a_subject_that_was_not_ready_in_time_is_undecided_there() {
         let ended = |waited_ms: Option<u64>, share: f64| {

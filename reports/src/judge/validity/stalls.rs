@@ -1,7 +1,7 @@
-//! A harness that stood still: for how long, and which anomalies it explains.
+//! Judges whether the harness stalled, for how long, and which anomalies the stall explains.
 //!
-//! Owns `validity.pace`. A stall can only make a subject look worse than it is: a pass stays a pass, and an anomaly
-//! outside of the stall is the subject's.
+//! Owns `validity.pace`. A stall can only make a subject look worse than it is. So a pass stays a pass, and an anomaly
+//! outside of the stall is the subject's fault.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,16 @@ use crate::record::{AnomalyRow, Record};
 use crate::words::millis;
 
 pub(super) const PACE: Name = condition("pace");
-/// The lateness of churn above which it took too much time from the subject, which is promised at least 5 s for an
-/// observation.
+/// If churn was later than this, in milliseconds, it took too much of the subject's time. The subject has at least 5 s
+/// for an observation.
 const CHURN_LATE_MS: u64 = 2500;
-/// The longest interval without a stall. A harness that writes a row every 5 s and once needed longer than this stood
-/// still for as much as the least deadline of an observation. Observations of that time were read late, or may be
-/// missing because of the stall.
+/// The longest interval without a stall, in milliseconds. The harness writes a row every 5 s. If one takes longer than
+/// this, the harness stood still for as long as the shortest deadline of an observation. Observations of that time were
+/// read late, or are missing because of the stall.
 const INTERVAL_MS_MAX: u64 = 10_000;
 const REMEDY: &str = "run it again on a quieter machine, or with fewer `--jobs`";
 
-/// A time in which the harness did not keep up.
+/// A time range in which the harness did not keep up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stall {
     pub(super) from_ms: u64,
@@ -72,8 +72,8 @@ pub(super) fn judge(record: &Record, findings: &mut Findings) {
     }
 }
 
-/// Intervals that took too long. The last one is left out: it also decides the open versions, and nothing is measured
-/// meanwhile.
+/// Intervals that took too long. The last one does not count: in it the ledger decides the open versions, and nothing
+/// is measured.
 fn intervals(record: &Record) -> Vec<Stall> {
     let rows = record.intervals.iter().filter(|row| !row.last);
     let slow = rows.filter(|row| row.end_ms.saturating_sub(row.start_ms) > INTERVAL_MS_MAX);
@@ -115,14 +115,14 @@ fn is_whole(record: &Record, name: Name, stalls: &[Stall]) -> bool {
     record.anomalies.iter().filter(apart).count() as u64 > limit.unwrap_or(0)
 }
 
-/// The deadline of an observation of a version committed at this time.
+/// The deadline of observations, in milliseconds, for a version committed at `t_ms`.
 pub(super) fn deadline_ms(record: &Record, t_ms: u64) -> u64 {
     let row = record.intervals.iter().find(|row| row.end_ms > t_ms);
     row.or(record.intervals.last()).map_or(0, |row| row.deadline_ms)
 }
 
-/// Whether the budget is broken by events before a sample that showed a jump of time; later events may be caused by the
-/// jump.
+/// Whether the budget is broken by events before the sample that showed a step of a clock. Later events may be caused
+/// by the step.
 pub(super) fn is_whole_before(record: &Record, name: Name, t_ms: u64) -> bool {
     // From the sample before it.
     let from_ms =
@@ -130,7 +130,7 @@ pub(super) fn is_whole_before(record: &Record, name: Name, t_ms: u64) -> bool {
     is_whole(record, name, &[Stall { from_ms, to_ms: u64::MAX }])
 }
 
-/// Objects with a lost version, as far as they have rows.
+/// The number of objects with a lost version, as far as these have rows.
 pub(super) fn objects_lost(record: &Record) -> u64 {
     let lost = record.anomalies.iter().filter(|row| matches!(row.outcome, Outcome::Missed | Outcome::Ghost));
     lost.map(|row| row.uid.as_str()).collect::<BTreeSet<_>>().len() as u64

@@ -1,8 +1,8 @@
-//! `writes.steady`: objects that the subject writes again and again although nobody else writes them.
+//! `writes.steady`: objects that the subject writes again and again although no other client writes them.
 //!
-//! Usually the subject writes a status in each reconcile, and each such write triggers the next. Late writes for
-//! earlier changes come once and end. So only writes that go on from the first to the last third of the quiet time
-//! count.
+//! A typical cause: the subject writes a status in each reconcile, and each such write triggers the next reconcile.
+//! Late writes for earlier changes happen once and end. So only objects count that are written from the first to the
+//! last third of the quiet time.
 
 use units::Rate;
 
@@ -10,10 +10,9 @@ use crate::judge::rule::{Findings, Name, Rule, Verdict, Word};
 use crate::record::{Quiet, Record, Rewritten};
 use crate::words::{count, counted, millis, three_digits};
 
-/// Six a minute: once in ten seconds is a kubelet's interval for the heartbeat of a node (`nodeStatusUpdateFrequency`),
-/// and the highest rate of intended writes without a change.
+/// Six per minute. Once in ten seconds is a kubelet's interval for the heartbeat of a node
+/// (`nodeStatusUpdateFrequency`), and the highest rate of intended writes without a change.
 const HEARTBEAT: Rate = Rate::per_minute(6);
-/// Fields that a sentence names.
 const FIELDS_NAMED: usize = 3;
 
 pub(super) struct Steady;
@@ -71,7 +70,7 @@ fn judge(quiet: &Quiet, limit: Rate) -> (Verdict, f64, String) {
     (Verdict::Fail, rate(worst), text)
 }
 
-/// The fields that it changed each time.
+/// The names of the fields that changed each time, as text.
 fn fields(row: &Rewritten) -> String {
     if row.fields.is_empty() {
         return "creating it again each time".to_owned();

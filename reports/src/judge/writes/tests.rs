@@ -1,10 +1,10 @@
-//! Writes in the quiet time of a record.
+//! Tests with writes in the quiet time of a record.
 
 use crate::example::{Example, Judged as _};
 use crate::judge::{Judgement, Verdict, Word};
 use crate::record::{Flip, Objects, Quiet, Rewritten};
 
-/// An object that was written in each third of six seconds.
+/// An object that was written this often in each third of a quiet time of six seconds.
 fn rewritten(object: &str, thirds: [u64; 3]) -> Rewritten {
     Rewritten {
         resource: "packages.longhaul.dev".into(),
@@ -48,7 +48,7 @@ fn said(judgement: &Judgement) -> (Verdict, &str) {
     found.map_or((Verdict::Pass, ""), |finding| (finding.verdict, finding.text.as_str()))
 }
 
-/// This is judged without a budget.
+/// Objects that are written until the end fail without a budget.
 #[test]
 fn who_writes_from_beginning_to_end_fails_with_object_fields_manager_and_rate() {
     let judgement = judged(
@@ -61,7 +61,7 @@ fn who_writes_from_beginning_to_end_fails_with_object_fields_manager_and_rate() 
     assert_eq!((judgement.verdict, &judgement.words[..]), (Verdict::Fail, &[Word::WriteLoop][..]));
 }
 
-/// An object that is handled late is written a few times, and then no more.
+/// If the subject handles an object late, it writes the object a few times and then no more.
 #[test]
 fn what_comes_once_is_no_loop_however_much_it_is() {
     for thirds in [[0, 0, 0], [9, 0, 0], [0, 0, 9], [5, 5, 0], [0, 5, 5]] {
@@ -84,8 +84,8 @@ fn a_heartbeat_is_a_matter_of_the_budget() {
     assert_eq!(said(&judged(beats(), Some(r#"{"writes": {"steady": "40/m"}}"#))).0, Verdict::Pass);
 }
 
-/// If the scenario sets the limit, the finding is undecided; a default limit is left undecided by a hole, but not by a
-/// short drain.
+/// If the scenario sets the limit, missing facts make the finding undecided. For a default limit, a gap makes it
+/// undecided, and a short drain only leads to a note.
 #[test]
 fn what_was_not_seen_decides_nothing() {
     let asked = Some(r#"{"writes": {"steady": "0/s"}}"#);
@@ -105,7 +105,7 @@ fn what_was_not_seen_decides_nothing() {
     assert_eq!(said(&judged(None, None)), (Verdict::Pass, ""), "an older record");
 }
 
-/// A failure that was seen is reported, even if not everything could be examined.
+/// A failure that was seen is reported, even if other objects could not be examined.
 #[test]
 fn a_gap_hides_no_loop() {
     let seen = Quiet { unread: Some("HTTP 403".into()), ..quiet(vec![rewritten("n/a", [9, 9, 9])]) };

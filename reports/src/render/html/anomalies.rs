@@ -1,6 +1,6 @@
-//! The anomalies by cause, each with its object's own history.
+//! The anomalies of the HTML report by cause, each with the history of its object.
 //!
-//! Owns how many are shown, and the text of a step. [`crate::causes`] explains them.
+//! Owns the number of anomalies that are shown, and the text of a step. [`crate::causes`] explains each anomaly.
 
 use super::picture::Picture;
 use super::timeline::clock;
@@ -8,12 +8,12 @@ use crate::causes::{Cause, Group, Summary, object};
 use crate::record::{AnomalyRow, EndedBy, Step};
 use crate::words::{count, counted};
 
-/// Anomalies shown of each cause; the rest is in `anomalies.jsonl`.
+/// The most anomalies shown for each cause; `anomalies.jsonl` has the others.
 const SHOWN: usize = 12;
-/// Bytes of histories and stream lines shown with the anomalies of one cause. As HTML they are about three times as many; a page with
-/// ten causes stays below 2 MB.
+/// Bytes of histories and stream lines that are shown for each cause. As HTML they are about three times as large, and
+/// a report with ten causes stays below 2 MB.
 const BYTES_SHOWN: usize = 40 << 10;
-/// Bytes of a step.
+/// The estimated bytes of a step.
 const STEP_BYTES: usize = 60;
 
 #[derive(Debug)]
@@ -22,51 +22,50 @@ pub(super) struct FirstCause {
     pub line: String,
 }
 
-/// The anomalies of one cause.
 #[derive(Debug)]
 pub(super) struct AnomalyGroup<'a> {
     pub cause: Cause,
     pub id: usize,
     pub total: String,
     pub rows: Vec<Anomaly<'a>>,
-    /// The number that is not shown, as text.
+    /// A text with the number of anomalies that are not shown.
     pub hidden: Option<String>,
 }
 
-/// One anomaly, in the form of the template.
+/// One anomaly as the template needs it.
 #[derive(Debug)]
 pub(super) struct Anomaly<'a> {
     pub row: &'a AnomalyRow,
     pub at: String,
-    /// The time in milliseconds, for the script.
+    /// The time of the anomaly in milliseconds, for the script.
     pub at_ms: u64,
-    /// The history as a picture.
+    /// The history of the object as a chart.
     pub picture: Option<Picture>,
     pub object: String,
     pub sentence: String,
     pub steps: Vec<Line>,
     pub left_out: Option<String>,
-    /// Whether its history and its stream lines are left out, because earlier ones took the room.
+    /// Whether history and stream lines are left out, because earlier anomalies used all bytes.
     pub bare: bool,
 }
 
-/// One line of a history: a write, an event on the wire, or a report.
+/// One line of a history: a write, a sent event or request, or a report.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     pub at: String,
     pub written: String,
     pub between: String,
     pub reported: String,
-    /// Whether it is about the version of the anomaly.
+    /// Whether the line is about the anomaly's own version.
     pub own: bool,
 }
 
-/// The commonest causes, for the first screen.
+/// The commonest causes, for the first screen of the report.
 pub(super) fn first(summary: &Summary<'_>) -> Vec<FirstCause> {
     summary.first().iter().map(|group| FirstCause { cause: group.cause, line: group.line() }).collect()
 }
 
-/// All causes with their first anomalies.
+/// All causes, each with its first anomalies.
 pub(super) fn groups<'a>(summary: &Summary<'a>) -> Vec<AnomalyGroup<'a>> {
     let group = |(id, group): (usize, &Group<'a>)| {
         let mut room = BYTES_SHOWN;

@@ -1,5 +1,5 @@
-//! The page in a browser: its console stays empty; values, zooming, hiding and searching work; it is readable on a
-//! phone and in dark mode. `tests/browser/check.js` acts like a reader.
+//! Tests of the reports in a browser. The console stays empty; values, zooming, hiding and searching work; a report is
+//! readable on a phone and in dark mode. `tests/browser/check.js` acts like a reader.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ const CHECK: [(&str, &str); 2] = [
     ("check.html", include_str!("../../../tests/browser/check.html")),
     ("check.js", include_str!("../../../tests/browser/check.js")),
 ];
-/// The names of such a browser's programs.
+/// The names of the browser's program on Linux.
 const BROWSERS: [&str; 2] = ["chromium", "chromium-browser"];
 /// The contrast of text that WCAG 2.2 requires.
 const CONTRAST_LEAST: f64 = 4.5;
@@ -28,7 +28,7 @@ fn browser() -> Option<&'static str> {
     })
 }
 
-/// Widths of a phone, a large one, a tablet, a small window and a desktop.
+/// Widths in pixels of a phone, a large phone, a tablet, a small window and a desktop.
 const WIDTHS: [u32; 5] = [360, 400, 700, 1000, 1280];
 
 fn start(browser: &str, profile: &Path) -> Command {
@@ -49,7 +49,7 @@ fn start(browser: &str, profile: &Path) -> Command {
     command
 }
 
-/// The findings of `check.js`, after a check that the console is empty.
+/// Runs `check.js` in the browser, checks that the console is empty, and returns the script's findings.
 fn look(browser: &str, folder: &Path, dark: bool) -> Value {
     let profile = tempfile::tempdir().unwrap();
     let mut command = start(browser, profile.path());
@@ -69,7 +69,7 @@ fn look(browser: &str, folder: &Path, dark: bool) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {seen}\n{said}"))
 }
 
-/// Checks for every screen.
+/// Checks that hold for every screen.
 fn check(seen: &Value, dark: bool, charts: i64) {
     let number = |name: &str| seen[name].as_i64().unwrap_or_else(|| panic!("no {name} in {seen}"));
     assert!(number("sideways") <= 0 && number("opened") <= 0, "it scrolls sideways: {seen}");
@@ -90,7 +90,7 @@ fn check(seen: &Value, dark: bool, charts: i64) {
     assert!(contrast["ratio"].as_f64().unwrap() >= CONTRAST_LEAST, "contrast, dark {dark}: {contrast} in {seen}");
 }
 
-/// Without scripts the page lacks only what scripts do.
+/// Without scripts, a report lacks only the features that need a script.
 fn check_without_scripts(seen: &Value, words: &[String]) {
     assert_eq!(seen["scripts"], 0, "a script ran: {seen}");
     assert_eq!(seen["gone"], serde_json::json!([]), "{seen}");
@@ -105,7 +105,7 @@ fn check_without_scripts(seen: &Value, words: &[String]) {
     }
 }
 
-/// A gate on a busy machine, with names and digests like those of a real one.
+/// The record of a gate on a busy machine, with names and digests like those of a real gate.
 fn gate() -> Record {
     let mut record = record(3, 10, BUSY, 1.3);
     for (build, letter) in [(&mut record.header.a, "a"), (&mut record.header.b, "b")] {
@@ -115,7 +115,7 @@ fn gate() -> Record {
     record
 }
 
-/// A run with anomalies, and with many faults that follow each other closely until its end.
+/// A run with anomalies, and with many faults in quick succession until its end.
 fn troubled() -> Example {
     let mut example = Example::failing();
     let (planned, rows) = (example.manifest.faults[0].clone(), example.faults.clone());
@@ -194,7 +194,7 @@ fn a_reader_finds_their_way() {
     }
 }
 
-/// On paper nothing is closed, and nothing that works only on a screen is shown.
+/// In print all sections are open, and controls that work only on a screen are hidden.
 #[test]
 fn all_of_it_is_printed() {
     let Some(browser) = browser() else {

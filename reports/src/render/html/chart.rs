@@ -1,7 +1,7 @@
-//! One chart: curves in a plot, ticks, limits, marks, and the readings that the script shows.
+//! One chart: its curves, ticks, limits, marks, and the values that the script shows.
 //!
-//! Owns the shape that the template draws. Positions are percent of the plot, so that labels keep the page's text size
-//! on any screen and only the curves are stretched.
+//! Owns the data that the template draws. Positions are percent of the plot. So labels keep the report's text size on
+//! any screen, and only curves are stretched.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -10,28 +10,28 @@ use serde::Serialize;
 
 use super::scale::Scale;
 
-/// Decimals of a position: a thousandth of the plot is less than a pixel.
+/// Decimals of a position in percent. A smaller difference is less than a pixel.
 const PLACES: usize = 2;
 
 #[derive(Debug)]
 pub(super) struct Chart {
     pub id: Cow<'static, str>,
     pub title: Cow<'static, str>,
-    /// The meaning of the axis, as text.
+    /// The meaning of the vertical axis, as text.
     pub caption: Cow<'static, str>,
     pub y_ticks: Vec<Tick>,
-    /// Only for charts that do not share the time axis.
+    /// The horizontal ticks of a chart that does not share the time axis.
     pub x_ticks: Vec<Tick>,
     pub curves: Vec<Curve>,
-    /// Surfaces below the curves.
+    /// Areas below the curves.
     pub fills: Vec<Fill>,
     pub limits: Vec<Tick>,
     pub marks: Vec<Mark>,
-    /// The text alternative for readers who cannot see it.
+    /// A text for readers who cannot see the chart.
     pub summary: String,
 }
 
-/// A tick or a limit: a position and its label.
+/// A tick or a limit line: a position and its label.
 #[derive(Debug, Clone)]
 pub(super) struct Tick {
     pub at: String,
@@ -39,7 +39,7 @@ pub(super) struct Tick {
 }
 
 impl Tick {
-    /// Whether the label must go below the line: above it would cover the legend.
+    /// Whether the label must be below the line, because above the line it would cover the legend.
     pub fn is_high(&self) -> bool {
         self.at.parse::<f64>().is_ok_and(|percent| percent < 12.0)
     }
@@ -48,22 +48,22 @@ impl Tick {
 #[derive(Debug)]
 pub(super) struct Curve {
     pub name: String,
-    /// The class that gives its colour and stroke.
+    /// The CSS class that sets the curve's colour and stroke.
     pub class: &'static str,
     pub path: String,
     readings: Vec<Reading>,
 }
 
-/// A value as text, and its place.
+/// A value as text, with its position.
 #[derive(Debug)]
 struct Reading {
     from: u64,
-    /// The end of the stretch that it holds for; none for a single moment.
+    /// The end of the time range of the value; none if the value is that of one moment.
     until: Option<u64>,
     words: String,
 }
 
-/// A value that holds for a stretch of the axis.
+/// A value that holds for a range of the axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Step {
     pub from: u64,
@@ -85,7 +85,7 @@ pub(super) struct Mark {
     pub label: String,
 }
 
-/// The values of a chart as text.
+/// The values of a chart as texts, for the script.
 #[derive(Serialize)]
 pub(super) struct Readings<'a> {
     id: &'a str,
@@ -97,14 +97,14 @@ struct CurveReadings<'a> {
     name: &'a str,
     class: &'a str,
     t: Vec<u64>,
-    /// The end of each value that holds for a stretch.
+    /// For values that hold for a range, the end of each range.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     e: Vec<u64>,
     v: Vec<&'a str>,
 }
 
 impl Chart {
-    /// A chart of curves with identity, title and caption.
+    /// A chart of curves, with identifier, title and caption.
     pub fn new(
         (id, title, caption): (
             impl Into<Cow<'static, str>>,
@@ -129,7 +129,7 @@ impl Chart {
         }
     }
 
-    /// The values as text.
+    /// The values of the chart as texts, for the script.
     pub fn readings(&self) -> Readings<'_> {
         let curves = self.curves.iter().map(|curve| CurveReadings {
             name: &curve.name,
@@ -142,7 +142,8 @@ impl Chart {
     }
 }
 
-/// A curve through points of (x percent, value); `gap` is the distance in x above which it is broken.
+/// A curve through points of (x percent, value). Where two points are farther apart in x than `gap`, the curve is
+/// broken.
 pub(super) fn path(points: &[(f64, f64)], scale: Scale, gap: f64) -> String {
     let mut path = String::new();
     let mut before: Option<f64> = None;
@@ -162,7 +163,6 @@ pub(super) fn path(points: &[(f64, f64)], scale: Scale, gap: f64) -> String {
 }
 
 impl Curve {
-    /// A curve over time.
     pub fn over_time(
         name: impl Into<String>,
         class: &'static str,
@@ -184,8 +184,8 @@ impl Curve {
         }
     }
 
-    /// Values that hold for a stretch each: a level line over it and an upright one where the next begins. A slope
-    /// would begin before its cause. If nothing is known between two steps, the curve is broken.
+    /// A curve of values that each hold for a range: a level line over the range, and a vertical line where the next
+    /// value begins. A sloping line would begin before its cause. Where values are missing, the curve is broken.
     pub fn steps(
         name: impl Into<String>,
         class: &'static str,
@@ -210,7 +210,7 @@ impl Curve {
         Self { name: name.into(), class, path, readings: steps.iter().map(reading).collect() }
     }
 
-    /// A dot for each value, in the middle of a stretch; the reading holds for the stretch that is given beside it.
+    /// A dot for each value in the middle of a range. The text of the value is shown for the range given with it.
     pub fn dots(
         name: impl Into<String>,
         class: &'static str,
@@ -235,7 +235,7 @@ impl Curve {
         }
     }
 
-    /// A straight line over time between two points, which has no readings of its own.
+    /// A straight line over time between two points; the script shows no values for it.
     pub fn line(
         name: impl Into<String>,
         class: &'static str,
@@ -247,13 +247,13 @@ impl Curve {
         Self::plain(name, class, path(&ends.map(|(t_ms, value)| (x(t_ms), value)), scale, 100.0))
     }
 
-    /// A curve that is not over time.
+    /// A curve whose horizontal axis is not time.
     pub fn plain(name: impl Into<String>, class: &'static str, path: String) -> Self {
         Self { name: name.into(), class, path, readings: Vec::new() }
     }
 }
 
-/// The least and the largest value; none if there are no values.
+/// The smallest and the largest value; none if there are no values.
 pub(super) fn reach(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.fold(None, |reach, value| {
         Some(reach.map_or((value, value), |(least, most): (f64, f64)| (least.min(value), most.max(value))))
@@ -272,7 +272,7 @@ fn y_ticks(scale: Scale, words: &dyn Fn(f64) -> String) -> Vec<Tick> {
     scale.ticks().into_iter().filter(whole).map(tick).collect()
 }
 
-/// A position in percent, the same text on every machine.
+/// A position in percent as text, the same on every machine.
 pub(super) fn position(percent: f64) -> String {
     let text = format!("{percent:.PLACES$}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

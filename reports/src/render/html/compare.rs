@@ -1,4 +1,5 @@
-//! Several subjects in one page: the tables, why each subject behind is so, and all series on one time axis.
+//! The HTML report of a comparison: its tables, why each subject that is behind is behind, and all series on one time
+//! axis.
 
 use askama::Template;
 
@@ -28,21 +29,19 @@ struct Page<'a> {
 /// A subject, with the colour of its curves.
 struct Subject<'a> {
     class: &'static str,
-    /// The class of its verdict.
     verdict_class: &'static str,
     verdict: String,
     row: &'a Row,
     lasted: String,
 }
 
-/// The figures of one side.
+/// The table of one group of figures.
 struct Table<'a> {
     title: &'static str,
     heads: Vec<&'a str>,
     rows: Vec<Line<'a>>,
 }
 
-/// A subject in a table.
 struct Line<'a> {
     class: &'static str,
     name: &'a str,
@@ -113,7 +112,8 @@ mod tests {
     use crate::example::Example;
     use crate::judge::judge;
 
-    /// Every subject has a curve in each chart that it has facts for, its row in each table, and outside text stays text.
+    /// Every subject has a row in each table, and a curve in each chart for which it has values. Outside text is
+    /// escaped.
     #[test]
     fn all_are_in_one_page_and_one_record() {
         let entrant = |name: &str, example: &Example| {

@@ -1,7 +1,7 @@
-//! The page of a gate: the verdict, each metric, and every slice of both builds in the order in which they were played.
+//! The HTML report of a gate: the verdict, each metric, and every slice of both builds in the order of playing.
 //!
-//! Owns what is shown and in which order. The figures are those of the text and the Markdown ([`crate::render::gate`]);
-//! nothing is judged here.
+//! Owns the contents of the report and their order. The figures are those of the text and the Markdown
+//! ([`crate::render::gate`]). Nothing is judged here.
 
 use askama::Template;
 
@@ -19,7 +19,7 @@ mod slices;
 struct Page<'a> {
     judgement: &'a Judgement,
     outcome: &'static str,
-    /// The class that gives the verdict its colour.
+    /// The CSS class that sets the verdict's colour.
     class: &'static str,
     certificate: String,
     notes: Vec<String>,
@@ -31,7 +31,7 @@ struct Page<'a> {
     data: String,
 }
 
-/// A page that fetches nothing.
+/// The HTML report of a gate; the file loads nothing.
 pub fn gate_html(record: &Record, judgement: &Judgement) -> Result<String, Error> {
     let dropped = pressure::dropped(&record.slices);
     let (axis, mut charts) = slices::charts(record, &dropped, judgement);
@@ -54,7 +54,7 @@ pub fn gate_html(record: &Record, judgement: &Judgement) -> Result<String, Error
     Ok(page.render()?)
 }
 
-/// The chart of the verdict: the first metric that decided it, else the first that is drawn.
+/// The chart for the verdict: that of the first metric that decided, else the first chart.
 fn lead(charts: &[Chart], judgement: &Judgement) -> Option<usize> {
     let made = match judgement.outcome {
         Outcome::Worse => Some(Word::Worse),
@@ -104,7 +104,7 @@ mod tests {
         (judgement, page)
     }
 
-    /// Each slice of each metric is drawn once: as A, as B, or as not counted.
+    /// Each slice is drawn once in the chart of each metric: as A, as B, or as not counted.
     #[test]
     fn every_slice_is_drawn() {
         let record = record(3, 10, BUSY, 1.3);
@@ -138,7 +138,7 @@ mod tests {
         assert!(page.contains("session 2, to confirm") && page.contains("matters from +3 %"), "{page}");
     }
 
-    /// A gate that ended before its first slice still has a page.
+    /// A gate that ended before its first slice still has a report.
     #[test]
     fn nothing_measured_is_said() {
         let mut record = record(5, 6, QUIET, 1.0);

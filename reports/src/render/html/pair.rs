@@ -1,6 +1,7 @@
-//! Two runs in one page.
+//! The HTML report that compares two runs.
 //!
-//! Owns the parts of both that are shown; [`crate::diff`] finds the differences, with the same texts.
+//! Owns the choice of values that are shown of both runs. [`crate::diff`] finds the differences; its texts are the same
+//! in all forms.
 
 use askama::Template;
 
@@ -24,7 +25,7 @@ struct Page<'a> {
     data: String,
 }
 
-/// One page with budgets, figures and series of both.
+/// The HTML report with budgets, figures and series of two runs.
 pub fn diff_html(a: &Record, b: &Record, diff: &Diff) -> Result<String, Error> {
     let (axis, charts) = pair::charts(a, b);
     let readings = charts.iter().map(Chart::readings).collect();
@@ -51,7 +52,7 @@ mod tests {
     use crate::example::Example;
     use crate::judge::judge;
 
-    /// Both runs are in each chart, and outside text stays text.
+    /// Both runs are in each chart, and outside text is escaped.
     #[test]
     fn both_runs_are_in_one_page() {
         let dir = tempfile::tempdir().unwrap();

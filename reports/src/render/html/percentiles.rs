@@ -1,7 +1,6 @@
-//! The distribution of latencies by percentile, with an axis on which every further nine takes the same room.
+//! The chart of latencies by percentile. On its axis each further nine (90 %, 99 %, 99.9 %) has the same width.
 //!
-//! Owns that chart. Beyond the point with fewer than 100 samples the curve is faint: these are single samples without
-//! statistical weight.
+//! Owns this chart. Where fewer than 100 samples remain, the curve is faint: single samples have no statistical weight.
 
 use super::chart::{Chart, Curve, Tick, path, position, reach};
 use super::scale::{Scale, whole};
@@ -9,17 +8,17 @@ use crate::record::{Phase, Record, SAMPLES_BEYOND, tag};
 use crate::statistics::hlog::{self, Histogram};
 use crate::words::{counted, micros};
 
-/// Points of a curve for each nine.
+/// Points of a curve between two nines.
 const POINTS_PER_NINE: f64 = 40.0;
 /// The most nines drawn: 99.9999 %.
 const NINES_MOST: f64 = 6.0;
 
-/// A curve before it is drawn: its name, its classes for the certain and the uncertain part, and its samples.
+/// A curve before it is drawn: its name, the CSS classes of its certain and its uncertain part, and its samples.
 type Drawn = (&'static str, &'static str, &'static str, Option<Histogram>);
 
 const CAPTION: &str = "steady phase; faint where fewer than 100 samples lie beyond";
 
-/// The chart of a run, if there is anything to draw.
+/// The latency chart of a run; none if the run has no latencies.
 pub(super) fn distribution(record: &Record) -> Option<Chart> {
     let wanted = [
         ("admission, from the planned start", "c1", "c1 faint", steady(record, tag::RESPONSE)),
@@ -31,10 +30,10 @@ pub(super) fn distribution(record: &Record) -> Option<Chart> {
     chart("distribution", "Latency by percentile", wanted.into())
 }
 
-/// A distribution of a run, if the run has it.
+/// Reads one kind of latency of a run; none if the run does not have it.
 type Measured = fn(&Record) -> Option<Histogram>;
 
-/// A chart for each kind of latency that one of two runs has, with both.
+/// The charts of two runs, one for each kind of latency that at least one run has.
 pub(super) fn pair(a: &Record, b: &Record) -> Vec<Chart> {
     let kinds: [(&str, &str, Measured); 4] = [
         ("response-percentiles", "Admission latency, from the planned start", |run| steady(run, tag::RESPONSE)),
@@ -77,7 +76,7 @@ fn chart(id: &'static str, title: &'static str, wanted: Vec<Drawn>) -> Option<Ch
     Some(Chart { x_ticks: x_ticks(nines), ..chart })
 }
 
-/// Percentiles as multiples of a nine: 1 is 90 %, 2 is 99 %.
+/// Points of a curve. A position of 1 is 90 %, 2 is 99 %.
 fn points(histogram: &Histogram, from: f64, to: f64, nines: f64) -> Vec<(f64, f64)> {
     let steps = u32::try_from(whole((to - from) * POINTS_PER_NINE)).unwrap_or(1).max(1);
     (0..=steps)

@@ -1,13 +1,13 @@
-//! The history of one object as a picture: writes above, events on the wire between, reports below, all on one axis of
-//! time.
+//! The chart of one object's history: its writes in the top lane, then requests and sent events, and reports at the
+//! bottom, on one time axis.
 //!
-//! Owns where a step is drawn. The table beside it says the same as text.
+//! Owns the position of each step. The table beside the chart has the same steps as text.
 
 use super::chart::position;
 use super::timeline::clock;
 use crate::record::Step;
 
-/// The lines of a picture, from the top.
+/// The lanes of the chart, from the top.
 const LANES: [&str; 4] = ["written", "asked", "sent", "reported"];
 
 #[derive(Debug)]
@@ -25,14 +25,14 @@ pub(super) struct Lane {
 
 #[derive(Debug)]
 pub(super) struct Dot {
-    /// Percent of the axis.
+    /// The position on the time axis, in percent.
     pub at: String,
     pub class: &'static str,
     pub label: String,
 }
 
 impl Picture {
-    /// None if there are not two moments.
+    /// The chart of some steps; none if all steps have the same time.
     pub fn of(steps: &[Step], own: &str) -> Option<Self> {
         let (first, last) = (steps.iter().map(Step::t_ms).min()?, steps.iter().map(Step::t_ms).max()?);
         if first == last {
@@ -49,7 +49,7 @@ impl Picture {
     }
 }
 
-/// Line, class and text of a step.
+/// The lane, CSS class and text of a step.
 fn place(step: &Step, own: &str) -> (usize, &'static str, String) {
     let mine = |revision: &str| if revision == own { "own" } else { "" };
     match step {
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// Causes are above effects: each kind of step has its line, and its place is its time.
+    /// Causes are above effects: each kind of step has its lane, and its horizontal position is its time.
     #[test]
     fn steps_lie_on_their_lines_by_their_time() {
         let revision = "7".to_owned();

@@ -1,9 +1,9 @@
-//! The plan beside the run: a run that did less than its plan proves less than its name says.
+//! The table of planned and actual numbers: a run that did less than its plan proves less than its name says.
 
 use crate::record::{Phase, Record};
 use crate::words::{count, counted, millis, percent};
 
-/// One line of the table.
+/// One line of the table: a planned and an actual number.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub what: &'static str,

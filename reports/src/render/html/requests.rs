@@ -1,6 +1,7 @@
-//! The subject's requests, as tables: one row for each scope that it follows, and the requests round the first fault.
+//! The tables of the subject's requests: one row for each scope that it follows, and the requests around the first
+//! fault.
 //!
-//! Owns the choice of what is shown. The numbers are counted from the rows, so they cover the same time as the rows.
+//! Owns the choice of rows that are shown. All numbers are counted from request rows, so they cover the same time.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +9,23 @@ use super::timeline::clock;
 use crate::record::{EndedBy, FaultEvent, Record, RequestRow, Verb};
 use crate::words::{count, millis};
 
-/// Scopes that are shown; further ones are left out.
 const FOLLOWED_SHOWN: usize = 20;
-/// Requests that are shown; the rest is in `requests.jsonl`.
+/// The most requests that are shown; `requests.jsonl` has the others.
 const REQUESTS_SHOWN: usize = 100;
-/// The time before the first hit of a fault from which requests are shown, or from an earlier watch that the fault hit.
+/// How long before the first hit of a fault the shown requests begin, in milliseconds; earlier if the fault hit an
+/// older watch.
 const BEFORE_MS: u64 = 1000;
 
-/// The request tables of the page.
+/// The request tables of the report.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     pub followed: Vec<Followed>,
     pub rows: Vec<Row>,
-    /// The number that is not shown, as text.
+    /// A text with the number of requests that are not shown.
     pub hidden: Option<String>,
 }
 
-/// One scope that the subject follows.
+/// One scope that the subject follows with lists and watches.
 #[derive(Debug)]
 pub(super) struct Followed {
     pub what: String,
@@ -140,7 +141,7 @@ mod tests {
     use super::*;
     use crate::example::{Example, list, watch};
 
-    /// A controller of many kinds does not hide the judged one.
+    /// Judged scopes come first, so that a controller of many resources does not hide them.
     #[test]
     fn what_is_judged_comes_first() {
         let mut example = Example::clean();

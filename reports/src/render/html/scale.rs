@@ -1,39 +1,39 @@
-//! From values to positions: linear and logarithmic scales with round ticks.
+//! Converts values to positions on an axis: linear and logarithmic scales with round ticks.
 //!
-//! Owns where a value is drawn, in percent of the plot, and where the ticks are. Pure arithmetic.
+//! Owns the position of a value, in percent of the plot, and the positions of ticks. The functions only calculate.
 
 pub(super) use crate::words::whole;
 
-/// How values are laid out along an axis.
+/// The kind of an axis and its range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Scale {
-    /// From zero.
+    /// A linear axis from zero.
     Linear {
-        /// The value at the far end.
+        /// The value at the end of the axis.
         top: f64,
-        /// The distance of two ticks.
+        /// The difference between two ticks.
         step: f64,
     },
-    /// A part of the line, for values that lie close together.
+    /// A linear axis that does not begin at zero, for values that are close together.
     Part {
-        /// The value at the near end.
+        /// The value at the start of the axis.
         from: f64,
-        /// The value at the far end.
+        /// The value at the end of the axis.
         to: f64,
-        /// The distance of two ticks.
+        /// The difference between two ticks.
         step: f64,
     },
-    /// Whole decades.
+    /// A logarithmic axis of whole decades.
     Log {
-        /// The exponent of ten at the near end.
+        /// The exponent of ten at the start of the axis.
         from: i32,
-        /// The exponent of ten at the far end.
+        /// The exponent of ten at the end of the axis.
         to: i32,
     },
 }
 
 impl Scale {
-    /// From zero to a round number at or above `most`, with ticks at round numbers of `unit`s.
+    /// A linear axis from zero to a round number at or above `most`. Ticks are at round multiples of `unit`.
     pub fn linear(most: f64, unit: f64) -> Self {
         let most = (most / unit).max(1.0);
         let decade = 10f64.powf((most / 4.0).log10().floor());
@@ -42,8 +42,8 @@ impl Scale {
         Self::Linear { top: (most / step).ceil() * step * unit, step: step * unit }
     }
 
-    /// The round part that holds both values, with ticks at round numbers of `unit`s. It is a quarter wider on both
-    /// sides, and never narrower than a fiftieth of the larger value: values that hardly differ should look so.
+    /// A linear axis around both values, with ticks at round multiples of `unit`. The range is a quarter wider than the
+    /// values on both sides, and at least a fiftieth of the larger value, so that small differences look small.
     pub fn part(least: f64, most: f64, unit: f64) -> Self {
         let (least, most) = (least / unit, most / unit);
         let wide = (most - least).max(least.abs().max(most.abs()) / 50.0);
@@ -61,7 +61,7 @@ impl Scale {
         }
     }
 
-    /// Whole decades that hold both values, which are positive.
+    /// A logarithmic axis of the whole decades that contain both values, which must be positive.
     pub fn log(least: f64, most: f64) -> Self {
         #[expect(clippy::cast_possible_truncation, reason = "decades of microseconds: -1 to 12")]
         let decade = |value: f64| value.max(1.0).log10().clamp(0.0, 12.0) as i32;
@@ -70,7 +70,7 @@ impl Scale {
         Self::Log { from, to: to.max(from + 1) }
     }
 
-    /// The position of a value, 0 at the near end, 100 at the far end; never outside.
+    /// The position of a value, from 0 at the start of the axis to 100 at its end; never outside.
     pub fn percent(self, value: f64) -> f64 {
         let share = match self {
             Self::Linear { top, .. } => value / top,
@@ -80,7 +80,6 @@ impl Scale {
         share.clamp(0.0, 1.0) * 100.0
     }
 
-    /// The values with a tick.
     pub fn ticks(self) -> Vec<f64> {
         match self {
             Self::Linear { top, step } => {

@@ -1,6 +1,7 @@
-//! The page of a suite: the outcome in one sentence, its tests against the faults on one time line, then the rest.
+//! The HTML report of a test suite: the outcome in one sentence, the tests and faults on one time line, then the
+//! details.
 //!
-//! Owns what is shown and in which order. The time line, the charts and the styles are those of the soak's report.
+//! Owns the contents of the report and their order. Time line, charts and styles are those of the report of a soak.
 
 use askama::Template;
 
@@ -11,9 +12,9 @@ use crate::render::Error;
 use crate::suite::Suite;
 use crate::words::{count, counted, millis};
 
-/// Hits that are listed; the record has all of them.
+/// The most hits of faults that are listed; the record has all of them.
 const HITS_SHOWN: usize = 300;
-/// Tests that are listed, the failed ones first.
+/// The most tests that are listed; failed tests come first.
 const TESTS_SHOWN: usize = 500;
 
 #[derive(Template)]
@@ -43,13 +44,13 @@ struct Row<'a> {
     took: String,
 }
 
-/// A list, with its rows in pieces.
+/// A table whose names are split into pieces.
 struct TableRows<'a> {
     table: &'a crate::suite::Table,
     rows: Vec<(Vec<Piece<'a>>, &'a str)>,
 }
 
-/// A part of a sentence, in which names are between backticks.
+/// A piece of a sentence: text, or a name that stands between backticks.
 struct Piece<'a> {
     text: &'a str,
     is_name: bool,
@@ -60,7 +61,7 @@ struct HitRow<'a> {
     hit: &'a crate::suite::Hit,
 }
 
-/// A page that fetches nothing.
+/// The HTML report of a suite; the file loads nothing.
 pub fn suite_html(suite: &Suite) -> Result<String, Error> {
     let length_ms = suite.length_ms.max(1);
     let (axis, lanes) = (lines::axis(suite), lines::lanes(suite));
@@ -103,7 +104,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces.filter(|piece| !piece.text.is_empty()).collect()
 }
 
-/// A moment in milliseconds, because a suite is short.
+/// A time as text, exact to a millisecond because a suite is short.
 fn moment(ms: u64) -> String {
     format!("{}.{:03}", clock(ms), ms % 1000)
 }
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
     use crate::suite::{Hit, Outcome, Stretch, Table, Test};
 
-    /// A suite with a test that failed while a fault was hit.
+    /// A suite with a test that failed during a hit of a fault.
     pub(in crate::render::html) fn example() -> Suite {
         let test = |number: u64, failed: bool| Test {
             name: format!("Widget controller keeps {number} children"),
@@ -185,7 +186,7 @@ mod tests {
         }
     }
 
-    /// A suite without results still has a time line, and the page says how to get its tests.
+    /// If the suite wrote no results, the report still has a time line, and says how to write them.
     #[test]
     fn without_results_the_page_says_what_to_write() {
         let suite = Suite { tests: Vec::new(), ..example() };

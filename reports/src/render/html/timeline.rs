@@ -1,7 +1,7 @@
-//! The time line: one axis, one chart for each side of the run, faults as bands over all of them.
+//! The time line of a report: one time axis, one chart for each group of values, and faults as bands behind all charts.
 //!
-//! Owns the choice of facts that are drawn over time. Cause and effect must line up, so every chart has the same width
-//! and axis.
+//! Owns the choice of values that are drawn over time. All charts have the same width and axis, so that causes and
+//! effects line up.
 
 use units::Span;
 
@@ -21,58 +21,55 @@ pub(super) mod several;
 mod steps;
 pub(super) mod suite;
 
-/// Points of a curve over the whole run.
+/// The most points of a curve over the whole run.
 const POINTS: u64 = 240;
-/// Marks in one chart.
 const MARKS: u64 = 60;
-/// Faults with a label of their own; if there are more, each is only a band.
+/// The most faults with labels; if there are more, faults are bands without labels.
 const LABELS: usize = 200;
-/// The smallest parts of the axis: faults within one part become one band.
+/// The number of parts of the axis. Faults within one part become one band.
 const BAND_PARTS: u64 = 600;
-/// Marks of hits; hits in one place share a mark.
+/// The most marks of hits on the axis; hits at about the same time share a mark.
 const HIT_MARKS: u64 = 240;
-/// Lines of fault labels; more would push the charts off the screen.
+/// The most lines of fault labels; more lines would push the charts off the screen.
 const LANES: usize = 3;
-/// Width that a label needs on a desktop, in percent of the axis.
+/// The width that a label needs on a desktop, in percent of the axis.
 const LABEL_PERCENT: f64 = 14.0;
-/// Distances of ticks on the time axis, in seconds.
+/// The allowed distances of ticks on the time axis, in seconds.
 const TIME_STEPS_S: [u64; 16] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14_400, 43_200, 86_400];
 
-/// The charts over time, and their common axis.
+/// The charts over time, with their common axis.
 pub(super) struct Timeline {
     pub axis: Axis,
     pub charts: Vec<Chart>,
 }
 
-/// The common axis of all charts over time.
+/// The common time axis of all charts.
 pub(super) struct Axis {
     pub length_ms: u64,
     pub ticks: Vec<Tick>,
-    /// Faults with their labels.
     pub faults: Vec<Band>,
-    /// All faults as one area, from 0 to 100 in both directions.
+    /// All faults as one SVG path, from 0 to 100 in both directions.
     pub bands: String,
-    /// The times of hits.
     pub hits: Vec<Mark>,
     pub phases: Vec<Band>,
-    /// Lines of fault labels.
+    /// The number of lines of fault labels.
     pub lanes: usize,
 }
 
-/// A stretch of time.
+/// A time range with a band behind all charts.
 pub(super) struct Band {
     pub left: String,
     pub width: String,
     pub label: String,
-    /// The number of hits, if it is a fault.
+    /// The number of hits as text, if the band is a fault.
     pub hits: String,
-    /// The line of labels in which this one does not cover another, from 0.
+    /// The line of the label, from 0, in which it covers no other label.
     pub lane: usize,
-    /// The place of its label, if there is room for one; else the label appears when the reader points at it.
+    /// The space for the label. If there is none, the label appears when the reader points at the band.
     pub room: Option<LabelSpace>,
 }
 
-/// The place of a label: it ends where the next one in its lane begins, on a screen of any width.
+/// The space for a label. The space ends where the next label of its line begins, on a screen of any width.
 #[derive(Debug, PartialEq)]
 pub(super) struct LabelSpace {
     pub left: String,
@@ -95,7 +92,7 @@ pub(super) fn timeline(record: &Record) -> Timeline {
     Timeline { axis: axis(record, length_ms), charts }
 }
 
-/// `m:ss`, or `h:mm:ss` from an hour on.
+/// A time as text: `m:ss`, or `h:mm:ss` from an hour on.
 pub(super) fn clock(ms: u64) -> String {
     let s = ms / 1000;
     if s < 3600 {
@@ -144,7 +141,6 @@ fn axis(record: &Record, length_ms: u64) -> Axis {
     Axis { faults, bands, hits, phases, lanes, ..plain_axis(length_ms) }
 }
 
-/// An axis with only its ticks.
 fn plain_axis(length_ms: u64) -> Axis {
     let step_s = TIME_STEPS_S.into_iter().find(|step| length_ms / 1000 / step <= 7).unwrap_or(604_800);
     let tick = |n: u64| {
@@ -156,8 +152,7 @@ fn plain_axis(length_ms: u64) -> Axis {
     Axis { length_ms, ticks, faults, bands: String::new(), hits, phases, lanes: 0 }
 }
 
-/// Puts each label into the first free lane, gives it the room up to the next one there, and returns the number of
-/// lanes used.
+/// Puts each label into the first line with free space, up to the next label there. Returns the number of lines.
 fn stack(bands: &mut [Band]) -> usize {
     let number = |text: &str| text.parse::<f64>().unwrap_or(0.0);
     let mut ends = [0.0; LANES];
@@ -187,10 +182,10 @@ fn stack(bands: &mut [Band]) -> usize {
     used
 }
 
-/// A point of a distribution, if there is one.
+/// Reads one quantile; none if it has no value.
 type Read = fn(&Quantiles) -> Option<u64>;
 
-/// Name, class, tag of the log, and the quantile that is drawn.
+/// Name, CSS class and tag of a latency, and the quantile that is drawn.
 type LatencyCurve = (&'static str, &'static str, &'static str, Read);
 
 fn latency_chart(
@@ -297,12 +292,12 @@ fn events(record: &Record, length_ms: u64) -> Option<Chart> {
     Some(Chart { marks, ..Chart::new(("events", "Events", caption), (scale, &words), curves, summary) })
 }
 
-/// The places at which the steps of this run are cut.
+/// The times at which the steps of this run are cut, because a fault begins.
 fn cuts(record: &Record, length_ms: u64) -> steps::Cuts {
     steps::Cuts::new(&faults::played(record), length_ms)
 }
 
-/// A count of each interval, per second: start, end and rate.
+/// A count of each interval as a rate per second: start, end and rate.
 fn rates<'a>(
     record: &'a Record,
     read: impl Fn(&Interval) -> Option<u64> + 'a,
@@ -313,7 +308,7 @@ fn rates<'a>(
     })
 }
 
-/// Lost and late versions by the time of their commit; those in one place share a mark.
+/// Marks of lost and late versions at the time of their commit. Versions with about the same time share a mark.
 fn marks(record: &Record, length_ms: u64) -> Vec<Mark> {
     let kinds: [(&'static str, &str, &[Outcome]); 2] = [
         ("late", "late", &[Outcome::Late, Outcome::LateGhost]),
@@ -341,7 +336,7 @@ fn marks(record: &Record, length_ms: u64) -> Vec<Mark> {
     marks
 }
 
-/// At most [`POINTS`] points: the largest of each stretch, because limits are about peaks.
+/// At most [`POINTS`] points: the largest value of each time range, because limits are about peaks.
 fn thinned(points: impl Iterator<Item = (u64, f64)>, length_ms: u64) -> Vec<(u64, f64)> {
     let width_ms = (length_ms / POINTS).max(1);
     let mut thin: Vec<(u64, f64)> = Vec::new();
@@ -358,7 +353,8 @@ fn thinned(points: impl Iterator<Item = (u64, f64)>, length_ms: u64) -> Vec<(u64
     thin
 }
 
-/// The time without a point above which a curve is broken: a few intervals, or a few points if those are longer.
+/// The time without a point, in milliseconds, that breaks a curve: a few intervals, or a few points if these are
+/// longer.
 fn gap_ms(record: &Record, length_ms: u64) -> u64 {
     let interval_ms = record.intervals.first().map_or(5000, |row| row.end_ms.saturating_sub(row.start_ms));
     (interval_ms * 3).max(length_ms / POINTS * 3)

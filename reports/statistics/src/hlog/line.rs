@@ -1,4 +1,4 @@
-//! One line of an interval log: a tag, a stretch of time and a histogram.
+//! One line of an interval log: a tag, a time range and a histogram.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::{Histogram, packed};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Empty if the line has no tag.
+    /// The tag; empty if the line has none.
     pub tag: String,
-    /// Start of the stretch, counted from the log's own start.
+    /// The start of the time range, from the start of the log.
     pub start_ms: u64,
-    /// End of the stretch.
+    /// The end of the time range, from the start of the log.
     pub end_ms: u64,
     pub histogram: Histogram,
 }
@@ -22,10 +22,10 @@ pub struct Row {
 pub struct Lines(V2DeflateSerializer);
 
 impl Lines {
-    /// The line of a histogram, with its end.
+    /// The text of a line with a histogram, with its line end.
     ///
     /// # Errors
-    /// The reason: a tag with a comma, space or line end.
+    /// Returns the reason if the tag has a comma, space or line end.
     pub fn line(&mut self, tag: &str, start_ms: u64, end_ms: u64, histogram: &Histogram) -> Result<Vec<u8>, String> {
         let tag = Tag::new(tag).ok_or("a tag has no comma, space or line end")?;
         let length = Duration::from_millis(end_ms.saturating_sub(start_ms));
@@ -39,12 +39,11 @@ impl Lines {
     }
 }
 
-/// Reads a line; none if it is a comment or the legend. `highest_us` is the largest value that a run can have: a
-/// histogram of a larger range, or of more memory than such a range needs, is refused before memory is allocated for
-/// it.
+/// Reads a line; none if it is a comment or the legend. `highest_us` is the largest value that a run can have. A
+/// histogram with a larger range, or that needs more memory than this range, is refused before memory is allocated.
 ///
 /// # Errors
-/// The fault of the line.
+/// Returns the fault of the line.
 pub fn read(line: &[u8], highest_us: u64) -> Result<Option<Row>, String> {
     let entry = match IntervalLogIterator::new(line).next() {
         Some(Ok(LogEntry::Interval(entry))) => entry,

@@ -1,7 +1,7 @@
-//! One histogram of an interval log: base64 round HdrHistogram's V2 format, usually deflated.
+//! Reads one histogram of an interval log: base64 text of HdrHistogram's V2 format, usually deflated.
 //!
-//! Owns the checks before memory is allocated for it. Five kilobytes can claim to be a histogram of fifty megabytes, or
-//! that four gigabytes of counts follow; the library believes both.
+//! Owns the checks before memory is allocated. Five kilobytes can claim to be a histogram of fifty megabytes, or to
+//! have four gigabytes of counts; the library would believe either claim.
 
 use std::io::Read as _;
 
@@ -11,19 +11,20 @@ use hdrhistogram::serialization::Deserializer;
 
 use super::Histogram;
 
-/// The first four bytes of a histogram, and of a deflated one.
+/// The first four bytes of a plain histogram, and of a deflated one.
 const COOKIE: u32 = 0x1c84_9313;
 const COOKIE_DEFLATED: u32 = 0x1c84_9314;
-/// Cookie, length of the counts, offset, digits, lowest and highest value, ratio.
+/// Bytes of the head: cookie, length of the counts, offset, digits, lowest and highest value, ratio.
 const HEAD_BYTES: usize = 40;
-/// The writer's precision: values are exact to one part in a thousand.
+/// The precision of the writer, in digits: values are exact to one part in a thousand.
 const DIGITS_MAX: u32 = 3;
-/// Buckets of this many digits up to the largest value, rounded up well: 38 times 1024.
+/// The most counts: buckets of this precision up to the largest value, rounded up to 40 times 1024 (38 are needed).
 const COUNTS_MAX: usize = 40 << 10;
-/// The bytes of a plain histogram: a count has at most nine bytes.
+/// The most bytes of a plain histogram: a count has at most nine bytes.
 const PLAIN_BYTES_MAX: usize = HEAD_BYTES + 9 * COUNTS_MAX;
 
-/// The histogram, or its fault: its range may not go beyond `highest_us`, rounded as histograms round.
+/// The histogram, or the reason why it is refused. A histogram's range must not exceed `highest_us`, rounded as
+/// histograms round.
 pub(super) fn histogram(encoded: &str, highest_us: u64) -> Result<Histogram, String> {
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(encoded)
@@ -52,7 +53,7 @@ fn inflated(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Refuses histograms that no run writes.
+/// Refuses a histogram that no run writes.
 fn check(plain: &[u8], highest_max: u64) -> Result<(), String> {
     if plain.len() > PLAIN_BYTES_MAX {
         return Err(format!("a histogram of more than {PLAIN_BYTES_MAX} bytes, the most that a run writes"));
@@ -68,7 +69,7 @@ fn check(plain: &[u8], highest_max: u64) -> Result<(), String> {
     check_counts(counts)
 }
 
-/// The counts, each a zigzag varint of at most nine bytes; a negative one stands for that many zeros.
+/// Checks the counts. Each is a zigzag varint of at most nine bytes; a negative number stands for that many zeros.
 fn check_counts(mut counts: &[u8]) -> Result<(), String> {
     let (mut places, mut sum) = (0_u64, 0_u64);
     while !counts.is_empty() {
@@ -112,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    /// Four years.
+    /// Four years, in microseconds.
     const HIGHEST_US: u64 = 4 * 366 * 24 * 3_600_000_000;
 
     fn histogram(encoded: &str) -> Result<Histogram, String> {
@@ -136,7 +137,8 @@ mod tests {
         [&COOKIE_DEFLATED.to_be_bytes()[..], &u32::try_from(out.len()).unwrap().to_be_bytes(), &out].concat()
     }
 
-    /// A histogram that claims more memory than its bytes show is refused with the reason, before memory is allocated.
+    /// A histogram that claims more memory than its bytes can fill is refused with the reason, before memory is
+    /// allocated.
     #[test]
     fn histograms_that_no_run_writes_are_refused() {
         let zeros = vec![0; 1 << 20];
@@ -159,7 +161,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every written histogram is read back, in either form.
+        /// Every written histogram can be read back, plain and deflated.
         #[test]
         fn what_was_written_is_read(values in proptest::collection::vec(1..HIGHEST_US, 0..50)) {
             let mut whole = Histogram::new(3).unwrap();

@@ -28,7 +28,7 @@ fn what_cannot_be_computed_is_refused() {
 }
 
 proptest! {
-    /// A line that is added adds its slope; a factor multiplies; the order of points does not matter.
+    /// Adding a line adds its slope, a factor multiplies the slope, and the order of the points does not matter.
     #[test]
     fn shift_scale_order(y in prop::collection::vec(-1e3..1e3_f64, 8..40), line in -5.0..5.0_f64, factor in 0.1..10.0_f64) {
         let x: Vec<f64> = (0..y.len()).map(|i| i as f64).collect();
@@ -46,7 +46,7 @@ proptest! {
         prop_assert!(wide.lower <= plain.lower && plain.upper <= wide.upper);
     }
 
-    /// A step between strata changes nothing.
+    /// A step between strata does not change the slope.
     #[test]
     fn strata_do_not_see_a_step(y in prop::collection::vec(-1e3..1e3_f64, 12..30), step in -1e4..1e4_f64) {
         let x: Vec<f64> = (0..y.len()).map(|i| i as f64).collect();

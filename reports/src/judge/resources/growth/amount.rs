@@ -1,21 +1,21 @@
-//! An amount that may grow: its values over time, and the text of its sizes.
+//! An amount that may grow: its values over time, and how its sizes are shown.
 
 use crate::record::{Phase, Record};
 
-/// An amount that may grow, in the steady phase.
+/// An amount that may grow, with its values in the steady phase.
 pub(in crate::judge::resources) struct Amount {
-    /// The subject of a sentence.
+    /// The amount's name, as the subject of a sentence.
     pub what: String,
     pub t_s: Vec<f64>,
     pub value: Vec<f64>,
-    /// The least scatter that is assumed, in its own unit.
+    /// The least scatter that is assumed, in the amount's unit.
     pub sigma_least: f64,
-    /// The text of a size in its unit; it may be negative, less than one, or infinite.
+    /// Shows a size in the amount's unit. The size may be negative, less than one, or infinite.
     pub size: fn(f64) -> String,
 }
 
 impl Amount {
-    /// The values of the steady phase, by their times in milliseconds.
+    /// The values of the steady phase, each with its time in milliseconds.
     pub(in crate::judge::resources) fn of(
         record: &Record,
         what: impl Into<String>,
@@ -27,18 +27,18 @@ impl Amount {
         Self { what: what.into(), t_s, value, sigma_least, size }
     }
 
-    /// A part of it, by the indexes of its samples.
+    /// The samples with these indexes.
     pub(super) fn at(&self, range: std::ops::Range<usize>) -> Self {
         let of = |list: &[f64]| list.get(range.clone()).map(<[f64]>::to_vec).unwrap_or_default();
         Self { what: self.what.clone(), t_s: of(&self.t_s), value: of(&self.value), ..*self }
     }
 
-    /// A part of it, by time.
+    /// The samples between two times, in seconds.
     pub(super) fn between(&self, from_s: f64, to_s: f64) -> Self {
         self.at(self.t_s.partition_point(|t_s| *t_s < from_s)..self.t_s.partition_point(|t_s| *t_s <= to_s))
     }
 
-    /// From the first value to the last, in seconds.
+    /// The time from the first to the last value, in seconds.
     pub(super) fn span_s(&self) -> f64 {
         self.t_s.last().zip(self.t_s.first()).map_or(0.0, |(last, first)| last - first)
     }

@@ -1,36 +1,35 @@
-//! The axes of growth: time, the subject's own time, distinct objects, admission reviews.
+//! The axes of growth: time, time of the subject's own clock, distinct objects, admission reviews.
 
 use crate::record::{Interval, Record};
 
 const SECONDS_PER_HOUR: f64 = 3600.0;
 
-/// An axis that growth is judged against.
+/// The axis over which growth is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::judge::resources) enum Axis {
     Hours,
-    /// Hours of the subject's own clock.
     OwnHours,
-    /// Distinct objects that have come and gone.
+    /// Distinct objects that were created and deleted.
     Objects,
     /// Admission reviews.
     Requests,
 }
 
-/// The axis of one run: the place of each moment on it.
+/// The scale of an axis in one run: it gives the position of each moment.
 pub(super) enum Scale {
-    /// This many pass in an hour.
+    /// The number of units per hour of the run.
     Hours(f64),
     Counted(Counted),
 }
 
-/// A count that only rises, known at the ends of intervals.
+/// A count that never falls, known at the ends of intervals.
 pub(super) struct Counted {
-    /// Seconds and count.
+    /// The known values: seconds and count.
     known: Vec<(f64, f64)>,
 }
 
 impl Axis {
-    /// The unit after a size.
+    /// The unit of the axis, as it follows a size.
     pub(super) fn per(self) -> &'static str {
         match self {
             Self::Hours => "/h",
@@ -79,7 +78,7 @@ impl Counted {
         Self { known }
     }
 
-    /// The count at this time, interpolated between the two nearest known ones.
+    /// The count at `t_s`, interpolated between the two nearest known values.
     fn at(&self, t_s: f64) -> f64 {
         let next = self.known.partition_point(|(known_s, _)| *known_s < t_s);
         match (next.checked_sub(1).and_then(|before| self.known.get(before)), self.known.get(next)) {

@@ -1,8 +1,8 @@
-//! Whether one amount grows faster than its budget, as text.
+//! The text of the decision whether one amount grows faster than its budget.
 //!
-//! Owns the text of the answer; [`crate::growth`] decides. If the subject was started again, or samples are missing for
-//! long, each part is judged for itself (`parts.rs`): if one part grew too fast, the budget is broken, whatever came
-//! after it.
+//! Owns the text; [`crate::growth`] decides. If the subject was started again, or samples are missing for long, each
+//! part of the series is judged by itself (`parts.rs`). If one part grew too fast, the budget is broken, whatever later
+//! parts show.
 
 use super::amount::Amount;
 use super::axis::Axis;
@@ -17,15 +17,15 @@ use crate::statistics::theil_sen::Slope;
 use crate::words::{count, millis, three_digits};
 
 pub(in crate::judge::resources) struct Limit {
-    /// For each unit of the axis.
+    /// The most that the amount may grow for each unit of the axis.
     pub most: f64,
-    /// The limit as it is shown.
+    /// The limit as the report shows it.
     pub text: String,
     pub axis: Axis,
 }
 
 impl Limit {
-    /// In units of the amount each second, as its axis moved in the steady phase.
+    /// The limit for each second, from the movement of the axis in the steady phase.
     pub(super) fn per_second(&self, record: &Record) -> f64 {
         let steady = record.intervals.iter().filter(|row| row.phase == Phase::Steady);
         let (from, to) = steady.fold((u64::MAX, 0), |(from, to), row| (from.min(row.start_ms), to.max(row.end_ms)));
@@ -35,42 +35,42 @@ impl Limit {
     }
 }
 
-/// The result of the decision.
+/// A decision on growth, with its texts.
 #[derive(Debug)]
 pub(in crate::judge::resources) struct Decided {
     pub verdict: Verdict,
     pub observed: String,
-    /// One or more sentences.
+    /// The text of the finding: one or more sentences.
     pub text: String,
-    /// Its growth, if that is known; the end of a sentence.
+    /// The growth of the amount, as the end of a sentence; none if it is unknown.
     pub grew: Option<String>,
     /// The length of the steady phase that would decide, in seconds.
     pub needed_s: Option<f64>,
-    /// The upper bound of its growth, in units of the limit.
+    /// The upper bound of the growth, in units of the limit.
     pub upper: Option<f64>,
-    /// The lower bound of its growth over the whole judged time, in its own unit; 0 if that is unknown.
+    /// The lower bound of the growth over the whole judged time, in the amount's unit; 0 if it is unknown.
     pub least: f64,
-    /// Whether its samples cannot be judged, however long the run is.
+    /// Whether the samples cannot be judged, however long the run is.
     pub is_unusable: bool,
 }
 
 /// How a series is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Look {
-    /// The number of series judged against one budget.
+    /// The number of series that are judged against one budget.
     pub looks: usize,
-    /// The series has gaps: only a failure counts.
+    /// Whether the series has gaps. A series with gaps can fail but not pass.
     pub holed: bool,
 }
 
 impl Look {
-    /// One of this many parts without a gap.
+    /// Judges a part without a gap, one of `looks` parts.
     pub(super) fn of(looks: usize) -> Self {
         Self { looks, holed: false }
     }
 }
 
-/// The answer, the time from which the other series were steady, and the place of each value on the axis.
+/// The growth judge's answer, the time from which other series were steady, and the position of each value on the axis.
 pub(super) fn ask(record: &Record, limit: &Limit, amount: &Amount, look: Look) -> (Answer, Settled, Vec<f64>) {
     let Look { looks, holed } = look;
     let scale = limit.axis.of(record);
@@ -137,7 +137,7 @@ pub(in crate::judge::resources) fn decide(record: &Record, limit: &Limit, amount
     }
 }
 
-/// The part of a series that decides, if there are several, and how it was judged.
+/// The part of the series that decides, if there are several, and how it was judged.
 pub(super) fn deciding(record: &Record, limit: &Limit, amount: &Amount) -> Option<(Amount, Look)> {
     let mut parts = parts::of(record, amount);
     if parts.len() < 2 {
@@ -152,7 +152,7 @@ pub(super) fn deciding(record: &Record, limit: &Limit, amount: &Amount) -> Optio
     all.find(|(amount, look)| one(record, limit, amount, *look).verdict == Verdict::Fail).or(longest)
 }
 
-/// Decides by one series without a break, or in spite of its gaps.
+/// Decides by one series, which has no break or is judged in spite of its gaps.
 fn one(record: &Record, limit: &Limit, amount: &Amount, look: Look) -> Decided {
     let (answer, settled, axis) = ask(record, limit, amount, look);
     let planned_s = planned_s(record);
@@ -181,7 +181,7 @@ fn one(record: &Record, limit: &Limit, amount: &Amount, look: Look) -> Decided {
     Decided { verdict, observed, text: text + &said.notes(record), grew, needed_s, upper, least, is_unusable }
 }
 
-/// The text of an answer.
+/// Writes the text of an answer.
 struct Wording<'a> {
     amount: &'a Amount,
     limit: &'a Limit,
@@ -219,7 +219,7 @@ impl Wording<'_> {
         }
     }
 
-    /// The features of the series' shape, each a sentence with a space before it.
+    /// Sentences about the features of the series' shape, each after a space.
     fn notes(&self, record: &Record) -> String {
         let (size, settled, planned_s) = (self.amount.size, self.settled, self.planned_s);
         let mut text = String::new();
@@ -267,7 +267,7 @@ impl Wording<'_> {
     }
 }
 
-/// The faults that were active at a time, as the end of a sentence.
+/// The faults that were active at `t_s`, as the end of a sentence.
 fn during(record: &Record, t_s: f64) -> String {
     let row = record.intervals.iter().find(|row| t_s * 1000.0 <= row.end_ms as f64);
     let active = row.map(|row| row.faults_active.as_slice()).unwrap_or_default();
@@ -276,7 +276,7 @@ fn during(record: &Record, t_s: f64) -> String {
     if names.is_empty() { String::new() } else { format!(", during {}", names.join(" and ")) }
 }
 
-/// Text of bytes that may be negative, less than one, or infinite.
+/// A number of bytes as text; it may be negative, less than one, or infinite.
 pub(in crate::judge::resources) fn size_of_bytes(bytes: f64) -> String {
     let sign = if bytes < 0.0 { "-" } else { "" };
     let (unit, size) = match bytes.abs() {
@@ -289,7 +289,7 @@ pub(in crate::judge::resources) fn size_of_bytes(bytes: f64) -> String {
     format!("{sign}{} {unit}", three_digits(bytes.abs() / size))
 }
 
-/// Text of a number without a unit, like [`size_of_bytes`].
+/// A number without a unit as text, like [`size_of_bytes`].
 pub(in crate::judge::resources) fn size_of_count(number: f64) -> String {
     let sign = if number < 0.0 { "-" } else { "" };
     if number.is_finite() { format!("{sign}{}", three_digits(number.abs())) } else { format!("{sign}any number") }

@@ -1,7 +1,7 @@
-//! The judge's view of memory growth, for a picture: the series, the slope with its interval, the budget.
+//! The judged growth of memory for a chart: the series, the slope with its interval, and the budget.
 //!
-//! Owns the positions of the lines. It judges like the judge, so that no picture shows another slope than the one that
-//! decided.
+//! Owns the positions of the lines. The module calls the judge's own functions, so that a chart never shows another
+//! slope than the one that decided.
 
 use super::axis::Axis;
 use super::decide::{self, Limit};
@@ -10,31 +10,31 @@ use crate::growth::WarmUp;
 use crate::record::Record;
 use crate::statistics::quantile;
 
-/// One budget on the growth of memory, as it was judged.
+/// One budget on the growth of memory, with the line that was fitted.
 #[derive(Debug)]
 pub(crate) struct Fit {
-    /// The budget: `memory.growth`.
+    /// The key of the budget, such as `memory.growth`.
     pub budget: &'static str,
-    /// The judged amount, as the subject of a sentence.
+    /// The name of the judged amount, as the subject of a sentence.
     pub what: String,
-    /// The limit as it is shown.
+    /// The limit as the report shows it.
     pub limit: String,
-    /// The points: milliseconds of the run and bytes.
+    /// The judged values: milliseconds of the run, and bytes.
     pub points: Vec<(u64, f64)>,
-    /// The start of the counted time, in milliseconds; the time before is warm-up.
+    /// The start of the judged time, in milliseconds; the time before it is warm-up.
     pub from_ms: u64,
-    /// The estimated line through the middle of the counted points: its values at start and end, in bytes.
+    /// The estimated line through the middle of the judged points: its values at start and end, in bytes.
     pub estimate: (f64, f64),
-    /// The lines with the lower and the upper bound of the slope.
+    /// The line with the lower bound of the slope, and the line with the upper bound.
     pub lower: (f64, f64),
     pub upper: (f64, f64),
-    /// The line that the budget would allow.
+    /// The line with the largest slope that the budget allows.
     pub most: (f64, f64),
     /// The start and the end of the lines, in milliseconds.
     pub span_ms: (u64, u64),
 }
 
-/// One for each budget on growing memory through which a slope could be computed.
+/// The charts: one for each budget on the growth of memory for which a slope could be computed.
 pub(crate) fn fits(record: &Record) -> Vec<Fit> {
     let Some(memory) = &record.manifest.budgets.memory else { return Vec::new() };
     let limits = [

@@ -1,25 +1,26 @@
-//! The time from which everything but memory was steady: a subject that still warms up is not one that leaks.
+//! The time from which everything except memory was steady, so that a subject that still warms up does not count as
+//! leaking.
 //!
-//! Owns the three other series: the median of the response time, processor time for each review, and connections. They
-//! can only cut the start. A series that never settles is reported and does not decide, because on a noisy machine the
-//! first two never settle.
+//! Owns the three other series: the median response time, processor time for each review, and connections. These series
+//! can only cut the start of the memory series. A series that never becomes steady is reported and does not decide,
+//! because on a noisy machine the first two never do.
 
 use crate::growth::{WarmUp, warm_up};
 use crate::record::{Phase, Record};
 use crate::statistics::blocks::Series;
 use crate::statistics::quantile;
 
-/// A level that differs by less than this share from the later one is steady.
+/// A level is steady if it differs from the later level by less than this share.
 const MATTERS: f64 = 0.1;
 
-/// The state of the other series.
+/// When the other series became steady.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Settled {
-    /// The time from which all series were steady that ever were, in seconds of the run.
+    /// The time, in seconds of the run, from which all series were steady, except those that never were.
     pub(super) since_s: f64,
     /// The series that became steady last.
     pub(super) last: Option<&'static str>,
-    /// The series that were not steady in the first half of the run.
+    /// Series that were not steady in the first half of the run.
     pub(super) never: Vec<&'static str>,
 }
 
@@ -47,14 +48,15 @@ impl Settled {
     }
 }
 
-/// The response time: seconds and microseconds.
+/// The response time: seconds of the run, and microseconds.
 fn response(record: &Record) -> Vec<(f64, f64)> {
     let rows = record.intervals.iter().filter(|row| row.phase == Phase::Steady);
     let medians = rows.filter_map(|row| Some((row.end_ms, row.admission.as_ref()?.response.as_ref()?.p50_us?)));
     medians.map(|(end_ms, p50_us)| (end_ms as f64 / 1000.0, p50_us as f64)).collect()
 }
 
-/// The cost of a review: seconds and milliseconds, by the samples next to the ends of the intervals.
+/// The processor time of a review: seconds of the run, and milliseconds. The time comes from the samples next to the
+/// ends of the intervals.
 fn cost(record: &Record) -> Vec<(f64, f64)> {
     let cpu_ms = |t_ms: u64| {
         let next = record.samples.partition_point(|row| row.t_ms < t_ms);
@@ -69,7 +71,7 @@ fn cost(record: &Record) -> Vec<(f64, f64)> {
     .collect()
 }
 
-/// The open connections: seconds and sockets.
+/// The number of open connections: seconds of the run, and sockets.
 fn connections(record: &Record) -> Vec<(f64, f64)> {
     let sockets = record.samples_in_turn().filter_map(|row| Some((row.t_ms, row.subject?.fds.socket)));
     sockets.map(|(t_ms, sockets)| (t_ms as f64 / 1000.0, sockets as f64)).collect()
@@ -92,7 +94,7 @@ mod tests {
         assert_eq!(settled(|_| {}), Settled::default());
     }
 
-    /// New connections come for half a minute.
+    /// If connections are opened for half a minute, that time is cut from the start.
     #[test]
     fn what_settles_late_cuts_the_start() {
         let late = settled(|e| {
@@ -104,7 +106,8 @@ mod tests {
         assert!((35.0..55.0).contains(&late.since_s), "{late:?}");
     }
 
-    /// Half as many every few seconds until after the middle: reported, and nothing is cut.
+    /// The number of connections halves every few seconds until after the middle. The series is reported as unsteady,
+    /// and nothing is cut.
     #[test]
     fn what_never_settles_is_told() {
         let never = settled(|e| {

@@ -1,8 +1,8 @@
-//! The choice of the series that judges the growth of memory, and the text about the other one.
+//! Chooses the series that judges the growth of memory, and writes a text about the other one.
 //!
-//! Owns the choice. The memory in use by the subject's allocator or runtime comes first, if the subject reports it
-//! often enough: a leak shows in it before the resident set moves, and memory that an allocator only retains does not.
-//! But memory leaks outside of the heap as well. So a flat heap excuses a growing resident set only as far as an
+//! Owns the choice. If the subject reports often enough the memory that its allocator or runtime uses, this heap
+//! decides. A leak shows in the heap before the resident set grows, and memory that an allocator only retains does not
+//! show there. But memory leaks outside of the heap too. So a flat heap excuses a growing resident set only if an
 //! allocator can be the reason.
 
 use super::amount::Amount;
@@ -14,18 +14,19 @@ use crate::record::{MetricsRow, Phase, Process, Record};
 use crate::statistics::quantile;
 use crate::words::count;
 
-/// The least scatter of memory that is assumed, in bytes: with a page of noise any run would be long enough.
+/// The least scatter of memory that is assumed, in bytes. With the scatter of one page, any run would be long enough.
 const SIGMA_BYTES_LEAST: f64 = 65_536.0;
 const OF_BYTES: (f64, fn(f64) -> String) = (SIGMA_BYTES_LEAST, size_of_bytes);
 
-/// The fewest readings of the heap in the steady phase that make it a signal: three for each of the fewest blocks.
+/// The fewest heap readings in the steady phase with which the heap decides: three for each of the fewest blocks.
 const READINGS_LEAST: usize = 36;
-/// A count grew with the resident set if its last quarter of the steady phase is at least this many times the first.
+/// A count grew with the resident set if its value in the last quarter of the steady phase is at least this many times
+/// that of the first quarter.
 const MORE_SHARE: f64 = 1.5;
-/// The least difference of such a count.
+/// The least difference between last and first quarter for such a count.
 const MORE_LEAST: f64 = 8.0;
 
-/// Judges memory by the best series that exists.
+/// Judges memory by the better of the two series, heap or resident set.
 pub(super) fn judge(record: &Record, limit: &Limit) -> Decided {
     if let (Some(why), None) = (unsampled(record), heap(record)) {
         return Decided {
@@ -73,13 +74,13 @@ pub(super) fn judge(record: &Record, limit: &Limit) -> Decided {
     Decided { text: in_use.text.clone() + &also, ..in_use }
 }
 
-/// Why a resident set that grows beside a flat heap is still a leak.
+/// Why a resident set that grows while the heap is flat is still a leak.
 enum Outside {
-    /// The resident set grew by more than the heap ever held: no allocator retains that much.
+    /// The resident set grew by more than the heap ever had. No allocator retains that much.
     MoreThanTheHeap { least: f64, heap: f64, with: Vec<String> },
-    /// Other resources outside of the heap grew with it.
+    /// The counts of other resources grew with the resident set.
     With(Vec<String>),
-    /// The growth went on for longer than an allocator takes to fill up.
+    /// The resident set grew for longer than an allocator needs to fill its pools.
     Long,
 }
 
@@ -117,7 +118,7 @@ impl Outside {
     }
 }
 
-/// The resources beside memory that keep growing: descriptors, threads, open watches, connections.
+/// The other resources that keep growing: descriptors, threads, open watches, connections.
 fn grown(record: &Record) -> Vec<String> {
     let processes = |read: fn(&Process) -> u64| -> Vec<(u64, u64)> {
         subject(record).map(|(t_ms, process)| (t_ms, read(&process))).collect()
@@ -164,7 +165,7 @@ fn resident(record: &Record) -> Amount {
     Amount::of(record, "the resident set", OF_BYTES, values)
 }
 
-/// None if the subject does not report it.
+/// The heap in use; none if the subject does not report it.
 fn heap(record: &Record) -> Option<Amount> {
     let of = record.metrics.iter().find_map(|row: &MetricsRow| row.heap_of.as_deref())?;
     let values = record.metrics.iter().filter_map(|row| Some((row.t_ms, row.heap_bytes? as f64)));

@@ -4,7 +4,7 @@ use crate::judge::Verdict;
 
 const MIB: u64 = 1 << 20;
 
-/// The finding of a budget for the clean example with this limit and a change.
+/// The finding of a budget, for the clean example with this limit after one change.
 fn found(limit: &str, budget: &str, spoil: impl Fn(&mut Example)) -> Finding {
     let mut example = Example::clean();
     resident(&mut example, |_| 0);
@@ -14,7 +14,7 @@ fn found(limit: &str, budget: &str, spoil: impl Fn(&mut Example)) -> Finding {
     judgement.findings.into_iter().find(|finding| finding.budget == budget).unwrap()
 }
 
-/// Sets the resident set at each second.
+/// Sets the resident set in each second.
 fn resident(example: &mut Example, bytes: impl Fn(u64) -> u64) {
     for sample in &mut example.samples {
         let wobble = sample.t_ms * 7919 % 13;
@@ -28,7 +28,7 @@ const BUDGETS: [(&str, &str, &str); 3] = [
     (r#"{"growthPerRequest": "256B"}"#, "memory.growthPerRequest", r#"{"growthPerRequest": "0B"}"#),
 ];
 
-/// The steady phase of the example has 9 objects and 200 reviews a second, for two minutes.
+/// The steady phase of the example is two minutes, with 9 new objects and 200 reviews per second.
 #[test]
 fn each_budget_passes_fails_and_is_undecided() {
     for (limit, budget, tight) in BUDGETS {
@@ -47,7 +47,8 @@ fn each_budget_passes_fails_and_is_undecided() {
     }
 }
 
-/// The same growth is a sixtieth of it by a clock that runs sixty times faster: both are judged, each by its own.
+/// By a clock that runs sixty times faster, the same growth is a sixtieth. Both budgets are judged, each by its own
+/// clock.
 #[test]
 fn growth_is_judged_by_the_subjects_own_clock_beside_the_real_one() {
     let limit = r#"{"growth": "100MiB/h", "growthPerOwnHour": "100MiB"}"#;
@@ -67,7 +68,7 @@ fn growth_is_judged_by_the_subjects_own_clock_beside_the_real_one() {
     assert_eq!(of("memory.growthPerOwnHour", 60, 8 * leak).verdict, Verdict::Fail);
 }
 
-/// If the axis does not move, growth is not judged.
+/// If the axis does not move, growth over it is not judged.
 #[test]
 fn nothing_grows_with_what_does_not_happen() {
     let still = |e: &mut Example| {
@@ -96,12 +97,12 @@ fn texts_tell_the_size_and_the_shape() {
     assert!(zero.text.starts_with("no length of run decides a budget of 0B/h here."), "{}", zero.text);
 }
 
-/// The small variation of a heap with a garbage collector.
+/// A heap with the small variation of a garbage collector.
 fn heap(second: u64) -> u64 {
     20 * MIB + second * 11 % 13 * 4096
 }
 
-/// If the subject reports its heap, the heap decides; memory that only an allocator retains is reported and breaks no
+/// If the subject reports its heap, the heap decides. Memory that only an allocator retains is reported and breaks no
 /// budget.
 #[test]
 fn the_heap_in_use_decides_before_the_resident_set() {
@@ -126,8 +127,8 @@ fn the_heap_in_use_decides_before_the_resident_set() {
     }
 }
 
-/// Sockets, sessions of TLS, buffers of a native library: memory leaks outside of the heap too. A flat heap does not
-/// excuse more memory than it ever held, or memory that grows with descriptors.
+/// Memory leaks outside of the heap too: sockets, TLS sessions, buffers of a native library. A flat heap does not
+/// excuse more memory than the heap ever had, or memory that grows with descriptors.
 #[test]
 fn what_leaks_outside_of_the_heap_fails() {
     let (limit, budget, _) = BUDGETS[0];
@@ -149,7 +150,7 @@ fn what_leaks_outside_of_the_heap_fails() {
     assert!(sockets.text.contains("grew together with these: sockets went from "), "{}", sockets.text);
 }
 
-/// A page that was read 25 times in minutes allows no slope.
+/// A metrics page that was read 25 times in some minutes is not enough for a slope.
 #[test]
 fn a_heap_that_is_seldom_read_is_no_signal() {
     let (limit, budget, _) = BUDGETS[0];
@@ -162,7 +163,7 @@ fn a_heap_that_is_seldom_read_is_no_signal() {
     assert!(seldom.text.contains("readings are too few"), "{}", seldom.text);
 }
 
-/// A subject that grew and then crashed has failed, and so has one that grew before a gap in its samples.
+/// A subject that grew and then crashed has failed. So has a subject that grew before a gap in its samples.
 #[test]
 fn a_leak_before_a_break_is_a_leak() {
     let (limit, budget, _) = BUDGETS[1];
@@ -187,7 +188,7 @@ fn a_leak_before_a_break_is_a_leak() {
     assert_eq!(clean.verdict, Verdict::Inconclusive, "{clean:?}");
 }
 
-/// If a page stops answering, the resident set decides.
+/// If the metrics page stops answering, the resident set decides.
 #[test]
 fn a_heap_that_is_told_for_a_while_only_does_not_decide() {
     let (limit, budget, _) = BUDGETS[0];
@@ -204,8 +205,8 @@ fn a_heap_that_is_told_for_a_while_only_does_not_decide() {
     assert_eq!(spoilt(|second| second * MIB / 5).verdict, Verdict::Fail);
 }
 
-/// The lines of the picture are those of the verdict: they cross in the middle of the counted points, and have the
-/// slope that decided.
+/// The lines of the chart are those of the verdict: they cross in the middle of the judged points, and have the slope
+/// that decided.
 #[test]
 fn the_picture_shows_the_slope_that_decided() {
     let mut example = Example::clean();

@@ -1,8 +1,8 @@
-//! Every slice of a gate as a dot, in the order in which they were played: one chart for each metric that was measured
-//! in slices, and one of the machine, which shows why some are left out.
+//! Charts of a gate with every slice as a dot, in the order of playing. Each metric measured in slices has a chart.
+//! Another chart shows the load of the machine, which is the reason for dropped slices.
 //!
-//! The axis counts slices, a thousand of its units each. Slices that are left out have another colour, and a band
-//! behind them.
+//! The axis counts slices; each slice is a thousand units wide. Dropped slices have another colour and a band behind
+//! them.
 
 use std::fmt::Write;
 
@@ -14,24 +14,24 @@ use crate::gate::{Judgement, Metric, Record, Rule, Side, Slice};
 use crate::render::gate::Shown;
 use crate::words::{counted, three_digits};
 
-/// Units of the axis for a slice.
+/// Units of the axis for one slice.
 const SLICE: u64 = 1000;
-/// The most ticks of the axis; blocks of four are not split.
+/// The most ticks on the axis. Ticks never split a block of four slices.
 const TICKS_MOST: usize = 8;
 const TICK_STEPS: [usize; 8] = [1, 2, 4, 8, 16, 40, 80, 200];
 const KIB: f64 = 1024.0;
 const MIB: f64 = 1_048_576.0;
 
-/// A slice with its place on the axis.
+/// A slice with its position on the axis.
 struct Played<'a> {
     slice: &'a Slice,
     stretch: (u64, u64),
-    /// The stretch of the slice and its partner.
+    /// The range of the axis that the slice and its partner cover.
     pair: (u64, u64),
     counts: bool,
 }
 
-/// The axis, and a chart for each metric that has values in slices.
+/// The axis, and a chart for each metric that was measured in slices.
 pub(super) fn charts(record: &Record, dropped: &[Option<String>], judgement: &Judgement) -> (Axis, Vec<Chart>) {
     let played = played(record, dropped);
     let axis = axis(record, &played);
@@ -97,10 +97,10 @@ fn axis(record: &Record, played: &[Played<'_>]) -> Axis {
     }
 }
 
-/// The values of a series: the place of the dot, and the stretch of the axis that its reading covers.
+/// The dots of a series, each with the range of the axis for which its value is shown.
 type Dots = Vec<(Step, (u64, u64))>;
 
-/// The dot of a slice, if it has such a value.
+/// The dot of a slice; none if the slice has no such value.
 fn dot(one: &Played<'_>, value: Option<f64>, read_for: (u64, u64)) -> Option<(Step, (u64, u64))> {
     let value = value.filter(|value| value.is_finite())?;
     Some((Step { from: one.stretch.0, until: one.stretch.1, value }, read_for))
@@ -168,7 +168,6 @@ fn unit(rule: &Rule, most: f64) -> f64 {
     }
 }
 
-/// The pressure in each slice.
 fn machine(played: &[Played<'_>], length: u64) -> Option<Chart> {
     let of = |read: fn(&Slice) -> Option<f64>| -> Dots {
         let share = |one: &Played<'_>| Some(read(one.slice)? * 100.0);

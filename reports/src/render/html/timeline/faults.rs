@@ -1,4 +1,4 @@
-//! The faults on the time axis: when each was active, and when it was hit.
+//! The faults on the time axis: when each was active, and when it had an effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use super::{BAND_PARTS, HIT_MARKS, clock};
 use crate::record::{FaultEvent, Record};
 use crate::words::count;
 
-/// A fault that was active, with its real times.
+/// A fault that was active, with the times from the record.
 pub(super) struct Played<'a> {
     pub name: &'a str,
     pub from_ms: u64,
@@ -16,7 +16,7 @@ pub(super) struct Played<'a> {
     pub hits: u64,
 }
 
-/// The moments of one fault.
+/// The start, the end and the hits of one fault.
 #[derive(Default)]
 struct Moments {
     started_ms: Option<u64>,
@@ -49,7 +49,7 @@ pub(super) fn played(record: &Record) -> Vec<Played<'_>> {
     active.collect()
 }
 
-/// All of them as one area: a page with thousands of faults has one path, which every chart shows.
+/// All faults as one SVG path, which every chart uses. So the report stays small even with thousands of faults.
 pub(super) fn bands(played: &[Played<'_>], length_ms: u64) -> String {
     let part = |t_ms: u64| t_ms.min(length_ms).saturating_mul(BAND_PARTS) / length_ms.max(1);
     let mut covered: BTreeSet<u64> = BTreeSet::new();
@@ -70,7 +70,7 @@ pub(super) fn bands(played: &[Played<'_>], length_ms: u64) -> String {
     path
 }
 
-/// The times at which faults had an effect; those in one place share a mark.
+/// Marks at the times of hits. Hits at about the same time share a mark.
 pub(super) fn hits(record: &Record, length_ms: u64) -> Vec<Mark> {
     let width_ms = (length_ms / HIT_MARKS).max(1);
     let mut before: BTreeMap<&str, u64> = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! The judged growth of memory: the counted points, the slope with its band, and the line that the budget would allow.
+//! The chart of judged memory growth: the judged points, the slope with its interval, and the slope that the budget
+//! allows.
 
 use std::fmt::Write;
 
@@ -43,7 +44,7 @@ fn chart(record: &Record, length_ms: u64, fit: &Fit) -> Chart {
     Chart { fills, ..Chart::new(names, (scale, &words), curves, summary) }
 }
 
-/// The area between the bounds of the slope, which cross in the middle.
+/// The area between the lower and the upper bound of the slope, whose lines cross in the middle.
 fn band(fit: &Fit, length_ms: u64, scale: Scale) -> Option<Fill> {
     let corners = [
         (fit.span_ms.0, fit.lower.0),

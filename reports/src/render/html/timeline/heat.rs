@@ -1,4 +1,5 @@
-//! Latency over time as a heat map: the number of answers by duration, where quantiles show only a few of them.
+//! A heat map of latency over time. The map shows the number of answers of each duration, while curves show only some
+//! quantiles.
 
 use std::fmt::Write;
 
@@ -7,9 +8,10 @@ use super::super::scale::{Scale, whole};
 use crate::record::{BANDS, Record, band_edge_us, tag};
 use crate::words::{count, micros};
 
-/// Shades: the lightest is up to a thousandth of the fullest cell, each further one about six times as many.
+/// CSS classes of the shades. The lightest shade is for up to a thousandth of the fullest cell; each next one is for
+/// about six times as many.
 const SHADES: [&str; 5] = ["h1", "h2", "h3", "h4", "h5"];
-/// The share of the fullest cell below which a cell has a shade.
+/// For each shade, the share of the fullest cell below which a cell has the shade.
 const SHADE_BELOW: [f64; 5] = [0.001, 0.006, 0.036, 0.2, f64::INFINITY];
 
 pub(super) fn admission(record: &Record, length_ms: u64) -> Option<Chart> {

@@ -1,4 +1,4 @@
-//! The chart of reviews by outcome.
+//! The chart of admission reviews by their outcome.
 
 use super::super::chart::{Chart, Curve, reach};
 use super::super::scale::Scale;
@@ -6,7 +6,7 @@ use super::{cuts, rates};
 use crate::record::{AdmissionRow, Record};
 use crate::words::three_digits;
 
-/// Name, class, and the count of an interval.
+/// Name, CSS class, and the count of one outcome in an interval.
 type Line = (&'static str, &'static str, fn(&AdmissionRow) -> u64);
 
 const LINES: [Line; 4] = [

@@ -1,4 +1,4 @@
-//! The series of two runs, each pair in one chart: A and B since the start of each.
+//! Charts that compare two runs: each has one series of both runs, A and B, from the start of each run.
 
 use super::super::chart::{Chart, Curve, reach};
 use super::super::scale::{Scale, whole};
@@ -9,11 +9,11 @@ use crate::words::{bytes, count, micros, three_digits};
 
 const MIB: f64 = 1_048_576.0;
 
-/// A series: identity, title, style, and its values in one run.
+/// A series: identifier, title, style, and how its values are read from a run.
 pub(super) struct Series {
     pub id: &'static str,
     pub title: &'static str,
-    /// The unit of a linear scale; none for a logarithmic one.
+    /// The unit of a linear axis; none for a logarithmic axis.
     pub unit: Option<f64>,
     pub words: fn(f64) -> String,
     pub read: fn(&Record, u64) -> Vec<(u64, f64)>,
@@ -85,7 +85,6 @@ pub(in crate::render::html) fn charts(a: &Record, b: &Record) -> (Axis, Vec<Char
     (plain_axis(length_ms), drawn.collect())
 }
 
-/// None if neither run has it.
 fn chart(series: &Series, runs: [&Record; 2], length_ms: u64) -> Option<Chart> {
     let lines = runs.map(|run| (series.read)(run, length_ms));
     let (least, most) = reach(lines.iter().flatten().map(|(_, value)| *value))?;

@@ -1,4 +1,4 @@
-//! The charts of the subject's resources: memory, descriptors, sockets, and the followed series of its own metrics.
+//! Charts of the subject's resources: memory, descriptors, sockets, and series of its own metrics.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use crate::words::{bytes, count, three_digits};
 
 const MIB: f64 = 1_048_576.0;
 
-/// Identity, title and caption of a chart.
+/// Identifier, title and caption of a chart.
 pub(super) type Names = (Cow<'static, str>, Cow<'static, str>, &'static str);
 
-/// A curve before it is drawn: name, class, points.
+/// A curve before it is drawn: name, CSS class and points.
 pub(super) type Line = (&'static str, &'static str, Vec<(u64, f64)>);
 
 pub(super) fn memory(record: &Record, length_ms: u64) -> Option<Chart> {
@@ -63,7 +63,7 @@ pub(super) fn processor(record: &Record, length_ms: u64) -> Option<Chart> {
     lines_chart(record, length_ms, names, (1.0, &words), None, &lines)
 }
 
-/// The used share of one processor, by the difference of one sample to the next.
+/// The used share of one processor between each two samples.
 pub(super) fn processor_share(
     record: &Record,
     length_ms: u64,
@@ -83,7 +83,7 @@ pub(super) fn processor_share(
     }
 }
 
-/// The load of the machine.
+/// The chart of the machine's load.
 pub(super) fn pressure(record: &Record, length_ms: u64) -> Option<Chart> {
     let of = |read: fn(&MachineRow) -> Option<f64>| {
         thinned(record.samples.iter().filter_map(|row| Some((row.t_ms, read(&row.machine)?))), length_ms)
@@ -106,7 +106,7 @@ pub(super) fn pressure(record: &Record, length_ms: u64) -> Option<Chart> {
     )
 }
 
-/// Share of the machine's time that other guests of its host took.
+/// The share of the machine's time that other virtual machines of its host used.
 fn stolen(record: &Record, length_ms: u64) -> Vec<(u64, f64)> {
     let cores = f64::from(record.manifest.machine.cores.max(1));
     let mut last: Option<(u64, u64)> = None;
@@ -135,7 +135,7 @@ pub(super) fn sockets(record: &Record, length_ms: u64) -> Option<Chart> {
     lines_chart(record, length_ms, names, (1.0, &words), None, &lines)
 }
 
-/// A chart for each series of the subject's own metrics that is followed.
+/// A chart for each series of the subject's own metrics that the manifest lists.
 pub(super) fn own_series(record: &Record, length_ms: u64) -> impl Iterator<Item = Chart> {
     let followed = record.manifest.subject.metrics.iter().flat_map(|plan| &plan.series);
     followed.enumerate().filter_map(move |(index, series)| {
@@ -153,7 +153,7 @@ pub(super) fn of_subject(record: &Record, length_ms: u64, read: fn(&Process) -> 
     thinned(values, length_ms)
 }
 
-/// A chart of lines from zero; none if the first line has no point.
+/// A chart of lines whose axis begins at zero; none if the first line has no point.
 pub(super) fn lines_chart(
     record: &Record,
     length_ms: u64,

@@ -1,5 +1,5 @@
-//! The series of several runs of one scenario on one time axis: a curve for each subject in each chart, the faults of
-//! all as bands.
+//! Charts that compare the runs of several subjects on one time axis. Each chart has a curve for each subject, and the
+//! faults of all runs as bands.
 
 use super::super::chart::{Chart, Curve, Mark, position, reach};
 use super::super::scale::Scale;
@@ -9,11 +9,11 @@ use crate::ledger::Outcome;
 use crate::record::{ApiRow, EndReason, Interval, Record};
 use crate::words::three_digits;
 
-/// The class of each subject's curve, by its place: as many as there can be subjects.
+/// The CSS class of each subject's curve, in the order of subjects; there are as many classes as subjects are allowed.
 pub(in crate::render::html) const CLASSES: [&str; 16] =
     ["s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13", "s14", "s15", "s16"];
 
-/// Series of a watch client's behaviour, before those of its resources.
+/// Series of a client's watches, which come before the series of its resources.
 const FIRST: [Series; 5] = [
     Series { id: "lost", title: "Lost so far: missed, ghosts", unit: Some(1.0), words: of_count, read: lost },
     Series { id: "observations", title: "Events seen a second", unit: Some(1.0), words: a_second, read: observations },
@@ -50,7 +50,8 @@ const FIRST: [Series; 5] = [
     },
 ];
 
-/// One chart for each series that any of the runs has; a subject without a run has no curve, and keeps its colour.
+/// One chart for each series that any run has. A subject without a run has no curve, and the other subjects keep their
+/// colours.
 pub(in crate::render::html) fn charts(runs: &[(&str, Option<&Record>)]) -> (Axis, Vec<Chart>) {
     let longest = runs.iter().filter_map(|(_, run)| *run).max_by_key(|run| run.length_ms());
     let Some(longest) = longest else { return (plain_axis(1), Vec::new()) };
@@ -61,7 +62,6 @@ pub(in crate::render::html) fn charts(runs: &[(&str, Option<&Record>)]) -> (Axis
     (axis(longest, length_ms), charts)
 }
 
-/// None if no run has it.
 fn chart(series: &Series, runs: &[(&str, Option<&Record>)], length_ms: u64) -> Option<Chart> {
     let lines: Vec<Vec<(u64, f64)>> =
         runs.iter().map(|(_, run)| run.map(|run| (series.read)(run, length_ms)).unwrap_or_default()).collect();
@@ -77,7 +77,6 @@ fn chart(series: &Series, runs: &[(&str, Option<&Record>)], length_ms: u64) -> O
     Some(Chart::new(names, (scale, words), curves.collect(), summary))
 }
 
-/// The end of each subject that ended before its run.
 fn ends(runs: &[(&str, Option<&Record>)], length_ms: u64) -> Vec<Mark> {
     let mark = |(name, run): &(&str, Option<&Record>)| {
         let end = run.as_ref()?.end.as_ref()?;
@@ -92,7 +91,7 @@ fn ends(runs: &[(&str, Option<&Record>)], length_ms: u64) -> Vec<Mark> {
     runs.iter().filter_map(mark).collect()
 }
 
-/// The number of lost versions so far, by the time of their commit.
+/// The number of lost versions so far, over the time of their commit.
 fn lost(record: &Record, length_ms: u64) -> Vec<(u64, f64)> {
     let is_lost = |outcome: Outcome| matches!(outcome, Outcome::Missed | Outcome::Ghost | Outcome::IdentitySwap);
     let rows = record.anomalies.iter().filter(|row| is_lost(row.outcome));
@@ -110,7 +109,6 @@ fn rate(record: &Record, read: fn(&ApiRow) -> u64) -> Vec<(u64, f64)> {
     per_second(record, |row| read(&row.api))
 }
 
-/// The count of each interval, per second, at its middle.
 fn per_second(record: &Record, read: impl Fn(&Interval) -> u64) -> Vec<(u64, f64)> {
     let point = |row: &Interval| {
         let ms = row.end_ms.saturating_sub(row.start_ms).max(1);

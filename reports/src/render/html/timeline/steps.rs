@@ -1,26 +1,26 @@
-//! Counts of intervals as steps, so that no effect of a fault is drawn before the fault.
+//! Counts of intervals drawn as steps, so that no effect of a fault is drawn before the fault.
 //!
-//! In an interval in which a fault begins, events before and after its start share one mean. So the step begins with
-//! the fault, and the time from the interval's start to the fault is left blank.
+//! If a fault begins within an interval, the interval's count also contains events before the fault. So the step begins
+//! with the fault, and the time from the interval's start to the fault is left blank.
 
 use super::super::chart::Step;
 use super::faults::Played;
 use super::{BAND_PARTS, POINTS};
 
-/// Faults that cut steps one by one. Of more faults only those cut that begin outside of all others; else steps would
-/// become dots.
+/// Up to this many faults each cut steps. If there are more, only faults that begin while no other fault is active cut
+/// steps; otherwise steps would become dots.
 const CUTS_MOST: usize = 40;
 
-/// The places at which steps are cut, and how steps are thinned.
+/// The times at which steps are cut, and the rule by which steps are reduced.
 #[derive(Debug)]
 pub(in crate::render::html) struct Cuts {
-    /// The starts of faults, in order.
+    /// The starts of faults, in milliseconds, in order.
     starts_ms: Vec<u64>,
     length_ms: u64,
 }
 
 impl Cuts {
-    /// The cuts of a run in which these faults were active.
+    /// Computes the cuts for a run with these faults.
     pub(super) fn new(played: &[Played<'_>], length_ms: u64) -> Self {
         let mut spans: Vec<(u64, u64)> = played.iter().map(|fault| (fault.from_ms, fault.to_ms)).collect();
         spans.sort_unstable();
@@ -37,15 +37,15 @@ impl Cuts {
     }
 
     /// The start of the step for a count from `start_ms` to `end_ms`: the interval's start, or the last fault that
-    /// began since. The cut-off part must be wide enough to be visible.
+    /// began in the interval. The time that is cut off must be wide enough to be visible.
     pub(super) fn drawn_from_ms(&self, start_ms: u64, end_ms: u64) -> u64 {
         let next = self.starts_ms.partition_point(|fault_ms| *fault_ms < end_ms);
         let last = next.checked_sub(1).and_then(|last| self.starts_ms.get(last)).copied().unwrap_or(0);
         if last > start_ms.saturating_add(self.length_ms / BAND_PARTS) { last } else { start_ms }
     }
 
-    /// Stretches (start, end, value) in order as at most about [`POINTS`] steps: the largest of each part of the axis,
-    /// because limits are about peaks.
+    /// Reduces time ranges (start, end, value) in order to at most about [`POINTS`] steps. Each step has the largest
+    /// value of a part of the axis, because limits are about peaks.
     pub(super) fn steps(&self, each: impl Iterator<Item = (u64, u64, f64)>) -> Vec<Step> {
         let width_ms = (self.length_ms / POINTS).max(1);
         // Each with its start, up to which the step before may continue.
@@ -83,7 +83,8 @@ mod tests {
         Played { name: "watch-end", from_ms, to_ms, hits: 1 }
     }
 
-    /// The interval in which a fault begins is drawn from the fault on, all others from their start.
+    /// A step whose interval contains the begin of a fault begins with the fault. All other steps begin with their
+    /// interval.
     #[test]
     fn a_step_does_not_begin_before_its_fault() {
         let cuts = Cuts::new(&[fault(63_000, 64_000), fault(64_000, 70_000)], 160_000);
@@ -96,7 +97,7 @@ mod tests {
         }
     }
 
-    /// Of a hundred hours a few hundred steps remain, none of them early, with the highest among them.
+    /// A run of a hundred hours has a few hundred steps. None begins too early, and the highest value is among them.
     #[test]
     fn long_runs_are_thinned() {
         let hour_ms = 3_600_000;
@@ -112,7 +113,7 @@ mod tests {
         assert!(steps.windows(2).all(|two| two[0].until <= two[1].from && two[0].from < two[0].until), "{steps:?}");
     }
 
-    /// Very many faults do not turn steps into dots: only the start of the first of them cuts a step.
+    /// If there are very many faults, only the start of the first one cuts a step, so that steps do not become dots.
     #[test]
     fn many_faults_are_one() {
         let many: Vec<_> = (0..2000).map(|number| fault(7000 + number * 70, 7050 + number * 70)).collect();

@@ -1,4 +1,4 @@
-//! The time line of a suite: its tests against the faults, and the requests and writes meanwhile.
+//! The time line of a test suite: its tests, the faults, and the requests and writes at the same times.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,19 @@ use super::{Axis, Band, HIT_MARKS, clock, plain_axis, stack};
 use crate::suite::{Suite, Test};
 use crate::words::{count, counted, three_digits};
 
-/// Tests with a line of their own: failed ones.
+/// The most failed tests with a line of their own.
 const LINES: usize = 12;
-/// Bars of the line of all tests.
+/// The most bars in the line of all tests.
 const BARS: usize = 2000;
-/// The part of the whole within which hits of one fault are one band.
+/// The whole time divided by this is the distance within which hits of one fault form one band.
 const CLOSE: u64 = 40;
 
-/// One line of tests.
+/// One line of the time line, with bars for tests.
 pub(in crate::render::html) struct Lane {
     pub name: String,
     pub bars: Vec<Bar>,
 }
 
-/// One test on its line.
 pub(in crate::render::html) struct Bar {
     pub left: String,
     pub width: String,
@@ -30,7 +29,7 @@ pub(in crate::render::html) struct Bar {
     pub label: String,
 }
 
-/// The axis with its faults: hits of one fault that are close to each other are a band.
+/// The axis with its faults. Hits of one fault that are close together form a band.
 pub(in crate::render::html) fn axis(suite: &Suite) -> Axis {
     let length_ms = suite.length_ms.max(1);
     let close_ms = (length_ms / CLOSE).max(1);
@@ -66,7 +65,7 @@ pub(in crate::render::html) fn axis(suite: &Suite) -> Axis {
     Axis { faults, bands, hits: marks(suite, length_ms), lanes, ..plain_axis(length_ms) }
 }
 
-/// The hits as marks; those in one place share a mark.
+/// Marks at the times of hits. Hits at about the same time share a mark.
 fn marks(suite: &Suite, length_ms: u64) -> Vec<Mark> {
     let width_ms = (length_ms / HIT_MARKS).max(1);
     let mut places: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
@@ -82,7 +81,7 @@ fn marks(suite: &Suite, length_ms: u64) -> Vec<Mark> {
     places.into_values().map(mark).collect()
 }
 
-/// All tests on one line, and each failed one on a line of its own.
+/// A line of all tests, and a line for each failed test.
 pub(in crate::render::html) fn lanes(suite: &Suite) -> Vec<Lane> {
     if suite.tests.is_empty() {
         return Vec::new();
@@ -108,7 +107,6 @@ pub(in crate::render::html) fn lanes(suite: &Suite) -> Vec<Lane> {
     lanes
 }
 
-/// Requests and writes over time.
 pub(in crate::render::html) fn charts(suite: &Suite) -> Vec<Chart> {
     let length_ms = suite.length_ms.max(1);
     let rate = |read: fn(&crate::suite::Stretch) -> u64| -> Vec<Step> {
