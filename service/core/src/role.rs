@@ -86,8 +86,8 @@ pub trait Review: Send + Sync + 'static {
     fn review(&self, review: Bytes, deadline: Instant) -> BoxFuture<'static, Result<Bytes, String>>;
 }
 
-/// Applies settings that may change while the process runs; returns the names of further changes that need a restart.
-/// An error changes nothing.
+/// Applies settings that may change while the process runs; returns names of applied changes that are in no section,
+/// such as the content of files. An error changes nothing.
 pub type Reload = Box<dyn FnMut(&Config) -> anyhow::Result<Vec<&'static str>> + Send>;
 
 pub struct Started {
