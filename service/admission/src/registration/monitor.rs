@@ -26,8 +26,8 @@ use service_watch::{Items, PageError};
 
 /// Time limit of a request; after a timeout it is repeated at the next check.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The start of a check is delayed by up to this fraction of the interval (one quarter), so that replicas do not check
-/// together.
+/// Rounds per interval. Each round records calls in the Lease. Only the first one checks the registration, unless there
+/// is a problem.
 const TURNS: u32 = 4;
 /// Most namespaces whose Pods are listed in one check; further namespaces follow in later checks.
 const NAMESPACES_A_LOOK: usize = 16;
