@@ -102,7 +102,6 @@ impl Generations {
         Ok(Current::new(pipeline(config, &parts, &metrics)?))
     }
 
-    /// The current pipeline.
     pub fn current(&self) -> &Arc<Current> {
         &self.current
     }

@@ -91,7 +91,6 @@ impl Metrics {
         self.requests.get_or_create(&CodeLabel { code: status.as_u16() }).inc();
     }
 
-    /// Counts a review by its outcome.
     pub fn reviewed(&self, outcome: &'static str) {
         self.reviews.get_or_create(&OutcomeLabel { outcome }).inc();
     }

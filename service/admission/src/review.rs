@@ -114,7 +114,6 @@ pub enum Decision {
 /// Warnings and audit annotations of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// Warnings for the user.
     pub warnings: Vec<String>,
     /// Audit annotations. The API server prefixes each key with the webhook's name.
     pub annotations: BTreeMap<&'static str, Escaped>,

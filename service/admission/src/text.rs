@@ -71,7 +71,6 @@ impl Escaped {
         out.push('"');
     }
 
-    /// The unescaped text.
     #[cfg(test)]
     pub fn text(&self) -> String {
         serde_json::from_str(&format!("\"{}\"", self.0)).expect("it is escaped")

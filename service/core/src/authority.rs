@@ -22,7 +22,7 @@ pub enum AuthorityError {
     /// The host is missing, or has bytes that no host name has.
     #[error("not a host")]
     Host,
-    /// Not 1 to 65535.
+    /// The port is not a number from 1 to 65535.
     #[error("the port is not a number from 1 to 65535")]
     Port,
 }

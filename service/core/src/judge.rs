@@ -58,7 +58,6 @@ impl std::fmt::Debug for Login {
     }
 }
 
-/// The ruling on one image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ruling {

@@ -71,7 +71,6 @@ impl Origin {
     }
 }
 
-/// The limits of one client.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Most requests at one time; further requests wait within their deadline.
@@ -184,7 +183,6 @@ type Take<'a> = &'a mut (dyn FnMut(&Parts, &[u8]) -> bool + Send);
 /// The head of an answer whose body was passed to a [`Take`].
 type Walked = Result<Parts, Error>;
 
-/// A client of one origin.
 pub struct Client {
     origin: Origin,
     protocol: Protocol,

@@ -31,7 +31,6 @@ const PORTS_MAX: u32 = 10;
 /// Pause before the request for another node port.
 const PORT_WAIT: Duration = Duration::from_millis(500);
 
-/// Options of an injection.
 #[derive(Debug)]
 pub struct Options {
     /// The seed's program.

@@ -14,7 +14,6 @@ const GONE: Duration = Duration::from_mins(3);
 const LOOK: Duration = Duration::from_millis(500);
 /// The resources of an injection in the order of deletion. The index is deleted last, because it owns all others; so an
 /// interrupted clean-up can be repeated.
-/// interrupted clean-up can be repeated.
 const RESOURCES: [&str; 3] = ["pods", "services", "configmaps"];
 
 /// Deletes all objects and waits until they are gone; returns their number.

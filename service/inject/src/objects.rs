@@ -70,7 +70,6 @@ pub struct Run {
     pub node: Option<String>,
     /// The required architecture, if the scheduler chooses the node.
     pub architecture: String,
-    /// Tolerated taints.
     pub tolerations: Vec<Taint>,
 }
 

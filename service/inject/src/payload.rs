@@ -59,12 +59,10 @@ pub enum PayloadError {
     Bound {
         /// What there is too much of.
         what: &'static str,
-        /// The limit.
         most: usize,
     },
 }
 
-/// A payload in a file.
 #[derive(Debug)]
 pub struct Payload {
     file: File,

@@ -228,7 +228,6 @@ fn is_complete(body: &[u8]) -> bool {
     list["metadata"]["continue"].as_str().is_none_or(str::is_empty)
 }
 
-/// The list without its items.
 fn without_items(body: &[u8]) -> Vec<u8> {
     let mut list: Value = serde_json::from_slice(body).unwrap_or_default();
     list["items"] = json!([]);

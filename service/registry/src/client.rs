@@ -46,7 +46,6 @@ const VERSION_BYTES_MAX: usize = 64 << 10;
 /// Most characters of a failure's cause: enough for a host, a status and a configuration key.
 const CAUSE_CHARS_MAX: usize = 400;
 
-/// The registry client.
 pub struct Registry {
     hosts: Hosts,
     /// Authorization headers that registries accepted, by repository and keyring.

@@ -29,7 +29,6 @@ pub struct Locked {
     pub digest: String,
     /// The time of the lookup (RFC 3339).
     pub resolved: String,
-    /// The registry that answered.
     pub registry: String,
     /// The signers and their evidence, if signatures were verified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

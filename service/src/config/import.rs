@@ -14,7 +14,6 @@ use serde_json::{Map, Value, json};
 use super::{Error, parse_error};
 use service_admission::config::Pattern;
 
-/// The imported configuration.
 #[derive(Debug)]
 pub struct Imported {
     pub config: String,

@@ -29,7 +29,6 @@ use support::signed::{Key, Signed};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use world::{Pki, all, config, cosign};
 
-/// Callers at one time.
 const CALLERS: usize = 4;
 /// Clock ticks per second in `/proc` (`getconf CLK_TCK`), equal on all supported Linux systems.
 const TICKS_PER_SECOND: f64 = 100.0;

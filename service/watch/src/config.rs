@@ -24,7 +24,6 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watch {
     pub transport: Transport,
-    /// The resource that is watched.
     pub resource: Resource,
     /// Time between two safety relists while a watch works.
     pub relist_interval: Duration,

@@ -91,7 +91,6 @@ enum Wake<K> {
     SettleDue,
 }
 
-/// The progress of one stream.
 struct Progress {
     opened: Instant,
     bytes: bool,

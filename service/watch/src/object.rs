@@ -70,7 +70,6 @@ pub struct Package {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Allow {
-    /// A description for people.
     #[serde(default)]
     pub description: String,
     pub direction: Direction,

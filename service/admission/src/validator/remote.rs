@@ -68,7 +68,6 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// A validator that sends `demands` to `pool`.
     pub fn asking(settings: &Remote, demands: &str, pool: Arc<Pool>, pieces: Arc<dyn Pieces>) -> Arc<dyn Validator> {
         let demands = RawValue::from_string(demands.to_owned()).ok();
         let (validator, pass_credentials) = (settings.validator.clone(), settings.pass_credentials);

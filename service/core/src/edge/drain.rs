@@ -15,7 +15,6 @@ pub enum Phase {
     Stopping,
 }
 
-/// The sender of phase changes.
 #[derive(Debug, Clone)]
 pub struct Drain(watch::Sender<Phase>);
 

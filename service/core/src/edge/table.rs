@@ -43,7 +43,6 @@ enum Of {
     Name,
     /// The new size of the table.
     Size,
-    /// The length of a text.
     Text,
 }
 

@@ -45,7 +45,6 @@ pub trait Calls: Send + Sync + Sized + 'static {
     /// The gauge of calls in work.
     fn in_flight(&self) -> &Gauge;
 
-    /// Begins a call.
     fn call(&self, head: &Head, peer: Arc<Peer>) -> Self::Call;
 
     /// Time limit of the call.

@@ -16,7 +16,6 @@ const CONFIGURATION_BYTES_MAX: usize = 1 << 20;
 /// Most certificates of a `caBundle` that are read.
 const BUNDLE_MAX: usize = 64;
 
-/// One webhook configuration.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Webhooks {

@@ -2,7 +2,6 @@
 //!
 //! Each task has one clock, which runs from sending a request until its answer begins. Waiting inside this process (for
 //! memory, computation, or the rest of an answer) does not count.
-//! own side (for a turn, memory, computing, the rest of an answer) does not count.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -112,7 +112,6 @@ fn run(index: &Index, chunks: &Path, folder: &Path) -> Result<Catalog, Failure> 
 
 /// Reads each chunk and passes it to the receivers. If a receiver ends early, this ends without an error, and the
 /// receiver reports the reason.
-/// reports the reason.
 #[expect(clippy::needless_pass_by_value, reason = "the takers end when nobody can hand them anything")]
 fn feed(
     chunks: &Chunks<'_>,

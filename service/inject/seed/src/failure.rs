@@ -30,7 +30,7 @@ pub enum Failure {
     /// The format of the index is invalid.
     #[error("index: line {line}: {what}")]
     Index {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
         what: &'static str,
     },
@@ -58,7 +58,7 @@ pub enum Failure {
     /// The format of the catalog is invalid.
     #[error("catalog: line {line}: {what}")]
     Catalog {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
         what: &'static str,
     },

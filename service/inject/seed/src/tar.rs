@@ -7,14 +7,12 @@
 pub const BLOCK: usize = 512;
 pub const NAME_BYTES_MAX: usize = 100;
 
-/// An entry of the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// A file: its name, and its size in bytes.
     File(String, u64),
     Folder(String),
     Link(String),
-    /// The end of the archive.
     End,
 }
 

@@ -16,7 +16,6 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// The annotation with the name of an image in a layout.
 pub(super) const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
-/// A descriptor of a blob.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {

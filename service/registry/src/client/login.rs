@@ -104,7 +104,6 @@ impl Registry {
 }
 
 impl Question<'_> {
-    /// The cache key of the token.
     fn token_key(&self) -> String {
         let host = self.upstream.host();
         let of = self.keyring.narrowed(&[(host.clone(), self.repository.to_owned())]).fingerprint();

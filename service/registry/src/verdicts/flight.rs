@@ -22,7 +22,6 @@ struct Entry<V: Clone> {
 
 /// A lookup that a caller has joined.
 pub struct Joined<V: Clone> {
-    /// The future of the result.
     pub flight: Shared<BoxFuture<'static, V>>,
     /// Whether this caller started the lookup.
     pub started: bool,

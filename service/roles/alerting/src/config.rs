@@ -105,7 +105,6 @@ pub enum Template {
 /// A text that may be secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Secret {
-    /// The text in the configuration.
     Text(String),
     /// The content of a file, without a final newline.
     File(PathBuf),

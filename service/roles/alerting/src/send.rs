@@ -29,7 +29,6 @@ pub struct Sender {
     attempts: u32,
 }
 
-/// The result of one attempt.
 enum Attempt {
     Told,
     /// A repetition may succeed; the receiver may have stated a delay.

@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 
 use crate::markup::Markup;
 
-/// The names of placeholders.
 pub const NAMES: [&str; 11] = [
     "alert_message",
     "priority",
@@ -44,14 +43,14 @@ pub enum TemplateError {
     /// The name of a placeholder is unknown.
     #[error("line {line}: there is no `{name}`: the places are {}", NAMES.join(", "))]
     Unknown {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
         name: String,
     },
     /// A `{{` has no `}}`.
     #[error("line {line}: `{{{{` without `}}}}`")]
     Open {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
     },
     /// After replacement of the placeholders, the text is no JSON object.

@@ -39,9 +39,9 @@ pub enum Breach {
     Shape {
         /// The kind of error.
         what: &'static str,
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Counted from 1.
+        /// Column number, from 1.
         column: usize,
     },
     /// The answer has another version of the protocol.

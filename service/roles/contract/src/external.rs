@@ -33,7 +33,6 @@ pub struct ProviderRequest {
     pub request: Request,
 }
 
-/// The keys of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {

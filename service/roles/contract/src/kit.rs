@@ -41,7 +41,6 @@ pub struct Subject {
     pub demands: Option<Value>,
 }
 
-/// A case and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
     pub demand: &'static str,

@@ -14,7 +14,6 @@ use service_core::wire::{
 };
 use sha2::{Digest as _, Sha256};
 
-/// The files of a client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Files {
     /// PEM file with the authorities that are trusted for the server; `None` means those of the system.
@@ -54,7 +53,6 @@ impl Link {
         Ok(Self { base, origin, protocol, limits, files: files.clone(), now: RwLock::new((client, seen)) })
     }
 
-    /// The present client.
     pub fn client(&self) -> Arc<Client> {
         Arc::clone(&self.now.read().0)
     }

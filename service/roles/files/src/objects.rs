@@ -76,7 +76,6 @@ pub struct Pin {
 
 #[derive(Debug, Default)]
 pub struct Judged {
-    /// The edits of the text.
     pub edits: Vec<Edit>,
     pub findings: Vec<Finding>,
     pub pins: Vec<Pin>,

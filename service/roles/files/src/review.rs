@@ -11,7 +11,6 @@ use tokio::time::Instant;
 pub struct Answer {
     /// The reason for a refusal.
     pub refused: Option<String>,
-    /// Warnings for the user.
     pub warnings: Vec<String>,
     /// The new images, by JSON pointer.
     pub images: Vec<(String, String)>,
@@ -43,7 +42,6 @@ pub struct ReviewedObject<'a> {
     pub json: &'a str,
 }
 
-/// Reviews an object.
 pub async fn ask(review: &dyn Review, asked: ReviewedObject<'_>, deadline: Instant) -> Result<Answer, String> {
     let (group, version) = asked.api_version.split_once('/').unwrap_or(("", asked.api_version));
     let kind = json!({"group": group, "version": version, "kind": asked.kind});

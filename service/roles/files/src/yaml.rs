@@ -18,9 +18,9 @@ pub enum Error {
     /// The text is not valid YAML.
     #[error("line {line}, column {column}: {what}")]
     Syntax {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Counted from 1.
+        /// Column number, from 1.
         column: usize,
         what: String,
     },
@@ -36,7 +36,7 @@ pub enum Error {
     /// A key is not a string.
     #[error("line {line}: a key is a list or a map")]
     Key {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
     },
 }

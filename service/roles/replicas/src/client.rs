@@ -28,7 +28,6 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Largest answer: one page of the largest size.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
 const PAGE: usize = 1000;
-/// The default port.
 const PORT: u16 = 8444;
 
 pub struct Client {

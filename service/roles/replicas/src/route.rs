@@ -79,7 +79,6 @@ impl Route<'_> {
     }
 }
 
-/// Parses `method`, `path` and `query`.
 pub fn route<'a>(method: &Method, path: &'a str, query: Option<&str>) -> Result<Route<'a>, Refusal> {
     let segments = |rest: &'a str| rest.split('/').collect::<Vec<_>>();
     let below = path.strip_prefix(BASE).and_then(|rest| rest.strip_prefix('/'));

@@ -44,7 +44,6 @@ struct Open {
     _driver: Arc<AbortOnDropHandle<()>>,
 }
 
-/// The result of a lookup.
 #[derive(Debug)]
 pub enum Lookup {
     /// There is no connection.

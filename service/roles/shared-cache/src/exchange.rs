@@ -20,7 +20,6 @@ const READ_BYTES: usize = 8 << 10;
 /// The error of Redis versions before 6, which have no users, about a login with user name and password.
 const KNOWS_NO_USERS: &str = "wrong number of arguments for 'auth' command";
 
-/// A stream of bytes.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}

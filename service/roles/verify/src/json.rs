@@ -17,7 +17,6 @@ pub(crate) enum JsonError {
     Shape(#[from] serde_json::Error),
 }
 
-/// Parses all of `bytes`.
 pub(crate) fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, JsonError> {
     // serde_json alone would check only the texts that are read, and skip over all others.
     Ok(serde_json::from_str(std::str::from_utf8(bytes)?)?)

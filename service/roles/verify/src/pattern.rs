@@ -65,7 +65,6 @@ impl Pattern {
         Ok(Self { text: text.to_owned(), form: Form::Compiled(compiled(text)?) })
     }
 
-    /// Whether `text` is accepted.
     pub fn accepts(&self, text: &str) -> bool {
         match &self.form {
             Form::Exact => self.text == text,
@@ -73,7 +72,6 @@ impl Pattern {
         }
     }
 
-    /// The text of the pattern.
     pub fn text(&self) -> &str {
         &self.text
     }

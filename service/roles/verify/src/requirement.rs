@@ -42,7 +42,6 @@ pub enum Roots {
     Named(Vec<String>),
 }
 
-/// The demands on an attestation.
 #[derive(Debug, Clone)]
 pub struct AttestationRule {
     /// The required predicate type, for example `https://slsa.dev/provenance/v1`.

@@ -63,7 +63,6 @@ pub(crate) enum Step {
 }
 
 impl Context<'_> {
-    /// Whether `root` accepts `piece`.
     pub(crate) fn accept(self, root: &TrustRoot, piece: &Piece) -> Result<Accepted, Unaccepted> {
         match &root.accepts {
             Accepts::Key(key) => self.accept_key(root, key, piece),

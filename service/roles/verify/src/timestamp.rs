@@ -59,7 +59,6 @@ pub(crate) fn check<'a>(
     Err(failure)
 }
 
-/// The fields of a token.
 struct Token {
     info: TstInfo,
     signer: SignerInfo,

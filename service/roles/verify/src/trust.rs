@@ -132,7 +132,6 @@ impl Trust {
         &self.roots
     }
 
-    /// The authorities that `root` trusts.
     pub(crate) fn authorities<'a>(&'a self, root: &'a TrustRoot) -> impl Iterator<Item = &'a Authority> + Clone {
         root.authorities.iter().filter_map(|place| self.authorities.get(*place))
     }

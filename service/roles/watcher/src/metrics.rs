@@ -47,7 +47,6 @@ impl Metrics {
 
     /// Counts a call: `taken`, `refused` (not repeated), `failed` (repeated later), `gone` (the object is gone) or
     /// `given-up` (no attempts are left).
-    /// object.
     pub fn call(&self, action: &str, outcome: &'static str) {
         self.calls.get_or_create(&Outcome { action: action.to_owned(), outcome }).inc();
     }

@@ -25,7 +25,7 @@ use crate::{finalize, reconcile};
 /// objects are limited too, because deleted objects are kept only here and may be larger.
 const PENDING_MAX: usize = 75_000;
 const PENDING_BYTES_MAX: usize = 24 << 20;
-/// Longest delay of `finalize` for actions that set no delays.
+/// Delay between attempts of `finalize` for actions that set no delays.
 const ENDLESS: Duration = Duration::from_mins(1);
 
 /// The kinds of actions on objects.

@@ -33,7 +33,6 @@ pub struct World {
     pub api: bool,
     /// Texts, each with a status: a path that contains the text gets this status; 0 means no answer.
     pub sick: Vec<(String, u16)>,
-    /// Delay of each answer.
     pub delay: Duration,
     /// Method and path of every request.
     pub requests: Vec<String>,
@@ -44,7 +43,6 @@ pub struct Signed {
     pub world: Arc<Mutex<World>>,
 }
 
-/// A signing key.
 pub struct Key(KeyPair);
 
 pub fn digest(bytes: &[u8]) -> String {

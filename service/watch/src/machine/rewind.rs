@@ -3,7 +3,6 @@
 //! A list request without a version is a consistent read, so by the API's promise the answer is never older than an
 //! earlier observation. A lagging cache or member can break that promise for a while. So one older list proves nothing,
 //! but several of them over a time prove a rewind. Time is an argument.
-//! time is an argument.
 
 use std::time::{Duration, Instant};
 

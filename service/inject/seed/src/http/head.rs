@@ -34,7 +34,6 @@ pub enum HeadError {
     /// The head is not HTTP/1, or has bytes that are not allowed.
     #[error("the request cannot be read")]
     Malformed,
-    /// The request has a body.
     #[error("a request must not have a body")]
     Body,
 }

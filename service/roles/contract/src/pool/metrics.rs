@@ -12,7 +12,6 @@ pub struct Labels {
     outcome: &'static str,
 }
 
-/// The outcome of an inquiry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The first instance answered.

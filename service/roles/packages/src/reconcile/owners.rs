@@ -27,7 +27,6 @@ struct State {
 }
 
 impl Owners {
-    /// Records an event of a package.
     pub fn package(&self, event: &Event) {
         let object = &event.object;
         let mut state = self.state.lock();

@@ -87,7 +87,6 @@ pub fn stamp() -> StampRecipe {
     StampRecipe::new(NOW)
 }
 
-/// The image of all signatures.
 pub fn image() -> Digest {
     Digest::of(b"image")
 }
@@ -140,7 +139,6 @@ impl Recipe {
         }
     }
 
-    /// The claim to sign.
     fn claim(&self) -> Vec<u8> {
         let claim = match self.form {
             Form::Signature => json!({

@@ -35,7 +35,6 @@ pub fn root_of(recipe: &Recipe) -> &'static str {
     if recipe.is_keyless { "keyless" } else { "key" }
 }
 
-/// The verdict on `evidence`.
 pub fn judge(forge: &Forge, evidence: &[Evidence], requirement: &Requirement) -> Verdict {
     verify(&subject(), evidence, requirement, &forge.trust(), now())
 }

@@ -35,7 +35,6 @@ fn digest(text: &str) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(text)))
 }
 
-/// The manifests of the bundles in a repository.
 fn bundles(repository: &str) -> Vec<String> {
     let (count, size) = repository.split('-').next().and_then(|text| text.split_once('x')).unwrap();
     let (count, size): (usize, u64) = (count.parse().unwrap(), size.parse().unwrap());
