@@ -114,13 +114,13 @@ enum Command {
         #[command(subcommand)]
         command: Box<service_inject::command::Command>,
     },
-    /// Check a validator in any language against the contract.
+    /// Check a validator in any language against docs/contract.md.
     #[cfg(feature = "validator")]
     Contract {
         #[command(subcommand)]
         what: service_validator::command::Contract,
     },
-    /// Print completions for a shell.
+    /// Print the completion script for a shell.
     #[cfg(feature = "dist")]
     Completions {
         /// The shell that the script is for.
@@ -143,7 +143,7 @@ enum Question {
         #[arg(long)]
         config: PathBuf,
     },
-    /// Print the rule that matches an image, and its result. Asks no registry.
+    /// Print the rule that matches an image, and its result. No request is sent to a registry.
     #[cfg(feature = "admission")]
     Explain {
         /// The image, spelled as in a Pod.

@@ -1,8 +1,8 @@
 //! The memory allocator: when it returns freed memory to the system, and how much heap it reports.
 //!
-//! With the feature `jemalloc`, every program that contains this crate uses that allocator (`docs/decisions/013`). By
-//! itself, jemalloc gives memory back only when more is asked for or freed. Its background thread gives memory back ten
-//! seconds after a burst, even if nothing happens afterwards. Without the feature, the system's allocator is used: it
+//! With the feature `jemalloc`, every program that contains this crate uses jemalloc (`docs/decisions/013`). By itself,
+//! jemalloc returns memory to the system only during later allocations and frees. Its background thread returns memory
+//! ten seconds after a burst, even without later activity. Without the feature, the system's allocator is used: it
 //! keeps freed memory and reports no figures.
 
 #[cfg(feature = "jemalloc")]

@@ -1,4 +1,4 @@
-//! The inbound side: listeners, server TLS, drain, and the health endpoints.
+//! Incoming connections: listeners, server TLS, drain, and the health endpoints.
 //!
 //! This module owns sockets and their limits. It knows neither reviews nor watches: callers pass a handler and probes.
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-/// The version of the contract between processes.
+/// The version of the protocol in docs/contract.md.
 pub const CONTRACT: u32 = 1;
 /// The verdict of an image that may run.
 pub const VERIFIED: &str = "verified";
@@ -70,7 +70,7 @@ pub struct Ruling {
     /// The signers whose signatures were accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signers: Vec<Signed>,
-    /// Why the image may not run, for a person.
+    /// Why the image may not run, as text for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cause: String,
     /// Whether the registry was not asked, because it gets no requests for a while after failures.

@@ -38,7 +38,7 @@ pub use x509::{Alternative, Facts, expiry, facts, lists_end};
 /// Idle connections older than this are not used again: servers and load balancers close them from 60 s on.
 const IDLE_MAX: Duration = Duration::from_secs(25);
 
-/// The unit in which answers count against [`Client::holding`].
+/// The unit in which the memory of answers is counted (see [`Client::holding`]).
 pub const HELD_UNIT_BYTES: usize = 16 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

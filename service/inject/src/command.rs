@@ -43,7 +43,7 @@ pub enum Command {
     Apply(ApplyArgs),
     /// Print the state of an injection, and the reason if it does not serve. Exit 0 if it serves, otherwise 1.
     Status(Where),
-    /// Remove all objects of an injection, also of a failed one.
+    /// Remove all objects of an injection, even of a failed one.
     Clean(Where),
 }
 
@@ -116,7 +116,7 @@ pub struct PlanArgs {
     pack: Pack,
     #[command(flatten)]
     placing: Placing,
-    /// Send no request to the cluster.
+    /// Plan without any request to the cluster.
     #[arg(long)]
     offline: bool,
 }

@@ -48,6 +48,7 @@ const LOOK: Duration = Duration::from_millis(250);
 pub enum Moment {
     /// A review was decided.
     Review { denied: bool },
+    /// An object was added.
     Object,
     /// A stream of a watch has ended.
     Reconnect,

@@ -52,7 +52,7 @@ macro_rules! bugs {
             /// Every bug, in the order of the enum.
             pub const ALL: &'static [Self] = &[$(Self::$bug),*];
 
-            /// Its name in `LONGHAUL_PLANTED_BUG`.
+            /// The bug's name in `LONGHAUL_PLANTED_BUG`.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$bug => $name),* }
             }
@@ -93,13 +93,13 @@ bugs! {
     OutsideTheHeap = "outside-the-heap",
     /// A file stays open for every 50th review.
     DescriptorLeak = "descriptor-leak",
-    /// A thread stays for every 500th review.
+    /// A thread stays alive for every 500th review.
     ThreadLeak = "thread-leak",
-    /// The process needs a twentieth more processor time, review by review.
+    /// Reviews make the process use 5 % more processor time.
     SlowerBy5 = "slower-by-5-percent",
-    /// The process needs a tenth more processor time, review by review.
+    /// Reviews make the process use 10 % more processor time.
     SlowerBy10 = "slower-by-10-percent",
-    /// The process needs three tenths more processor time, review by review.
+    /// Reviews make the process use 30 % more processor time.
     SlowerBy30 = "slower-by-30-percent",
     /// Every answer is 1 KiB longer.
     LongerAnswer = "answer-1k-longer",
@@ -128,7 +128,7 @@ bugs! {
     ThresholdCountsTwice = "threshold-counts-twice",
     /// After a relist, the API over Deployments repeats its earlier answers for ever.
     ServesStaleAfterRelist = "serves-stale-after-relist",
-    /// Lists of revoked certificates are ignored.
+    /// Certificate revocation lists are ignored.
     AcceptsRevoked = "accepts-revoked",
     /// Every fifth change of a replica count is reported as done and is not made.
     LostUpdate = "lost-update",

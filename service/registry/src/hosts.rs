@@ -70,7 +70,7 @@ pub struct Upstream<'h> {
     host: Authority,
     entry: Option<&'h Entry>,
     pub client: Arc<Client>,
-    /// The limiter of its requests.
+    /// The limiter of the registry's requests.
     pub limiter: Arc<Limiter>,
 }
 

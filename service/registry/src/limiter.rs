@@ -65,7 +65,7 @@ pub enum Shut {
 /// The result of a health check of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
-    /// The registry answers.
+    /// The registry answers health checks.
     Well,
     /// The registry does not answer, or answers with a failure of its own.
     Sick(String),

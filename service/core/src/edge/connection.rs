@@ -71,9 +71,9 @@ pub(super) struct Shared {
 
 /// Why the service ends a connection.
 enum End {
-    /// The process stops; calls under way are answered.
+    /// The process stops; open calls are answered.
     Phase,
-    /// The connection makes room for another one.
+    /// The connection closes so that another one can be accepted.
     GivenUp,
 }
 

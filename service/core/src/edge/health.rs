@@ -30,11 +30,11 @@ pub trait Probe: Send + Sync {
     fn note(&self) -> Option<String> {
         None
     }
-    /// The JSON of `/debug/{name}`, if there is any.
+    /// The JSON for `/debug/{name}`; `None` if the component has none.
     fn page(&self) -> Option<String> {
         None
     }
-    /// The JSON lines of `/debug/{name}/objects`, if there are any.
+    /// The JSON lines for `/debug/{name}/objects`; `None` if the component has none.
     fn objects(&self) -> Option<String> {
         None
     }

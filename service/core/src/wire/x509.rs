@@ -64,7 +64,7 @@ impl Facts {
         }
     }
 
-    /// Length of its validity.
+    /// Length of the certificate's validity.
     pub fn lifetime(&self) -> Duration {
         self.not_after.duration_since(self.not_before).unwrap_or_default()
     }

@@ -17,7 +17,7 @@ use crate::time::UnixTime;
 const ENTRIES_MAX: usize = 1;
 /// Most timestamps of one bundle that are checked.
 const TIMESTAMPS_MAX: usize = 4;
-/// Certificates of a chain inside a bundle.
+/// Most certificates of a chain in a bundle.
 const CHAIN_MAX: usize = 10;
 /// Most items of any list in a bundle; a longer list is refused.
 const LIST_MAX: usize = 32;

@@ -35,7 +35,7 @@ pub struct RawCluster {
     pub certificate_authority_data: Option<String>,
     /// The expected name in the server's certificate.
     pub tls_server_name: Option<String>,
-    /// Whether any certificate is accepted.
+    /// Whether every server certificate is accepted; not supported.
     #[serde(default)]
     pub insecure_skip_tls_verify: bool,
 }
