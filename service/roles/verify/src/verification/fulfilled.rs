@@ -31,8 +31,7 @@ pub(super) fn outcome(requirement: &Requirement, counted: &[&Counted], rejected:
     }
 }
 
-/// What the requirement lacks. If no signature exists at all, `class` is `None`, and the rejected objects decide the
-/// class.
+/// What the requirement lacks. If no signature counts, `class` is `None`, and the rejected objects decide the class.
 struct Missing {
     class: Option<Class>,
     cause: String,
