@@ -160,7 +160,7 @@ async fn replaced_unless_applied(cluster: &Cluster, name: &str, object: bytes::B
     }
 }
 
-/// The Service, with a node port that need not stay free.
+/// Creates the Service, again and again until its node port is none of those to leave free.
 async fn service(cluster: &Cluster, index: &Index, options: &Options, owner: &Owner) -> Result<Value, Error> {
     let (name, path) = (&cluster.names.name, cluster.names.path("services", &cluster.names.name));
     for _ in 0..PORTS_MAX {
