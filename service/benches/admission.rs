@@ -1,12 +1,12 @@
-//! The benchmark of a warm review's steps: the walk over an object, the patch that pins its images, and the whole path
-//! without sockets.
+//! Benchmarks of a review whose images are cached: the walk over the object, the patch that pins images, and the whole
+//! review without sockets.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use service_admission::bench::{Webhook, patch, pod, review, walk};
 
-/// Numbers of images in the Pods.
+/// Numbers of images in the benchmarked Pods.
 const SIZES: [usize; 2] = [1, 8];
 
 fn steps(criterion: &mut Criterion) {

@@ -1,6 +1,6 @@
-//! The command line: parse, refuse unusable input, build the runtime, start a role, wait for the signal.
+//! The command line: parses it, refuses unusable input, builds the runtime, starts the roles and waits for a signal.
 //!
-//! This module owns exit codes and logging set-up. `run` assembles the roles.
+//! This module owns exit codes and the set-up of logging. The module `run` assembles the roles.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,31 +29,31 @@ mod inject;
 #[cfg(feature = "admission")]
 mod verify;
 
-/// Everything went well, a signal included.
+/// The exit code of success. A process that a signal ended in order also has this code.
 pub const EXIT_OK: u8 = 0;
-/// The service could not start or broke.
+/// The exit code of a service that could not start, or that stopped because of an error.
 pub const EXIT_FAILURE: u8 = 1;
 /// Command line, environment or configuration cannot be used (`EX_USAGE` of BSD's sysexits).
 pub const EXIT_USAGE: u8 = 64;
 
-/// The addition of a program with planted bugs.
+/// The value of `Options::features` in a program with planted bugs.
 const PLANTED: &str = "planted-bugs";
-/// The variable that names a planted bug.
+/// The environment variable that names a planted bug.
 const PLANTED_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
-/// The variable with the URL for observations.
+/// The environment variable with the URL that receives observations of events.
 const WITNESS_VARIABLE: &str = "LONGHAUL_WITNESS_URL";
-/// Two threads: one can be busy with a TLS handshake's arithmetic while the other serves; more would only cost memory.
+/// Threads of the runtime. One can compute a TLS handshake while the other serves; more threads would only cost memory.
 const WORKER_THREADS_MAX: usize = 2;
 
-/// Finds the API server of a kubeconfig, or without one.
+/// A function that finds the API server of a kubeconfig. Without a kubeconfig, it searches the usual places.
 pub type Find = fn(Option<&Path>) -> anyhow::Result<Cluster>;
 
-/// Known bugs of a program, by their names.
+/// The planted bugs of a program. Each function takes the name of a bug.
 #[derive(Clone, Copy)]
 pub struct Bugs {
-    /// The roles with the bug of that name.
+    /// All roles, changed by the named bug.
     pub roles: fn(&str) -> anyhow::Result<Roles>,
-    /// The connection of the `inject` commands to the API server, with the bug of that name.
+    /// The connection of the `inject` commands to the API server, changed by the named bug.
     pub inject: fn(&str) -> anyhow::Result<Find>,
 }
 
@@ -84,19 +84,19 @@ enum Command {
     /// Verify the signatures of one image, as in a review, and print the signers.
     #[cfg(feature = "admission")]
     Verify(verify::Arguments),
-    /// Pin the images of manifests to their digests, as the webhook would, or lock them.
+    /// Replace the images in manifests with their digests, as the webhook would, or write the digests to a lock file.
     #[cfg(feature = "files")]
     Pin(service_files::command::Arguments),
-    /// The same as a KRM function: a `ResourceList` in, a `ResourceList` out (kpt, kustomize).
+    /// Do the work of `pin` as a KRM function for kpt and kustomize: reads and writes a `ResourceList`.
     #[cfg(feature = "files")]
     Krm(service_files::command::Function),
-    /// Read or set replica counts through a running API over Deployments.
+    /// Read or set replica counts through the API over Deployments of a running `longhaul-service`.
     #[cfg(feature = "replicas")]
     Replicas {
         #[command(subcommand)]
         call: service_replicas::command::Call,
     },
-    /// Make certificates to try the API over Deployments with.
+    /// Make certificates for a trial of the API over Deployments.
     #[cfg(feature = "certs-dev")]
     Certs {
         #[command(subcommand)]
@@ -114,23 +114,23 @@ enum Command {
         #[command(subcommand)]
         command: Box<service_inject::command::Command>,
     },
-    /// Check a validator in any language against the contract.
+    /// Check a validator in any language against docs/contract.md.
     #[cfg(feature = "validator")]
     Contract {
         #[command(subcommand)]
         what: service_validator::command::Contract,
     },
-    /// Print completions for a shell.
+    /// Print the completion script for a shell.
     #[cfg(feature = "dist")]
     Completions {
-        /// The shell.
+        /// The shell that the script is for.
         shell: clap_complete::Shell,
     },
     /// Write man pages of all commands; `cargo xtask dist` packs them.
     #[cfg(feature = "dist")]
     #[command(hide = true)]
     Man {
-        /// A folder that exists.
+        /// An existing folder that receives the man pages.
         directory: PathBuf,
     },
 }
@@ -143,25 +143,26 @@ enum Question {
         #[arg(long)]
         config: PathBuf,
     },
-    /// Print the rule that matches an image, and its result. Asks no registry.
+    /// Print the rule that matches an image, and its result. No request is sent to a registry.
     #[cfg(feature = "admission")]
     Explain {
-        /// The image as a pod would write it.
+        /// The image, spelled as in a Pod.
         image: String,
-        /// The namespace of the object that has the image.
+        /// The namespace of the object that contains the image.
         #[arg(long)]
         namespace: Option<String>,
         /// The configuration file (YAML).
         #[arg(long)]
         config: PathBuf,
     },
-    /// Translate the helm values of Connaisseur. Values without a translation are listed on stderr.
+    /// Translate the helm values of Connaisseur to a configuration file. Values without a translation are listed on
+    /// stderr.
     #[cfg(feature = "admission")]
     ImportConnaisseur {
-        /// The values (YAML), as `helm get values --all` prints them.
+        /// The file with the values (YAML), as `helm get values --all` prints them.
         file: PathBuf,
     },
-    /// Print the file in this program's version, with its comments.
+    /// Print the file in the present version of the configuration format, with its comments.
     Migrate {
         /// The configuration file (YAML).
         #[arg(long)]
@@ -270,7 +271,7 @@ fn command(cli: Cli, bugs: Option<Bugs>) -> Result<(), Failure> {
     }
 }
 
-/// The values of `--role`, with the help of each role.
+/// The possible values of `--role`, with the help text of each role.
 fn role_names() -> Vec<PossibleValue> {
     let all = "Webhook, watch and reconciler in one process, and the API over Deployments when it has a section";
     let roles = ROLES.iter().map(|role| PossibleValue::new(role.about().name).help(role.about().help));
@@ -284,12 +285,12 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     runtime.context("failed to start the runtime")
 }
 
-/// On one processor, or with a limit of one, a second thread would only take turns with the first.
+/// The number of the runtime's threads: one if the process may use only one processor, else two.
 fn worker_threads() -> usize {
     std::thread::available_parallelism().map_or(WORKER_THREADS_MAX, usize::from).min(WORKER_THREADS_MAX)
 }
 
-/// The text printed by a `config` command.
+/// The text that a `config` command prints.
 fn answer(question: &Question) -> anyhow::Result<String> {
     match question {
         Question::Check { config } => {
@@ -330,8 +331,8 @@ fn options(bugs: Option<Bugs>, planted: Option<OsString>, witness_url: Option<St
     Ok(Options { witness_url, roles, features })
 }
 
-/// The result of `plant` for the requested bug. A clean program refuses: if it ignored the bug, a harness would believe
-/// that its judge had missed one.
+/// The result of `plant` for the requested bug. A program without planted bugs refuses: otherwise a harness would
+/// believe that its judge had missed the bug.
 fn plant<T>(plant: Option<fn(&str) -> anyhow::Result<T>>, name: Option<OsString>) -> anyhow::Result<Option<T>> {
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
     let name = name.to_string_lossy();

@@ -19,7 +19,7 @@ pub use import::{Imported, connaisseur};
 pub use migrate::migrate;
 pub use show::show;
 
-/// Every section, once.
+/// The descriptions of all sections that this program knows.
 static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     let mut kinds = vec![kind::<Health>()];
     for section in ROLES.iter().flat_map(|role| role.about().sections).chain(SHARED) {
@@ -31,7 +31,7 @@ static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     kinds
 });
 
-/// Sections that need a feature: the section, its former name and the feature.
+/// Sections that need a Cargo feature: the section's name, its former name and the feature.
 const FEATURES: [(&str, &str, &str); 5] = [
     ("alerting", "alerts", "alerting"),
     ("replicas", "", "replicas"),
@@ -40,7 +40,7 @@ const FEATURES: [(&str, &str, &str); 5] = [
     ("watcher", "", "watcher"),
 ];
 
-/// Names the missing feature in an error about a section that this program was built without.
+/// Adds the name of the missing Cargo feature to an error about a section that this program was built without.
 fn with_feature(error: Error, is_known: impl Fn(&str) -> bool) -> Error {
     let Error::Parse { path, at, what, hint } = error else { return error };
     let is_meant = |key: &str| !key.is_empty() && what == format!("unknown key `{key}`");
@@ -54,12 +54,12 @@ fn with_feature(error: Error, is_known: impl Fn(&str) -> bool) -> Error {
     Error::Parse { path, at, what, hint }
 }
 
-/// Whether the file may have `key` at its top.
+/// Whether `key` is a known top-level key of the file.
 fn is_known(key: &str) -> bool {
     key == "version" || KINDS.iter().any(|kind| kind.has(key))
 }
 
-/// Reads and checks the file at `path`; environment variables overrule it.
+/// Reads and checks the file at `path`. Environment variables replace settings of the file.
 pub fn load(path: &Path) -> Result<Config, Error> {
     Config::load(path, &KINDS).map_err(|error| with_feature(error, is_known))
 }

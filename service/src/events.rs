@@ -1,17 +1,17 @@
-//! The events of the process and its configuration, each with the keys of its context.
+//! The names of log events about the process and its configuration, each with the keys of its fields.
 
 service_core::events! {
-    /// A signal arrived.
+    /// The process received a signal.
     SIGNAL = "process.signal" ["signal"],
     /// The process ends.
     STOPPED = "process.stopped" [],
-    /// Connections were cut at the end of the drain.
+    /// Connections were cut because the drain time was over.
     CUT = "edge.cut" [],
-    /// Another configuration is in effect.
+    /// A changed configuration took effect.
     CONFIG_REPLACED = "config.replaced" ["generation", "sections"],
     /// The configuration file cannot be used.
     CONFIG_REFUSED = "config.refused" ["error"],
-    /// The file has changes that need a restart.
+    /// The configuration file has changes that need a restart.
     CONFIG_WAITS = "config.waits" ["sections"],
 }
 

@@ -1,7 +1,7 @@
-//! The entry points of the fuzz targets in `service/fuzz`: the parsers of outside data, called with bytes.
+//! The entry points of the fuzz targets in `service/fuzz`. Each calls a parser of outside data with arbitrary bytes.
 //!
-//! This module turns bytes into inputs and checks the properties that must hold for all of them. Compiled with the
-//! feature `fuzz` only. Every function panics when a property is broken, and otherwise never.
+//! The functions turn bytes into inputs and panic only if a property that must hold for all inputs is broken. The
+//! module is compiled only with the feature `fuzz`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +21,7 @@ use service_core::authority::Authority;
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Challenge, Keyring, Kind, Reference, check, token};
 
-/// A policy with rules of all kinds.
+/// A configuration whose policy has rules of all kinds.
 const CONFIG: &str = r#"
 resolve: {skipPrefixes: ["ko://"]}
 policy:
@@ -35,7 +35,7 @@ policy:
 static LOADED: LazyLock<Config> =
     LazyLock::new(|| Config::parse(CONFIG, Path::new("fuzz.yaml")).unwrap_or_else(|error| panic!("{error}")));
 
-/// Knows every image at once, except those whose tag requests a failure.
+/// A resolver that knows every image at once, except images whose tag requests a failure.
 struct Script;
 
 impl Source for Script {
@@ -60,7 +60,8 @@ fn pipeline() -> Pipeline {
     Pipeline::new(Arc::new(Policy::new(&LOADED)), Arc::new(resolver), metrics)
 }
 
-/// Reviews: bytes that begin with `{` are a body, others the object of a new Pod, or its two versions around a NUL.
+/// Fuzzes reviews. Bytes that begin with `{` are a whole body; others are a new Pod, or its old and new version
+/// separated by a NUL.
 pub fn review(bytes: &[u8]) {
     if bytes.first() == Some(&b'{') {
         return body(bytes);
@@ -74,8 +75,8 @@ pub fn review(bytes: &[u8]) {
     body(format!(r#"{head}{operation}","object":{new},"oldObject":{old}}}}}"#).as_bytes());
 }
 
-/// A body is refused or answered with JSON that echoes the uid. If a new object is admitted without a message, the
-/// patch pins every image that no rule leaves alone.
+/// Checks that a body is refused or answered with JSON that repeats the uid. If a new object is admitted without a
+/// message, its patch must pin every image that no rule exempts.
 fn body(bytes: &[u8]) {
     thread_local! {
         static SET: (Pipeline, tokio::runtime::Runtime) = (
@@ -109,7 +110,7 @@ fn body(bytes: &[u8]) {
     }
 }
 
-/// Applies a list of replacements.
+/// Applies a JSON patch that consists of replacements.
 fn apply(object: &mut Value, patch: Option<&str>) {
     let operations: Vec<Value> =
         patch.map(|patch| serde_json::from_str(patch).expect("a patch is JSON")).unwrap_or_default();
@@ -121,7 +122,7 @@ fn apply(object: &mut Value, patch: Option<&str>) {
     }
 }
 
-/// Configurations: each is refused with a message, or gives a policy that can explain any image.
+/// Fuzzes configurations: each is refused with a message, or gives a policy that can explain any image.
 pub fn config(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match crate::config::parse(&text, Path::new("fuzz.yaml")) {
@@ -133,7 +134,8 @@ pub fn config(bytes: &[u8]) {
     }
 }
 
-/// Challenges and answers of token services: parsed values are bounded, and a token can stand in a header.
+/// Fuzzes login challenges and answers of token services: parsed values are bounded, and every token fits into a
+/// header.
 pub fn challenge(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Some(Challenge::Bearer { realm, service }) = Challenge::parse(&text) {
@@ -147,7 +149,7 @@ pub fn challenge(bytes: &[u8]) {
     }
 }
 
-/// Manifests: accepted bytes are JSON of that shape, and never both an index and an image.
+/// Fuzzes manifests: accepted bytes are valid JSON, and no manifest is both an index and an image.
 pub fn manifest(bytes: &[u8]) {
     const TYPES: [&str; 4] = [
         "application/vnd.oci.image.index.v1+json",
@@ -175,13 +177,13 @@ pub fn manifest(bytes: &[u8]) {
     }
 }
 
-/// HTTP/2 connections: for any input, the calls hold no more than their room, and nothing after the end.
+/// Fuzzes HTTP/2 connections: open calls never hold more memory than their limit, and none after the connection's end.
 pub fn http2(bytes: &[u8]) {
     service_core::edge::fuzz::http2(bytes);
 }
 
-/// Docker configurations: for any content, matching an image ends at once, and a part of a ring matches no more than
-/// the whole.
+/// Fuzzes Docker configurations: matching an image ends at once, and a reduced set of credentials matches no more
+/// images than the full set.
 pub fn keyring(bytes: &[u8]) {
     let places = [("docker.io", "library/nginx"), ("a.corp:5000", "team/app"), ("[::1]:5000", "x")];
     let places = places.map(|(host, repository)| {

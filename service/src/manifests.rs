@@ -1,9 +1,9 @@
-//! The command `longhaul-service manifests`: all objects that run the webhook in a cluster; and `ca-bundle` for
-//! clusters with their own certificates.
+//! The command `longhaul-service manifests` prints all objects that run the webhook in a cluster. The command
+//! `ca-bundle` prints the trust field for clusters with their own certificates.
 //!
-//! This module owns the choices and their refusals. The objects are those of `kind/manifests`, built in (`templates`);
-//! `render` applies a choice to them. No manifest has a `caBundle`: applied over a working webhook, one with another or
-//! an empty value would disarm it.
+//! This module owns the options of both commands and refuses options that contradict each other. The objects come from
+//! `kind/manifests` (module `templates`); `render` applies the options. No manifest has a `caBundle`: if a manifest
+//! with an empty or different `caBundle` were applied over a working webhook, calls to the webhook would fail.
 
 mod render;
 mod templates;
@@ -22,42 +22,43 @@ use service_core::wire::certificates_from_pem;
 use crate::config::{Config, parse};
 use templates::{NAMESPACE, Piece};
 
-/// A `ConfigMap` has at most 1 MiB; a configuration has some KiB.
+/// Most bytes of a configuration for a `ConfigMap`, which holds at most 1 MiB. A usual configuration has some KiB.
 const CONFIG_BYTES_MAX: usize = 512 << 10;
-/// More replicas than nodes are of no use, and more than this are a typing mistake.
+/// Most replicas. A larger number is taken for a typing mistake: more replicas than nodes are useless.
 const REPLICAS_MAX: u16 = 100;
-/// Ports of the containers in the manifests.
+/// The container ports in the manifests: webhook and health.
 const PORTS: (u16, u16) = (8443, 9090);
-/// The paths at which the manifests mount the Secret.
+/// The paths of certificate and key in the mounted Secret.
 const MOUNTED: (&str, &str) = ("/etc/longhaul-tls/tls.crt", "/etc/longhaul-tls/tls.key");
-/// The writer of `caBundle`; with own certificates the service later writes under the same name.
+/// The field manager of `caBundle`. A service with own certificates writes the field under the same name.
 const FIELD_MANAGER: &str = "longhaul-service-certificates";
 
-/// The lean service makes no certificates.
+/// The default of `--certificates`. A build without the feature `own-certificates` can make none.
 const DEFAULT_CERTIFICATES: &str = if cfg!(feature = "own-certificates") { "own" } else { "secret" };
 
-/// The webhook's manifests.
+/// The options of `manifests`.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The image of the service, as nodes pull it.
     #[arg(long, value_name = "REF")]
     image: String,
-    /// The source of the webhook's certificate: the replicas, cert-manager, or your own Secret longhaul-webhook-tls.
+    /// The source of the webhook's certificate: the replicas make it, cert-manager issues it, or you create the Secret
+    /// longhaul-webhook-tls.
     #[arg(long, value_enum, default_value = DEFAULT_CERTIFICATES)]
     certificates: Certificates,
-    /// The `failurePolicy` of the webhook, for objects while no replica answers. There is no default.
+    /// The `failurePolicy` of the webhook: refuse or accept objects while no replica answers. You must choose one.
     #[arg(long, value_enum)]
     failure_policy: Option<FailurePolicy>,
     /// The namespace of the service.
     #[arg(long, default_value = NAMESPACE)]
     namespace: String,
-    /// The service's configuration. Default: a minimal one that pins images and verifies nothing.
+    /// The service's configuration file. Default: a minimal configuration that pins images and verifies nothing.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The number of replicas.
     #[arg(long, default_value_t = 2)]
     replicas: u16,
-    /// Write files and a kustomization for `kubectl apply -k` into this folder instead of printing.
+    /// Write files and a kustomization for `kubectl apply -k` into this folder. Nothing is printed.
     #[arg(long, value_name = "FOLDER")]
     write: Option<PathBuf>,
 }
@@ -89,7 +90,7 @@ pub enum FailurePolicy {
     Ignore,
 }
 
-/// The checked choices.
+/// The checked options of `manifests`.
 #[derive(Debug)]
 struct Choice {
     image: String,
@@ -98,7 +99,7 @@ struct Choice {
     namespace: String,
     replicas: u16,
     config: String,
-    /// Whether the configuration enables the check of the registration.
+    /// Whether the configuration enables the check that the webhook is registered.
     registration: bool,
 }
 
@@ -157,7 +158,7 @@ impl Arguments {
 }
 
 impl CaBundle {
-    /// The one field of the webhook configuration, as an object to apply.
+    /// The `caBundle` field of the webhook configuration, as an object for server-side apply.
     pub fn run(&self) -> anyhow::Result<String> {
         use base64::Engine as _;
         let pem = std::fs::read(&self.file).with_context(|| format!("failed to read {}", self.file.display()))?;
@@ -178,7 +179,7 @@ impl CaBundle {
     }
 }
 
-/// Checks that the configuration works with these manifests.
+/// Checks that the configuration's ports, paths and certificates match these manifests.
 fn fits(config: &Config, admission: &Admission, certificates: Certificates) -> anyhow::Result<()> {
     let (admission_port, health_port) = PORTS;
     let port = admission.listen.port();
@@ -226,7 +227,7 @@ fn stream(pieces: &Pieces) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Writes a folder with one file for each piece, and the kustomization that names them.
+/// Writes one file for each group of objects into a folder, and a kustomization that lists these files.
 fn write(folder: &Path, pieces: &Pieces) -> anyhow::Result<String> {
     std::fs::create_dir_all(folder).with_context(|| format!("failed to create {}", folder.display()))?;
     let put = |name: &str, text: String| {

@@ -1,4 +1,4 @@
-//! The list of roles, and the parts that they share. A new role is a crate, and a line here.
+//! The list of roles, and the services that roles share. A new role needs a crate and a line in this list.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use service_core::role::Role;
 
 pub type Roles = &'static [&'static dyn Role];
 
-/// The built-in roles. Order matters: lenders come first.
+/// The built-in roles. Order matters: a role that lends something to others comes before them.
 pub const ROLES: Roles = &[
     #[cfg(feature = "admission")]
     &service_admission::AdmissionRole,
@@ -28,7 +28,7 @@ pub const ROLES: Roles = &[
     &service_replicas::ReplicasRole,
 ];
 
-/// The sections of the shared parts.
+/// The configuration sections of the services that roles share.
 pub const SHARED: &[Kind] = &[
     #[cfg(feature = "alerting")]
     service_core::config::kind::<service_alerting::Alerting>(),
@@ -36,7 +36,7 @@ pub const SHARED: &[Kind] = &[
     service_core::config::kind::<service_shared_cache::SharedCache>(),
 ];
 
-/// Names of log lines, by crates. A line whose name is in none of these lists is a defect.
+/// Names of log events, by crate. A log line with any other name is a defect.
 pub const EVENTS: Names = &[
     names::ALL,
     crate::events::ALL,
@@ -60,7 +60,7 @@ pub const EVENTS: Names = &[
     service_shared_cache::events::ALL,
 ];
 
-/// The sink of alerts, if the configuration names a receiver.
+/// The sink of alerts; `None` if the configuration names no receiver.
 pub fn alerts(config: &Config, metrics: &mut Registry) -> anyhow::Result<Option<Arc<dyn AlertSink>>> {
     #[cfg(feature = "alerting")]
     if let Some(settings) = config.find::<service_alerting::Alerting>() {
@@ -70,7 +70,7 @@ pub fn alerts(config: &Config, metrics: &mut Registry) -> anyhow::Result<Option<
     Ok(None)
 }
 
-/// The cache of values shared with other processes, if the configuration names one.
+/// The cache that several processes share; `None` if the configuration names no cache.
 pub fn known(config: &Config, metrics: &mut Registry) -> anyhow::Result<Option<Arc<dyn Knowledge>>> {
     #[cfg(feature = "shared-cache")]
     if let Some(settings) = config.find::<service_shared_cache::SharedCache>() {

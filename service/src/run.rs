@@ -31,30 +31,31 @@ use tokio::time::timeout;
 use crate::roles::{self, ROLES, Roles};
 use reload::{Metrics as ConfigMetrics, Reloader, Trouble};
 
-/// No additions to the service.
+/// The features label in the metrics of a program without additions such as planted bugs.
 pub const NO_FEATURES: &str = "none";
-/// The command line's name of a process with every role.
+/// The value of `--role` for a process with every role.
 pub const ALL: &str = "all";
-/// Names that roles had, each with the present one.
+/// Former names of roles, each with the present name.
 pub const FORMER_ROLES: [(&str, &str); 2] = [("manager", "admission"), ("watch", "packages")];
-/// Memory of open calls of the health listener, its own: clients of the webhook must not block the kubelet's probes.
+/// Bytes of open calls at the health listener. The limit is separate, so that webhook clients cannot block kubelet
+/// probes.
 const HEALTH_ROOM_BYTES: usize = 1 << 20;
-/// After the drain, new connections have this long to send their call.
+/// Time in which a new connection may still send its call after the drain.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
-/// After that, answers under way have this long before their connections are cut.
+/// Time that answers get after `CLOSE_GRACE`, before their connections are cut.
 const STOP_GRACE: Duration = Duration::from_millis(500);
 
-/// Alerts that are still queued are sent within this time.
+/// Time in which queued alerts are still sent at the end.
 const ALERTS_GRACE: Duration = Duration::from_secs(5);
 
-/// Options of the program and its environment, not of the configuration.
+/// Options from the program and its environment instead of the configuration.
 #[derive(Clone)]
 pub struct Options {
-    /// URL for observations of accepted events.
+    /// The URL that receives observations of accepted events.
     pub witness_url: Option<String>,
     /// The roles that a process can have.
     pub roles: Roles,
-    /// The additions of this program to the service, for its metrics.
+    /// The label in the metrics for additions such as planted bugs.
     pub features: &'static str,
 }
 
@@ -64,7 +65,7 @@ impl Default for Options {
     }
 }
 
-/// The roles of `list` for a process that the command line calls `name`.
+/// The roles that `--role NAME` starts.
 pub fn roles(name: &str, list: Roles, config: &Config) -> anyhow::Result<Vec<&'static dyn Role>> {
     if let Some((_, now)) = FORMER_ROLES.iter().find(|(former, _)| *former == name) {
         anyhow::bail!("the role `{name}` is now `{now}`: write `--role {now}`");
@@ -85,21 +86,21 @@ pub struct App {
     drain_max: Duration,
     listeners: JoinSet<()>,
     background: JoinSet<()>,
-    /// Changed to make all tasks that follow files check them at once.
+    /// A change of this value makes all tasks that follow files check their files at once.
     look: channel::Sender<u64>,
-    /// The reloader of the configuration file, until it runs.
+    /// The reloader of the configuration file, until its task starts.
     reloader: Option<Reloader>,
     running: Vec<Box<dyn Running>>,
     /// The sink of alerts about reviews.
     alerts: Option<Arc<dyn AlertSink>>,
-    /// Values shared with other processes of the service.
+    /// The cache that several processes of the service share.
     known: Option<Arc<dyn Knowledge>>,
     addresses: Vec<(&'static str, SocketAddr)>,
     health: Option<SocketAddr>,
 }
 
 impl App {
-    /// Binds, loads and starts the role, or all of them; fails before anything is served.
+    /// Binds sockets, loads files and starts the roles. Any failure is returned before a request is served.
     pub async fn start(role: &str, config: Config, options: Options) -> anyhow::Result<Self> {
         let chosen = roles(role, options.roles, &config)?;
         let mut metrics = MetricsRegistry::default();
@@ -144,7 +145,7 @@ impl App {
         Ok(app)
     }
 
-    /// Starts the chosen roles in the order of the list, after the parts that they lend each other.
+    /// Starts the chosen roles in the order of the list, after the objects that they lend each other.
     async fn start_roles(
         &mut self,
         chosen: &[&'static dyn Role],
@@ -213,7 +214,7 @@ impl App {
         }
     }
 
-    /// Checks all followed files now, ahead of their next turn.
+    /// Checks all followed files now instead of at the next interval.
     pub fn look_at_files(&self) {
         self.look.send_modify(|looks| *looks += 1);
     }
@@ -226,7 +227,7 @@ impl App {
         self.health
     }
 
-    /// Waits until a part ends that should never end; returns the reason.
+    /// Waits until a task ends that should never end; returns the reason.
     pub async fn broken(&mut self) -> anyhow::Result<()> {
         let roles = self.running.iter_mut().map(|role| role.broken());
         tokio::select! {
@@ -237,8 +238,8 @@ impl App {
         anyhow::bail!("a part of the process ended by itself")
     }
 
-    /// Drains and stops: readiness off, every call answered, connections closed by their answers, at most the drain
-    /// time.
+    /// Drains and stops: readiness ends, every call is answered, and each connection closes after its answer. The drain
+    /// time limits the whole stop.
     pub async fn stop(mut self) {
         self.drain.enter(Phase::Draining);
         for role in &mut self.running {

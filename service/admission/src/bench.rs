@@ -1,4 +1,4 @@
-//! The parts of the crate that benchmarks call. Not part of the API.
+//! Functions for benchmarks. They are not part of the API.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -28,7 +28,7 @@ use service_registry::{Keyring, Reference};
 
 const DIGEST: &str = "sha256:3f1c8e2b9a7d5c4e6f0a1b2c3d4e5f60718293a4b5c6d7e8f9a0b1c2d3e4f506";
 
-/// A registry that knows every image.
+/// A registry that has every image.
 struct Everything;
 
 impl Source for Everything {
@@ -57,7 +57,7 @@ impl Validator for Everybody {
     }
 }
 
-/// A webhook whose cache is warm after its first call.
+/// A webhook that has cached its images after the first call.
 pub struct Webhook(Arc<Endpoint>, Arc<Peer>);
 
 impl Webhook {
@@ -80,7 +80,7 @@ impl Webhook {
         )
     }
 
-    /// Like [`Self::new`], with a rule that demands signatures, which every image has.
+    /// Like [`Self::new`], with a rule that demands signatures; every image has one.
     #[cfg(feature = "verify")]
     pub fn verifying() -> Self {
         let text = "{admission: {listen: 127.0.0.1:0, certificate: none, key: none}, validators: [{name: default, type: cosign, \
@@ -103,8 +103,8 @@ impl Webhook {
         Self(Arc::new(Endpoint::new(settings, Current::new(pipeline), Arc::clone(Share::default().reviews()))), peer)
     }
 
-    /// Answers one review, as from a connection that has read it. Boxed, as the role's handler is, so that its code is
-    /// compiled with the role and not with the benchmark.
+    /// Answers one review whose body was read. The future is boxed as in the role's handler, so that its code is
+    /// compiled in this crate and not in the benchmark.
     pub fn answer(&self, review: Bytes) -> BoxFuture<'_, Response<Full<Bytes>>> {
         let request = Request::post("/mutate?timeout=10s")
             .header(header::CONTENT_TYPE, "application/json")
@@ -137,7 +137,7 @@ pub fn walk(object: &str) -> Sites {
     Sites(sites)
 }
 
-/// The patch that pins them.
+/// The patch that pins the images at `sites`.
 pub fn patch(sites: &Sites) -> Option<String> {
     patch::replace(&sites.0, |_| Some(DIGEST))
 }
@@ -179,7 +179,7 @@ pub fn pod(images: usize) -> Value {
     })
 }
 
-/// The review of its creation, in the order in which kube-apiserver writes it.
+/// The review of the Pod's creation, with fields in the order of kube-apiserver.
 pub fn review(pod: &Value) -> Bytes {
     let resource = json!({"group": "", "version": "v1", "resource": "pods"});
     let kind = json!({"group": "", "version": "v1", "kind": "Pod"});

@@ -1,7 +1,7 @@
-//! The configuration of admission: the listener, the policy and its validators.
+//! The configuration of admission: listener, policy and validators.
 //!
-//! This module owns these keys, their defaults and their reasons. Of the files named in the configuration it opens only
-//! policies; the users of certificates and keys open those.
+//! This module owns these keys, their defaults and their reasons. Of the files that the configuration names, it opens
+//! only policies; certificates and keys are opened by their users.
 
 mod admission;
 mod documents;
@@ -36,16 +36,16 @@ pub use validators::{
 
 pub const KINDS: &[Kind] = &[kind::<Admission>(), kind::<Resolve>(), kind::<Images>(), kind::<Kubernetes>()];
 
-/// The sections that admission reads, together.
+/// All sections that admission reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// The webhook listener; absent when this process has none.
+    /// The webhook listener; `None` if this process has none.
     pub admission: Option<Admission>,
     pub resolve: Resolve,
     /// The validators that judge images.
     pub validators: Vec<Validator>,
     pub policy: Policy,
-    /// Path of a kubeconfig; when absent, `$KUBECONFIG`, then the files of a pod.
+    /// Path of a kubeconfig. Default: `$KUBECONFIG`, then the service account files of a Pod.
     pub kubeconfig: Option<PathBuf>,
 }
 
@@ -61,7 +61,7 @@ impl Config {
         }
     }
 
-    /// Notes on the validators of signatures that no rule uses, one sentence each.
+    /// Notes on signature validators that no rule uses, one sentence each.
     pub fn unasked(&self) -> Vec<String> {
         let asked = |index: usize| self.policy.rules.iter().any(|rule| rule.validator == Some(index));
         let unasked = self.validators.iter().enumerate().filter(|(index, validator)| {
@@ -77,19 +77,19 @@ impl Config {
             .collect()
     }
 
-    /// The sections of `text`, which has no others, as if it had been read from `path`.
+    /// Parses `text`, which must have only these sections, as if it had been read from `path`.
     pub fn parse(text: &str, path: &Path) -> Result<Self, Error> {
         File::parse(text, path, KINDS).map(|file| Self::of(&file))
     }
 }
 
-/// The sections `validators` and `policy`: the validator of each image, and the action on its result.
+/// The sections `validators` and `policy`: which validator checks an image, and what follows from its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Images {
     /// The validators that judge images.
     pub validators: Vec<Validator>,
     pub policy: Policy,
-    /// Files and folders with separate policies, and the files of these folders.
+    /// Files and folders with separate policies, and the files in these folders.
     pub documents: Vec<PathBuf>,
 }
 
@@ -141,13 +141,13 @@ impl Section for Images {
         new
     }
 
-    /// The policies, and the keys that validators trust.
+    /// The files with policies, and those with keys that validators trust.
     fn files(&self) -> Vec<PathBuf> {
         self.documents.iter().cloned().chain(files(&self.validators)).collect()
     }
 }
 
-/// Checks the values of these sections.
+/// Checks the values of the sections.
 #[derive(Clone, Copy)]
 struct Checker<'a>(service_core::config::Checker<'a>);
 

@@ -1,6 +1,6 @@
-//! The current pipeline of reviews, replaced as a whole when the configuration changes.
+//! The current pipeline of reviews, which is replaced as a whole when the configuration changes.
 //!
-//! Shared by all sources of reviews: the webhook's endpoint, and callers inside this process.
+//! The webhook's endpoint and other callers in this process share it.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ impl Current {
         Arc::new(Self(RwLock::new(Arc::new(pipeline))))
     }
 
-    /// Sends the reviews that begin from now on through `pipeline`.
+    /// Uses `pipeline` for reviews that start from now on.
     pub fn replace(&self, pipeline: Pipeline) {
         *self.0.write() = Arc::new(pipeline);
     }
 
-    /// The pipeline for a review that begins now; the review keeps it.
+    /// The current pipeline. A review keeps the same one to its end.
     pub fn pipeline(&self) -> Arc<Pipeline> {
         Arc::clone(&self.0.read())
     }
@@ -45,7 +45,7 @@ impl Current {
     }
 }
 
-/// Judges single images with the current pipeline.
+/// A judge of single images that uses the current pipeline.
 pub struct CurrentJudge(pub Arc<Current>);
 
 impl Judge for CurrentJudge {
@@ -69,10 +69,10 @@ impl Judge for CurrentJudge {
 pub enum Unanswered {
     #[error("{0}")]
     Malformed(String),
-    /// There is no memory for looking up its images; later there may be.
+    /// There is no memory for image lookups at the moment.
     #[error("too many images are asked about at one time")]
     Full,
-    /// The webhook's failurePolicy has to decide.
+    /// The webhook's `failurePolicy` must decide.
     #[error("{0}")]
     Failed(String),
 }

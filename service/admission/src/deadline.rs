@@ -1,17 +1,17 @@
-//! The deadline of a review, from the `timeout` that the API server sends with each call.
+//! The time for a review, from the `timeout` that the API server sends with each call.
 //!
-//! Pure: it works on durations, and the caller adds its clock.
+//! The functions compute with durations and read no clock.
 
 use std::time::Duration;
 
-/// The default of a webhook configuration (Kubernetes: `timeoutSeconds` defaults to 10).
+/// The default timeout of a webhook (Kubernetes: `timeoutSeconds` defaults to 10).
 const DEFAULT: Duration = Duration::from_secs(10);
-/// Kubernetes allows 1 s to 30 s; longer ones are cut to this.
+/// Longest timeout: Kubernetes allows 1 s to 30 s; longer values are shortened to this.
 const MOST: Duration = Duration::from_secs(30);
-/// Reserve so that the answer arrives before the caller leaves: a tenth, at most this.
+/// Time kept for the way of the answer: a tenth of the timeout, at most this.
 const MARGIN_MAX: Duration = Duration::from_millis(500);
 
-/// Time a review may take, given the query of its URL.
+/// The time that a review may take, from the query of its URL.
 pub fn budget(query: Option<&str>) -> Duration {
     let pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
     let timeout = pairs.filter(|(name, _)| *name == "timeout").find_map(|(_, value)| go_duration(value));

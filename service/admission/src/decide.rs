@@ -1,6 +1,6 @@
-//! The decision of a review: the outcomes of its images become one answer.
+//! The decision of a review: combines the outcomes of all images into one answer.
 //!
-//! Pure and deterministic: images are judged in the order of their names, so equal input gives byte-equal answers.
+//! Images are judged in the order of their names, so equal input gives equal bytes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,19 +15,19 @@ use crate::config::Action;
 use crate::validator::Approval;
 use service_registry::verdicts::{Class, Failure};
 
-/// Most bytes of an image in messages and annotations; no valid reference to a tag is longer.
+/// Most bytes of an image in messages and annotations. No valid reference by tag is longer.
 const IMAGE_BYTES_MAX: usize = 400;
-/// Bytes of a cause in messages.
+/// Most bytes of a failure's cause in messages.
 const CAUSE_BYTES_MAX: usize = 600;
 /// Longest warning that kubectl shows whole (Kubernetes asks for at most 120 characters).
 const WARNING_CHARS_MAX: usize = 120;
 /// Most warnings of one answer: the API server passes on 4 KiB of them.
 const WARNINGS_MAX: usize = 16;
-/// Bytes of an entry of an annotation besides its image: its form, a digest, a rule.
+/// Bytes of an annotation's entry besides the image: JSON, a digest and a rule.
 const ENTRY_BYTES: usize = 160;
-/// Bytes of a signer or a piece of evidence in annotations.
+/// Most bytes of a signer or its evidence in annotations.
 const PROOF_BYTES_MAX: usize = 300;
-/// Most images in one annotation of the audit log; the others are counted.
+/// Most images in one annotation of the audit log; further images are only counted.
 const ANNOTATED_MAX: usize = 32;
 
 /// The kind of webhook that is called.
@@ -35,22 +35,22 @@ const ANNOTATED_MAX: usize = 32;
 pub enum Hook {
     /// The webhook that may change the object.
     Mutating,
-    /// The webhook that may only refuse: an image that the mutating one would pin must be pinned already.
+    /// The webhook that can only refuse: an image that the mutating webhook would pin must already be pinned.
     Validating,
 }
 
-/// The known facts of an image that may run.
+/// The result for an image that may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     pub digest: Arc<str>,
-    /// Whether it gets the digest.
+    /// Whether the image is pinned to the digest.
     pub pin: bool,
-    /// Its signers, if signatures were verified.
+    /// The signers, if signatures were verified.
     pub approval: Option<Arc<Approval>>,
 }
 
 impl Found {
-    /// An image that gets its digest, whatever its signatures.
+    /// The result for an image that is pinned without signature checks.
     pub fn pinned(digest: Arc<str>) -> Self {
         Self { digest, pin: true, approval: None }
     }
@@ -58,7 +58,7 @@ impl Found {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// The facts of the image, or why it may not run.
+    /// The result for the image, or why it may not run.
     pub result: Result<Found, Failure>,
     pub rule: RuleName,
     pub course: Course,
@@ -66,10 +66,10 @@ pub struct Outcome {
     pub signed: bool,
 }
 
-/// The treatment of an image.
+/// The course of action for an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Course {
-    /// The image is pinned; if it has no digest, this action follows.
+    /// The image is pinned; if no digest is found, this action follows.
     Enforce(Action),
     Detect,
 }
@@ -77,7 +77,7 @@ pub enum Course {
 /// The outcome of each distinct image.
 pub type Outcomes<'s> = BTreeMap<&'s str, Outcome>;
 
-/// An image in an annotation of the audit log.
+/// The entry of an image in an annotation of the audit log.
 struct Entry<'a> {
     image: Cow<'a, str>,
     digest: Option<&'a str>,
@@ -117,8 +117,8 @@ impl Entry<'_> {
     }
 }
 
-/// Allows with the patch, denies, or leaves the decision to the webhook's `failurePolicy`. The strongest action of a
-/// failing image decides, a denial before an error, and the message names *all* images that failed.
+/// Combines outcomes: allow with the patch, deny, or let the webhook's `failurePolicy` decide. The strongest action of
+/// all failed images wins (deny before error), and the message names *all* failed images.
 pub fn decide(hook: Hook, sites: &[Site], outcomes: &Outcomes<'_>) -> Decision {
     let failed: Vec<_> =
         outcomes.iter().filter_map(|(image, outcome)| Some((image, outcome, failing(outcome)?))).collect();
@@ -164,12 +164,12 @@ pub fn decide(hook: Hook, sites: &[Site], outcomes: &Outcomes<'_>) -> Decision {
     Decision::Allow { notes: notes(hook, sites, outcomes), patch }
 }
 
-/// The classes of images that are admitted although they failed.
+/// The failure classes of images that are admitted although they failed.
 pub fn let_in(outcomes: &Outcomes<'_>) -> impl Iterator<Item = Class> {
     outcomes.values().filter_map(|outcome| outcome.result.as_ref().err()).map(|failure| failure.class)
 }
 
-/// The failure and its action, if the image fails and is not only reported.
+/// The failure and its action; `None` if the image did not fail or is only reported.
 fn failing(outcome: &Outcome) -> Option<(&Failure, Action)> {
     match outcome.course {
         Course::Enforce(action) => Some((outcome.result.as_ref().err()?, action)),
@@ -237,12 +237,12 @@ fn entry<'a>(image: &'a str, outcome: &'a Outcome, class: Option<Class>) -> Entr
     }
 }
 
-/// The clause that describes the failure of an image.
+/// The clause that says how the image failed.
 fn fails(outcome: &Outcome) -> &'static str {
     if outcome.signed { "may not run" } else { "has no digest" }
 }
 
-/// Images as an annotation of the audit log.
+/// Formats images for an annotation of the audit log.
 pub fn list(images: &[&str]) -> Escaped {
     let mut text = Escaped::default();
     for (index, image) in images.iter().take(ANNOTATED_MAX).enumerate() {

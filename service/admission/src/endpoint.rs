@@ -1,4 +1,4 @@
-//! The webhook's HTTP side: method, path, content type, size, deadline, shedding.
+//! The HTTP endpoint of the webhook: method, path, content type, size, deadline and overload.
 //!
 //! This module owns every limit that protects the process from its callers. The pipeline interprets reviews.
 
@@ -24,7 +24,7 @@ use service_core::edge::{Answer, Broken, Calls, Entered, Peer};
 use service_core::share::{BodyMemory, ReviewMemory, Stop};
 use service_registry::verdicts::Class;
 
-/// Seconds after which a shed caller may come again.
+/// Seconds after which a caller may retry when the service is overloaded.
 const RETRY_AFTER_S: &str = "1";
 
 pub struct Endpoint {
@@ -34,16 +34,16 @@ pub struct Endpoint {
     slots_per_peer: usize,
     memory: Arc<ReviewMemory>,
     body_max: usize,
-    /// The configuration key of the body limit.
+    /// The configuration key that the message about a too large body names.
     body_key: &'static str,
 }
 
-/// The status and text for a request that gets no review.
+/// The status and text of the answer to a request that is not reviewed.
 #[derive(Debug)]
 pub struct Refusal(StatusCode, String);
 
 impl Endpoint {
-    /// A webhook over `current` with the limits of `settings`; its reviews hold at most `memory`.
+    /// A webhook that uses `current` with the limits in `settings`; its reviews use at most `memory`.
     pub fn new(settings: &config::Admission, current: Arc<Current>, memory: Arc<ReviewMemory>) -> Self {
         let (asked, fits) = (settings.max_body_bytes, memory.body_max());
         let body_key = if asked <= fits { "admission.maxBodyBytes" } else { "admission.maxHeldBytes" };

@@ -1,14 +1,14 @@
-//! Exemptions: reviews that are answered without examining images.
+//! Exemptions: reviews that are answered without an examination of images.
 //!
-//! Pure. The reasons appear in the audit log as `exempt`.
+//! The reason appears in the audit log as `exempt`.
 
 use super::review::Ask;
 
-/// The controller of Deployments, with and without its own account.
+/// The user names of the controller of Deployments, with and without its own service account.
 const DEPLOYMENT_CONTROLLER: [&str; 2] =
     ["system:serviceaccount:kube-system:deployment-controller", "system:kube-controller-manager"];
 
-/// The reason why `ask` is exempt by its request alone.
+/// The reason if the request alone makes `ask` exempt.
 pub fn by_request(ask: &Ask<'_>) -> Option<&'static str> {
     if is_copy_of_a_deployment(ask) {
         return Some("copied from a Deployment");
@@ -24,12 +24,12 @@ pub fn by_request(ask: &Ask<'_>) -> Option<&'static str> {
     }
 }
 
-/// Whether the object is the `ReplicaSet` that the controller makes of a Deployment's template.
+/// Whether the object is a `ReplicaSet` that the controller made from a Deployment's template.
 ///
-/// The controller recognizes a `ReplicaSet` as its own only while the templates are equal. A Deployment from before
-/// this webhook keeps its tags until it is changed. If its `ReplicaSets` were pinned, the controller would never find
-/// them and make one after the other (google/k8s-digester, issue 25: 18,000 of them). Pods are judged and pinned in any
-/// case.
+/// The controller recognizes a `ReplicaSet` as its own only if both templates are equal. A Deployment that is older
+/// than this webhook keeps its tags until it changes. If its `ReplicaSet`s were pinned, the controller would never
+/// recognize them and would create new ones without end (google/k8s-digester, issue 25: 18,000 of them). Pods are
+/// judged and pinned in any case.
 fn is_copy_of_a_deployment(ask: &Ask<'_>) -> bool {
     let replica_set = ask.kind.as_ref().is_some_and(|kind| kind.group == "apps" && kind.kind == "ReplicaSet");
     let user = ask.user_info.as_ref().map(|user| &*user.username);

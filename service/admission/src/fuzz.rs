@@ -1,12 +1,12 @@
-//! The functions of admission that the fuzz targets call.
+//! The functions of admission that fuzz targets call.
 //!
-//! No logic: this module wraps the crate's own functions so that they take and return text.
+//! The functions contain no logic; they pass text to the crate's own functions.
 
 use super::walk;
 
 pub use super::review::{Decision, answer, parse};
 
-/// Pointer and text of every image of an object; empty if the object cannot be examined.
+/// JSON pointer and text of every image of an object; empty if the object cannot be examined.
 pub fn images(object: &str) -> Vec<(String, String)> {
     let mut images = Vec::new();
     let walked = walk::walk(object, &mut |seen| {

@@ -1,6 +1,6 @@
-//! The parts of admission that a new configuration replaces, and the parts that outlive it.
+//! The state of admission that a new configuration replaces, and the state that survives the replacement.
 //!
-//! A review uses its first generation to its end. No part is replaced before all parts of the new generation exist.
+//! A review uses one generation of the state to its end. Nothing is replaced before the whole new generation was made.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,32 +26,33 @@ use crate::policy::Policy;
 use crate::resolver::Resolver;
 use crate::validator::{Approvals, Memory, Metrics as ValidationMetrics, Validators};
 
-/// The parts of admission that a new configuration replaces; all sources of reviews share them.
+/// The state of admission that a new configuration replaces. All sources of reviews share it.
 pub struct Generations {
     current: Arc<Current>,
     client: Client,
-    /// Verdicts of validators. They outlive rules and keys, because each entry is valid only for its own rule and key.
+    /// Cached verdicts of validators. They survive a new configuration, because each is valid only for its rule and
+    /// keys.
     approvals: Arc<Approvals>,
     memory: Memory,
-    /// The memory that outsiders may hold.
+    /// The memory that outsiders may use.
     share: Arc<Share>,
     alerts: Option<Arc<dyn AlertSink>>,
-    /// Values shared by the processes of the service.
+    /// The cache that several processes of the service share.
     known: Option<Arc<dyn Knowledge>>,
-    /// The source of owners; made at first need.
+    /// The reader of owners; made at first use.
     owners: Option<Arc<Owners>>,
     metrics: Arc<AdmissionMetrics>,
     validation_metrics: Arc<ValidationMetrics>,
     registry_metrics: Arc<RegistryMetrics>,
 }
 
-/// The client of registries, and its knowledge about them.
+/// The registry client, and its caches.
 struct Client {
     registry: Arc<Registry>,
     resolver: Arc<Resolver>,
-    /// The API server, if any part reads from it.
+    /// The API server client, if anything is read from the API server.
     cluster: Option<Arc<kube::Client>>,
-    /// Tasks that follow the files of the two clients.
+    /// Tasks that read changed files of the two clients.
     _followers: JoinSet<()>,
 }
 
@@ -87,7 +88,7 @@ impl Generations {
         })
     }
 
-    /// A pipeline for processes without a listener; its metrics are not served.
+    /// A pipeline for a process without a listener; its metrics are not served.
     pub fn alone(config: &Config) -> anyhow::Result<Arc<Current>> {
         let mut registry = MetricsRegistry::default();
         let (metrics, asked) = (AdmissionMetrics::register(&mut registry), RegistryMetrics::register(&mut registry));
@@ -101,17 +102,16 @@ impl Generations {
         Ok(Current::new(pipeline(config, &parts, &metrics)?))
     }
 
-    /// The current pipeline.
     pub fn current(&self) -> &Arc<Current> {
         &self.current
     }
 
-    /// The memory that outsiders may hold.
+    /// The memory that outsiders may use.
     pub fn share(&self) -> &Arc<Share> {
         &self.share
     }
 
-    /// Changes to `fresh`; clients keep their knowledge if their settings stay the same.
+    /// Replaces the state for `fresh`. Clients and their caches stay if their settings are the same.
     pub fn change(&mut self, running: &Config, fresh: &Config) -> anyhow::Result<()> {
         let asks_cluster = |config: &Config| config.policy.child_approval || config.resolve.keychain.pull_secrets;
         let same_clients = running.resolve == fresh.resolve && asks_cluster(running) == asks_cluster(fresh);
@@ -177,7 +177,7 @@ fn owners(config: &Config, client: &Client) -> Option<Arc<Owners>> {
     Some(Arc::new(Owners::new(Arc::new(FromCluster(cluster)))))
 }
 
-/// The parts of a pipeline besides its policy.
+/// What a pipeline needs besides its policy.
 struct Parts<'p> {
     client: &'p Client,
     approvals: &'p Arc<Approvals>,

@@ -1,26 +1,25 @@
-//! A cursor over JSON text that skips unread parts by their structure: it searches for quotes and brackets, 64 bytes at
-//! a time.
+//! A cursor over JSON text. It skips values that are not read by searching for quotes and brackets, 64 bytes at a time.
 //!
-//! Pure. The parts that are read (keys on the way and the values behind them) must follow the grammar. Skipped parts
-//! must have closed strings and as many closing as opening brackets; they are not checked further, because the API
-//! server has parsed and written them (decision 022). Nothing here recurses, so depth costs no stack.
+//! Values that are read, and the keys before them, must follow the JSON grammar. Skipped values need only closed
+//! strings and balanced brackets: the API server has parsed and written them (decision 022). The code does not recurse,
+//! so nesting uses no stack.
 
 mod bits;
 mod piece;
 
 use std::borrow::Cow;
 
-/// Calls `each` with every place in `text` that a JSON string must escape.
+/// Calls `each` with the position of every byte of `text` that a JSON string must escape.
 pub fn specials(text: &str, each: impl FnMut(usize)) {
     bits::specials(text.as_bytes(), each);
 }
 
-/// Whether a JSON string must escape any part of `text`.
+/// Whether `text` has a byte that a JSON string must escape.
 pub fn needs_escape(text: &str) -> bool {
     bits::special(text.as_bytes()).is_some()
 }
 
-/// The text is not JSON at this byte.
+/// The text is not JSON, first noticed at this byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not JSON at byte {0}")]
 pub struct Error(pub usize);
@@ -31,7 +30,7 @@ pub struct Cursor<'a> {
     at: usize,
 }
 
-/// How far an object or array has been read.
+/// How far an object or array was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inside {
     first: bool,
@@ -43,7 +42,7 @@ impl<'a> Cursor<'a> {
         Self { text, at: 0 }
     }
 
-    /// The first byte of the next token; `None` at the end.
+    /// The first byte of the next token, which is not consumed; `None` at the end.
     #[inline]
     pub fn peek(&mut self) -> Option<u8> {
         loop {
@@ -61,12 +60,12 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    /// The text from `from`, an earlier [`Self::position`], to here.
+    /// The text from `from`, the result of an earlier [`Self::position`], to the present position.
     pub fn since(&self, from: usize) -> Option<&'a str> {
         self.text.get(from..self.at)
     }
 
-    /// Checks that only white space is left.
+    /// Checks that only white space follows.
     pub fn end(&mut self) -> Result<(), Error> {
         if self.peek().is_none() { Ok(()) } else { Err(Error(self.at)) }
     }
@@ -77,7 +76,7 @@ impl<'a> Cursor<'a> {
         Ok(Inside { first: true })
     }
 
-    /// The next key of an object, with the cursor before its value; `None` after the last one.
+    /// The next key of an object; the cursor is then before the key's value. `None` after the last key.
     #[inline]
     pub fn key(&mut self, inside: &mut Inside) -> Result<Option<Cow<'a, str>>, Error> {
         if !self.more(inside, b'}')? {
@@ -88,12 +87,12 @@ impl<'a> Cursor<'a> {
         Ok(Some(key))
     }
 
-    /// Whether the cursor is before another item of an array; otherwise it is after the array.
+    /// Whether another item of an array follows; if not, the cursor is after the array.
     pub fn item(&mut self, inside: &mut Inside) -> Result<bool, Error> {
         self.more(inside, b']')
     }
 
-    /// Reads a string; one without escapes is not copied.
+    /// Reads a string. A string without escapes is not copied.
     #[inline]
     pub fn string(&mut self) -> Result<Cow<'a, str>, Error> {
         self.take(b'"')?;

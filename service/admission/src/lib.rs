@@ -1,8 +1,7 @@
-//! Admission: a review goes in and an answer comes out. Every tag is pinned to its digest, and signatures are verified
-//! where the policy demands it.
+//! Admission: answers reviews. Tags are pinned to their digests, and signatures are verified if the policy demands it.
 //!
-//! This crate owns the meaning of reviews: parse, exempt, walk, policy, resolve, validate, decide, patch. Listening,
-//! TLS and shutdown belong to `edge`; admission does not know `watch`.
+//! This crate owns the meaning of reviews: parse, exempt, walk, policy, resolve, validate, decide, patch. `edge` owns
+//! listeners, TLS and shutdown; admission does not use `watch`.
 
 #[doc(hidden)]
 pub mod bench;

@@ -1,7 +1,8 @@
-//! The places for reviews in work, shedding, and the effect of a full process on its health.
+//! The limit of reviews in work, and how overload affects the health of the process.
 //!
-//! The limit exists for shedding, so shedding affects health only after a while. A replica that has shed for half a
-//! minute gets no new callers. One that is full and ends no review for longer than any deadline allows is stuck.
+//! The limit exists to refuse reviews in a burst, so refusals affect health only after a while. A replica that has
+//! refused reviews for half a minute becomes unready. A replica at its limit that ends no review for longer than any
+//! deadline counts as stuck.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,19 +13,19 @@ use tokio::time::Instant;
 
 use service_core::edge::Probe;
 
-/// A pause in shedding longer than this ends it.
+/// After this time without a refusal, the overload has ended.
 const CALM: Duration = Duration::from_secs(5);
-/// Shedding for this long without such a pause is not a burst.
+/// After this time of overload, the replica becomes unready.
 const SATURATED_AFTER: Duration = Duration::from_secs(30);
-/// No review lasts longer than 30 s; twice that without the end of any review, while all places are taken, means that
-/// the process hangs.
+/// After this time at the limit without the end of a review, the process counts as stuck. It is twice the longest time
+/// of a review, 30 s.
 const STUCK_AFTER: Duration = Duration::from_mins(1);
 
 #[derive(Debug)]
 pub struct Load {
     born: Instant,
     places: Semaphore,
-    /// When a review last began or ended; while all places are taken, none can begin.
+    /// When a review last started or ended. At the limit, none can start.
     moved_ms: AtomicU64,
     shedding: Mutex<Option<Shedding>>,
 }
@@ -35,7 +36,7 @@ struct Shedding {
     last: Instant,
 }
 
-/// The place of one review; free again when dropped.
+/// The permit of one review; released on drop.
 #[derive(Debug)]
 pub struct Slot<'a> {
     load: &'a Load,
@@ -48,7 +49,7 @@ impl Load {
         Self { born: Instant::now(), places, moved_ms: AtomicU64::new(0), shedding: Mutex::default() }
     }
 
-    /// A place, or `None` if the review has to be shed.
+    /// A permit, or `None` if the review must be refused.
     pub fn enter(&self) -> Option<Slot<'_>> {
         if let Ok(permit) = self.places.try_acquire() {
             self.moved();

@@ -1,7 +1,7 @@
-//! Recent treatments by image text: the same images come again and again.
+//! A cache of treatments by image text, because the same images come again and again.
 //!
-//! A policy gives the same answer for the same text as long as it lives, so entries are never stale. Their number and
-//! size are limited.
+//! One policy always gives the same treatment for a text, so entries never become stale. Their number and size are
+//! limited.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use parking_lot::Mutex;
 
 use super::policy::{Policy, Treatment};
 
-/// Texts remembered; a cluster has some hundred images in use. Beyond this number, all are forgotten.
+/// Most texts; a cluster uses some hundred images. If there are more, the cache is emptied.
 const TEXTS_MAX: usize = 1024;
-/// The longest text that is remembered: no valid reference is longer.
+/// Longest text that is cached; no valid reference is longer.
 const TEXT_BYTES_MAX: usize = 520;
 
-/// A policy and its recent answers.
+/// A policy with a cache of its treatments.
 #[derive(Debug)]
 pub struct Memo {
     policy: Arc<Policy>,
@@ -31,7 +31,7 @@ impl Memo {
         &self.policy
     }
 
-    /// The treatment of `image`, as [`Policy::treatment`].
+    /// The treatment of `image`, equal to that of [`Policy::treatment`].
     pub fn treatment(&self, image: &str) -> Arc<Treatment> {
         if let Some(treatment) = self.said.lock().get(image) {
             return Arc::clone(treatment);

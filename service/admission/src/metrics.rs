@@ -1,4 +1,4 @@
-//! The metrics of admission. Label values are closed lists.
+//! The metrics of admission. Their labels have closed lists of values.
 
 use std::sync::Arc;
 
@@ -11,23 +11,24 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use service_registry::verdicts::Class;
 
-/// kube-apiserver's own edges for webhooks (5 ms to 25 s), with finer ones below and between, in seconds.
+/// Histogram edges in seconds: kube-apiserver's own edges for webhooks (5 ms to 25 s), and finer ones below and
+/// between.
 const DURATION_EDGES_S: [f64; 15] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0];
 
-/// The one label of the review counters; its values are a closed list.
+/// The label of the review counters; its values are a closed list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct OutcomeLabel {
     outcome: &'static str,
 }
 
-/// The one label of the failure counters; its values are the error classes.
+/// The label of the failure counters; its values are the failure classes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ClassLabel {
     class: &'static str,
 }
 
-/// The one label of the request counter: a status that the endpoint answers.
+/// The label of the request counter: the HTTP status of the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct CodeLabel {
     code: u16,
@@ -36,11 +37,11 @@ pub struct CodeLabel {
 pub struct Metrics {
     /// Reviews by outcome: allowed, patched, exempt, denied, error.
     reviews: Family<OutcomeLabel, Counter>,
-    /// Images without a digest by class.
+    /// Images without a digest, by class.
     failures: Family<ClassLabel, Counter>,
-    /// Images admitted without a digest by class: by a rule's `allow`, or because they are only reported.
+    /// Images that were admitted without a digest, by class: because of a rule, or because failures are only reported.
     let_in: Family<ClassLabel, Counter>,
-    /// Parts of reviews that panicked.
+    /// Panics during reviews.
     pub panics: Counter,
     /// Requests answered, by HTTP status.
     requests: Family<CodeLabel, Counter>,
@@ -48,11 +49,11 @@ pub struct Metrics {
     pub duration: Histogram,
     /// Reviews in work.
     pub in_flight: Gauge,
-    /// Images answered from the cache.
+    /// Images whose digest was in the cache.
     pub cache_hits: Counter,
-    /// Images looked up at a registry.
+    /// Images that were looked up at a registry.
     pub cache_misses: Counter,
-    /// Images that joined a lookup under way.
+    /// Images that joined a running lookup.
     pub joined: Counter,
 }
 
@@ -90,7 +91,6 @@ impl Metrics {
         self.requests.get_or_create(&CodeLabel { code: status.as_u16() }).inc();
     }
 
-    /// Counts a review by its outcome.
     pub fn reviewed(&self, outcome: &'static str) {
         self.reviews.get_or_create(&OutcomeLabel { outcome }).inc();
     }

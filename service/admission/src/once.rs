@@ -1,8 +1,7 @@
-//! The verification of single images outside of reviews, for `longhaul-service verify` and `inject --verify`; and
-//! reviews without a listener, for `pin` and `krm`.
+//! Signature checks of single images for `longhaul-service verify` and `inject --verify`, and reviews without a
+//! listener for `pin` and `krm`.
 //!
-//! This module takes the same steps as a review (policy, digest, signatures) without caches, so that its result is that
-//! of a review.
+//! The steps are those of a review (policy, digest, signatures), without caches, so the results are the same.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -25,18 +24,18 @@ use service_registry::{Hosts, Image, Keyring, Metrics, Registry};
 
 #[derive(Debug)]
 pub struct Report {
-    /// The image as the caller wrote it.
+    /// The image, spelled as by the caller.
     pub image: String,
-    /// The rule that decides, as messages call it.
+    /// The name of the rule that applies.
     pub rule: String,
-    /// Its digest, if one was found.
+    /// The image's digest, if one was found.
     pub digest: Option<Arc<str>>,
-    /// Its signers, or why it is not verified.
+    /// The signers, or why the image is not verified.
     pub outcome: Result<Arc<Approval>, Failure>,
 }
 
-/// A configuration that demands a signature by the key in `key` on every image, without a transparency log.
-/// `plain_http` concerns the image's own registry.
+/// A configuration that demands a signature by the key in the file `key` on every image, without a transparency log.
+/// With `plain_http`, the image's registry is used without TLS.
 pub fn with_key(image: &str, key: &Path, plain_http: bool) -> anyhow::Result<Config> {
     let key = std::path::absolute(key).with_context(|| key.display().to_string())?;
     let host = Image::parse(image).context("the image is no reference")?.host;
@@ -50,7 +49,7 @@ pub fn with_key(image: &str, key: &Path, plain_http: bool) -> anyhow::Result<Con
     Ok(Config::parse(&text.to_string(), &PathBuf::from("--key"))?)
 }
 
-/// Reviews objects as a webhook with `config` would.
+/// A reviewer that answers as a webhook with `config` would.
 pub fn reviewer(config: &Config) -> anyhow::Result<Arc<dyn Review>> {
     Ok(role::reviewer(Generations::alone(config)?))
 }
@@ -63,7 +62,7 @@ pub async fn verify(config: &Config, image: &str, deadline: Instant) -> anyhow::
     examine(config, image, &pieces, Some(&registry), deadline).await
 }
 
-/// Verifies `image`, which has a digest, with the evidence among `pieces` alone.
+/// Verifies `image`, which must have a digest, with signatures from `pieces` only.
 pub async fn verify_among(
     config: &Config,
     image: &str,
@@ -73,7 +72,7 @@ pub async fn verify_among(
     examine(config, image, pieces, None, deadline).await
 }
 
-/// Looks for signatures among `pieces`; a tag is resolved by `registry`.
+/// Looks for signatures in `pieces`; `registry` looks up the digest of a tag.
 async fn examine(
     config: &Config,
     image: &str,

@@ -1,8 +1,8 @@
-//! Owners of objects: an image that a controller copies from the owner to its child is not verified again.
+//! Owners of objects: an image that a controller copies from an owner to its child is not verified again.
 //!
-//! This module owns the list of accepted owners (Kubernetes' own controllers, identified by their uid), and a
-//! short-lived cache of their images. An unreadable owner approves nothing: its child is examined like any other
-//! object.
+//! This module owns the list of accepted kinds of owners and a short-lived cache of their images. Accepted are owners
+//! of Kubernetes' own controllers, checked by uid. An unreadable owner approves nothing: its child is examined like any
+//! other object.
 
 mod cluster;
 
@@ -22,19 +22,19 @@ use super::walk;
 pub use cluster::FromCluster;
 use service_registry::verdicts::{Cache, Flights, Joined};
 
-/// How long the images of an owner stay cached: a rollout of a thousand Pods costs one read, and a template that lost
-/// an image soon stops approving it.
+/// How long the images of an owner are cached. A rollout of a thousand Pods costs one read, and a template that lost an
+/// image soon stops approving it.
 const READ_TTL: Duration = Duration::from_secs(10);
-/// Longest time for reading owners: most of a review's time is for the registry.
+/// Time limit for reading owners: most of a review's time is for the registry.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
-/// Bytes of cached images: some thousand owners.
+/// Most bytes of cached images: those of some thousand owners.
 const KNOWN_BYTES: usize = 1 << 20;
-/// Most owners of one object that are read; real objects have one.
+/// Most owners that are read for one object; usual objects have one.
 const OWNERS_MAX: usize = 2;
 /// Longest name of an object (Kubernetes).
 const NAME_BYTES_MAX: usize = 253;
 
-/// Kinds that make Pods or other objects of a template, and their API paths.
+/// Kinds whose controllers make objects from a template, and their API paths.
 const KINDS: [(&str, &str, &str); 7] = [
     ("apps/v1", "ReplicaSet", "/apis/apps/v1/namespaces/{}/replicasets/"),
     ("apps/v1", "Deployment", "/apis/apps/v1/namespaces/{}/deployments/"),
@@ -45,9 +45,9 @@ const KINDS: [(&str, &str, &str); 7] = [
     ("v1", "ReplicationController", "/api/v1/namespaces/{}/replicationcontrollers/"),
 ];
 
-/// Reads objects: from the API server in production, from a script in tests.
+/// Reads objects from the API server, or from a script in tests.
 pub trait OwnerSource: Send + Sync + 'static {
-    /// The object at `path` of the API, by `deadline`; `None` if it cannot be read.
+    /// The object at the API path `path`, by `deadline`; `None` if it cannot be read.
     fn read(self: Arc<Self>, path: String, deadline: Instant) -> BoxFuture<'static, Option<Bytes>>;
 }
 
@@ -57,10 +57,10 @@ pub struct Owners {
     flights: Flights<Images>,
 }
 
-/// The images of an owner; empty if the read object has another uid.
+/// The images of an owner; empty if the object has another uid than the reference.
 type Images = Arc<[String]>;
 
-/// An owner, as its child names it.
+/// An owner, as the child's `ownerReferences` name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Owner {
     path: String,
@@ -95,7 +95,7 @@ impl Owners {
         Self { source, known: Arc::new(Mutex::new(Cache::new(KNOWN_BYTES))), flights: Flights::new() }
     }
 
-    /// The images of the owners of the object of `ask`, each owner read once.
+    /// The images of the owners of the object in `ask`; each owner is read once.
     pub async fn images(&self, ask: &Ask<'_>, deadline: Instant) -> Vec<Images> {
         let owners = of(ask.object.unwrap_or_default(), ask.namespace.as_deref().unwrap_or_default());
         let deadline = deadline.min(Instant::now() + READ_TIMEOUT);
@@ -128,7 +128,7 @@ impl Owners {
     }
 }
 
-/// The accepted owners in the raw JSON of an object in `namespace`.
+/// The accepted owners in the JSON of an object in `namespace`.
 fn of(object: &str, namespace: &str) -> Vec<Owner> {
     let metadata = serde_json::from_str::<Object>(object).ok().and_then(|object| object.metadata);
     let references = metadata.map(|metadata| metadata.owner_references).unwrap_or_default();
@@ -144,7 +144,7 @@ fn of(object: &str, namespace: &str) -> Vec<Owner> {
     references.into_iter().filter_map(owner).take(OWNERS_MAX).collect()
 }
 
-/// The images of an object, if it has `uid`.
+/// The images of an object; empty if its uid is not `uid`.
 fn images_of(object: &[u8], uid: &str) -> Vec<String> {
     let Ok(text) = std::str::from_utf8(object) else { return Vec::new() };
     let metadata = serde_json::from_str::<Object>(text).ok().and_then(|object| object.metadata);
@@ -168,7 +168,7 @@ fn images_of(object: &[u8], uid: &str) -> Vec<String> {
     images
 }
 
-/// Whether a name can be used in a path unescaped (RFC 1123).
+/// Whether a name needs no escape in a path (RFC 1123).
 fn is_name(text: &str) -> bool {
     let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
     (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(inside) && !text.contains("..")

@@ -1,6 +1,6 @@
-//! The steps of a review in order: exempt, walk, treat each image by its rule, resolve in parallel, decide.
+//! The steps of a review: exempt, walk, treat each image by its rule, resolve in parallel, decide.
 //!
-//! Its input is a parsed request and a deadline; it knows nothing of HTTP.
+//! The input is a parsed request and a deadline; HTTP is handled elsewhere.
 
 mod alerts;
 mod ruling;
@@ -33,16 +33,16 @@ use service_registry::Brought;
 use service_registry::verdicts::{Class, Failure};
 pub use signed::Validation;
 
-/// Most bytes of a cause in the log; the caller gets a longer one.
+/// Most bytes of a cause in the log; the caller gets a longer text.
 const LOGGED_BYTES_MAX: usize = 1024;
-/// Bytes of a name in the log; Kubernetes allows 253.
+/// Most bytes of a name in the log; Kubernetes allows 253.
 const LOGGED_NAME_BYTES_MAX: usize = 256;
 
-/// There is no memory for looking up the images of a review.
+/// The error that there is no memory for a review's image lookups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Full;
 
-/// Images of an object, and the accounts and secrets they are pulled with.
+/// The images of an object, and the service accounts and Secrets for pulling them.
 type Sites<'a> = (Cow<'a, [Site]>, Cow<'a, Pullers>);
 
 pub struct Pipeline {
@@ -56,7 +56,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// A pipeline that treats images by `policy` and resolves them by `resolver`.
+    /// A pipeline that treats images by `policy` and looks digests up with `resolver`.
     pub fn new(policy: Arc<Policy>, resolver: Arc<Resolver>, metrics: Arc<Metrics>) -> Self {
         Self {
             memo: Memo::new(policy),
@@ -69,14 +69,14 @@ impl Pipeline {
         }
     }
 
-    /// Limits the memory of lookups to `memory`.
+    /// Limits the memory of image lookups to `memory`.
     #[must_use]
     pub fn within(mut self, memory: Arc<ReviewMemory>) -> Self {
         self.memory = memory;
         self
     }
 
-    /// Verifies signatures where the policy demands it.
+    /// Adds signature checks, which run if the policy demands them.
     #[must_use]
     pub fn with_validation(mut self, validation: Validation) -> Self {
         self.validation = Some(validation);
@@ -91,7 +91,7 @@ impl Pipeline {
         self.memo.policy()
     }
 
-    /// The decision about `ask`, by `deadline`.
+    /// Decides about `ask` by `deadline`.
     pub async fn review(&self, hook: Hook, ask: &Ask<'_>, deadline: Instant) -> Result<Decision, Full> {
         if let Some(reason) = exempt::by_request(ask) {
             return Ok(self.exempt(reason));
@@ -132,7 +132,7 @@ impl Pipeline {
         Ok(self.recorded(ask, decision))
     }
 
-    /// The decision about a review if a part other than its images panicked.
+    /// The decision about a review during which code other than that for images panicked.
     pub fn defect(&self, ask: &Ask<'_>) -> Decision {
         self.metrics.panics.inc();
         self.metrics.failed(Class::Internal);
@@ -158,8 +158,8 @@ impl Pipeline {
         Decision::Allow { patch: None, notes: Notes::exempt(reason) }
     }
 
-    /// The images to judge (all of a new object, the changed ones of a stored one), and the accounts and secrets they
-    /// are pulled with.
+    /// The images to judge (all of a new object, the changed ones of a stored one), and the service accounts and
+    /// Secrets for pulling them.
     fn sites<'a>(&self, ask: &'a Ask<'_>, stored: Option<&Stored>) -> Result<Sites<'a>, walk::Error> {
         if let Some(known) = &ask.sites {
             return Ok((known.into(), Cow::Borrowed(&ask.pullers)));
@@ -184,7 +184,7 @@ impl Pipeline {
         Ok((sites.into(), Cow::Owned(outline.pullers)))
     }
 
-    /// The outcome of each distinct image that is not left alone; all lookups at registries run at the same time.
+    /// The outcome of each different image that needs one. All lookups run at the same time.
     async fn outcomes<'s>(
         &self,
         ask: &Ask<'_>,
@@ -270,8 +270,7 @@ impl Pipeline {
         Ok(outcomes)
     }
 
-    /// A registry's answer about an image, with its rule and whether signatures are involved; `None` if no lookup is
-    /// needed.
+    /// The result of an image's lookup, its rule, and whether signatures are verified; `None` if no lookup is needed.
     async fn answered(
         &self,
         treatment: &Treatment,
@@ -291,7 +290,7 @@ impl Pipeline {
         }
     }
 
-    /// Counts the decision, and logs a refused or changed admission for the operator.
+    /// Counts the decision. A review that was not simply allowed is logged.
     fn recorded(&self, ask: &Ask<'_>, decision: Decision) -> Decision {
         let (outcome, said) = match &decision {
             Decision::Allow { patch: None, notes } => ("allowed", notes.warnings.first()),
@@ -321,7 +320,8 @@ impl Pipeline {
     }
 }
 
-/// Changes the failure of a review that waited most of its time for its turn: the registry may not be at fault.
+/// Changes the failure of a review that spent most of its time waiting inside this process: the registry may not be at
+/// fault.
 fn waited_too_long(failure: &mut Failure) {
     if failure.class == Class::Unavailable && !failure.unasked {
         failure.class = Class::Busy;

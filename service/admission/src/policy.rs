@@ -1,7 +1,7 @@
-//! The policy: the rule of an image, and the action if the image has no digest or may not run.
+//! The policy: finds the rule for an image, and the action if the image fails.
 //!
-//! Pure, compiled once from the configuration. It sends no request: the resolver asks registries, and validators check
-//! signatures.
+//! The policy is compiled once from the configuration and sends no requests: the resolver asks registries, and
+//! validators check signatures.
 
 mod explain;
 
@@ -13,21 +13,21 @@ pub use explain::{Explanation, OnClass};
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Image, Reference};
 
-/// Most bytes of a text other than a reference that are matched: the length of the longest reference.
+/// Most bytes of a text that is matched although it is no reference: the length of the longest reference.
 const MATCHED_BYTES_MAX: usize = 520;
 
-/// Prefix of digests that signatures can refer to.
+/// Prefix of digests that signatures can be bound to.
 const BOUND_BY_SIGNATURES: &str = "sha256:";
 
 #[derive(Debug)]
 pub struct Policy {
     skip_prefixes: Vec<String>,
     settings: config::Policy,
-    /// The answers of static validators, by rule; `None` for other rules.
+    /// The answers of static validators by rule; `None` for other rules.
     approvals: Vec<Option<bool>>,
-    /// The names of validators, by rule.
+    /// The names of validators by rule.
     validators: Vec<Option<String>>,
-    /// Whether any rule judges unchanged images; otherwise the rules need not be checked.
+    /// Whether any rule judges unchanged images; if not, rules need not be searched for them.
     rechecks: bool,
     /// Notes on validators that no rule uses.
     unasked: Vec<String>,
@@ -36,14 +36,14 @@ pub struct Policy {
 /// The displayed name of [`RuleName::BuiltIn`].
 pub const BUILT_IN: &str = "built-in";
 
-/// The rule that decided about an image; displays as the path of a configuration key.
+/// The rule that applies to an image. It is displayed as the path of a configuration key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleName {
     /// An entry of `resolve.skipPrefixes`.
     SkipPrefix(usize),
     /// A rule of `policy.rules`.
     Rule(usize),
-    /// A rule of a document, counted over all documents. Messages have its name.
+    /// A rule of a document, numbered over all documents. Messages show the document's name.
     Document(usize),
     /// No rule matches, and `policy.noMatch` decides.
     NoMatch,
@@ -54,40 +54,40 @@ pub enum RuleName {
 /// The content whose signatures are verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// The content of a tag at the registry now.
+    /// The content to which a tag points now.
     Tag(Reference),
     Digest {
-        /// Host as configured.
+        /// The host, spelled as in the configuration.
         host: String,
         repository: String,
-        /// The digest as written, of SHA-256.
+        /// The written SHA-256 digest.
         digest: Arc<str>,
     },
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Treatment {
-    /// Nothing to do: the image has its digest, or the configuration exempts it.
+    /// Nothing to do: the image has a digest, or the configuration exempts it.
     LeaveAlone,
     Resolve {
         /// The reference to look up.
         reference: Reference,
-        /// [`Reference::as_asked`] of it.
+        /// The reference's text from [`Reference::as_asked`].
         name: String,
         rule: RuleName,
     },
-    /// The validator of its rule verifies its signatures.
+    /// The validator of the rule verifies the image's signatures.
     Verify {
         target: Target,
-        /// [`Reference::as_asked`] of a tag.
+        /// The text from [`Reference::as_asked`], for a tag.
         name: String,
         rule: RuleName,
-        /// Whether it then gets the digest.
+        /// Whether the image is pinned to the verified digest.
         pin: bool,
     },
     Refuse {
         failure: Failure,
-        /// The rule whose action applies.
+        /// The rule that applies.
         rule: RuleName,
     },
 }
@@ -110,10 +110,10 @@ impl Policy {
         }
     }
 
-    /// The treatment of `image` as written by the user.
+    /// The treatment of `image`, spelled as by the user.
     ///
-    /// No rule can leave a text alone that is no reference: its meaning for the next program is unknown, and the rule's
-    /// author did not intend it. A skip prefix concerns written texts and is checked first.
+    /// No rule can exempt a text that is not a valid reference: nobody knows how the next program would read it.
+    /// Prefixes in `skipPrefixes` are compared with the written text and are checked first.
     pub fn treatment(&self, image: &str) -> Treatment {
         if self.skip_prefix(image).is_some() {
             return Treatment::LeaveAlone;
@@ -171,39 +171,40 @@ impl Policy {
         }
     }
 
-    /// Whether `image` is judged although it did not change.
+    /// Whether `image` is judged even if it did not change.
     pub fn rechecks(&self, image: &str) -> bool {
         self.rechecks && self.recheck(self.rule_of_text(image)) == Recheck::Always
     }
 
-    /// Notes on validators of signatures that no rule uses, one sentence each.
+    /// Notes on signature validators that no rule uses, one sentence each.
     pub fn unasked(&self) -> &[String] {
         &self.unasked
     }
 
-    /// Whether images under `rule` are only reported.
+    /// Whether failures of images under `rule` are only reported.
     pub fn detects(&self, rule: RuleName) -> bool {
         self.settings.detection || self.mode(rule) == Mode::Detect
     }
 
-    /// Whether images of objects other than Pods are only reported.
+    /// Whether failures of images in objects other than Pods are only reported.
     pub fn judges_pods_only(&self) -> bool {
         self.settings.resources == Resources::PodsOnly
     }
 
-    /// Whether a child may keep its owner's images at all. With `podsOnly`, owners are admitted without a check.
+    /// Whether an owner may approve images of its children. With `podsOnly` it may not, because owners are admitted
+    /// without checks.
     pub fn approves_children(&self) -> bool {
         self.settings.child_approval && !self.judges_pods_only()
     }
 
-    /// Whether an owner's image under `rule` was verified for certain. That is not so if a failure may admit an image,
-    /// or if nothing is refused.
+    /// Whether an owner's image under `rule` was certainly verified. It was not if a failure may admit the image, or if
+    /// nothing is refused.
     pub fn is_inherited(&self, rule: RuleName) -> bool {
         let lets_in = |class: &Class| self.action(rule, *class) == Action::Allow;
         self.approves_children() && !self.detects(rule) && !Class::OF_SIGNATURES.iter().any(lets_in)
     }
 
-    /// The reason for not examining `namespace`, if there is one; follows "exempt:".
+    /// The reason for not examining `namespace`, to be printed after "exempt:"; `None` if it is examined.
     pub fn exempts(&self, namespace: Option<&str>) -> Option<&'static str> {
         if self.settings.namespaces.are_all() {
             return None;
@@ -212,7 +213,7 @@ impl Policy {
         self.settings.namespaces.out(namespace.unwrap_or_default())
     }
 
-    /// Whether `image` starts in `namespace` without verified signatures.
+    /// Whether `image` may start in `namespace` without verified signatures.
     pub fn bootstraps(&self, namespace: Option<&str>, image: &str) -> bool {
         self.settings.bootstrap.as_ref().is_some_and(|bootstrap| bootstrap.lists(namespace, image))
     }
@@ -236,9 +237,9 @@ impl Policy {
         self.action_and_origin(rule, class).0
     }
 
-    /// The action on `failure` for an image under `rule`. Where signatures are demanded, a registry left alone after
-    /// failures admits no image, even if the rule admits images of registries that do not answer. Otherwise an attacker
-    /// that makes the registry fail could choose the images that run.
+    /// The action on `failure` for an image under `rule`. If signatures are demanded and the registry's breaker is
+    /// open, the action is always a refusal, even if the rule admits images of unavailable registries. Otherwise an
+    /// attacker that makes the registry fail could choose the images that run.
     pub fn action_on(&self, rule: RuleName, failure: &Failure) -> Action {
         if failure.unasked && self.verifies(rule) {
             return Action::Deny;
@@ -246,13 +247,13 @@ impl Policy {
         self.action(rule, failure.class)
     }
 
-    /// The action on a defect of a review before its images were examined.
+    /// The action on a defect that occurred before a review's images were examined.
     pub fn action_of_defect(&self) -> Action {
         self.action(RuleName::BuiltIn, Class::Internal)
     }
 
-    /// Explains the treatment of `image` in `namespace`: reference, rule and why, mode, and actions by class. Sends no
-    /// request, never fails.
+    /// Explains the treatment of `image` in `namespace`: reference, rule and reason, mode, and actions by class. It
+    /// sends no request and never fails.
     pub fn explain(&self, image: &str, namespace: Option<&str>) -> Explanation {
         explain::explain(self, image, namespace)
     }
@@ -261,7 +262,7 @@ impl Policy {
         self.skip_prefixes.iter().position(|prefix| image.starts_with(prefix.as_str()))
     }
 
-    /// The rule of a written text, reference or not.
+    /// The rule for a written text, which need not be a reference.
     fn rule_of_text(&self, image: &str) -> RuleName {
         if self.settings.rules.is_empty() {
             return self.no_match();
@@ -273,7 +274,7 @@ impl Policy {
         self.rule(&image[..end])
     }
 
-    /// The most specific matching rule; of equals the later one, as in Connaisseur.
+    /// The most specific matching rule; of equally specific rules the later one, as in Connaisseur.
     fn rule(&self, full_name: &str) -> RuleName {
         let matching =
             self.settings.rules.iter().enumerate().filter(|(index, rule)| self.matches(*index, rule, full_name));
@@ -281,7 +282,7 @@ impl Policy {
         best.map_or_else(|| self.no_match(), |(index, _)| self.rule_at(index))
     }
 
-    /// Whether the rule with this index applies to an image. A rule that admits without a check must match the image's
+    /// Whether the rule with this index matches an image. A rule that admits without a check must match the image's
     /// host.
     fn matches(&self, index: usize, rule: &config::Rule, full_name: &str) -> bool {
         let lets_in = rule.mode == Mode::Skip || self.approvals.get(index) == Some(&Some(true));
@@ -304,7 +305,7 @@ impl Policy {
         *self.approvals.get(self.index(rule)?)?
     }
 
-    /// The demands on signatures under `rule`, if there are any.
+    /// The demands on signatures under `rule`; `None` if there are none.
     fn with(&self, rule: RuleName) -> Option<&config::With> {
         self.settings(rule)?.with.as_ref()
     }
@@ -333,7 +334,7 @@ impl Policy {
         self.settings(rule).map_or(Recheck::Changed, |rule| rule.recheck)
     }
 
-    /// The action and its configuration key, `built in` if there is none.
+    /// The action and its configuration key; `built in` if no key sets it.
     fn action_and_origin(&self, rule: RuleName, class: Class) -> (Action, String) {
         if rule == RuleName::NoMatch && class == Class::Denied {
             let warns = self.settings.no_match == NoMatch::Warn;
@@ -365,9 +366,9 @@ fn named(actions: OnFailure, class: Class) -> Option<Action> {
     }
 }
 
-/// The built-in action. An image with an unknown result is refused like one with a definite failure, in new objects and
-/// for new images of old ones alike; unchanged images are not judged. For a defect of ours the webhook's
-/// `failurePolicy` decides.
+/// The built-in action. An image with an unknown result is refused like one with a definite failure, in new and in
+/// changed objects. Unchanged images are not judged. For a defect of this program, the webhook's `failurePolicy`
+/// decides.
 fn built_in(class: Class) -> Action {
     match class {
         Class::Internal => Action::Error,

@@ -1,8 +1,8 @@
-//! The check whether the webhook is called: a registered webhook that cannot be called fails silently, or stops a
+//! Checks that the webhook is called. A registered webhook that cannot be called fails without notice, or stops a
 //! cluster.
 //!
-//! This module reads its own registration from the API server, and searches for Pods created without a review. It only
-//! reports: an unready replica would not be called more often.
+//! This module reads the webhook's registration from the API server and searches for Pods that were created without a
+//! review. It only reports problems: an unready replica would not be called more often.
 
 mod calls;
 mod judge;

@@ -1,6 +1,6 @@
-//! The resolution of a reference to its digest: pull secrets, cache, single flight, registry.
+//! Looks up the digest of a reference: pull secrets, cache, shared lookup, registry.
 //!
-//! This module owns the digest cache and its lifetimes. No lock is held during a request to a registry.
+//! This module owns the cache of digests. No lock is held during a request to a registry.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use crate::config;
 use service_registry::verdicts::{Cache, Class, Failure, Flights, Joined};
 use service_registry::{Brought, Keyring, PullSecrets, Reference, Registry};
 
-/// The message of a review with a panic; the panic itself writes place and reason to the log.
+/// The message about a panic in a review. The log has its place and reason.
 pub const DEFECT: &str = "a task of this review panicked, which is a defect of this service: see its log";
-/// Longest time for one image, whatever the configuration: no API server waits longer for a webhook.
+/// Longest time for one image in any configuration: no API server waits longer for a webhook.
 const LONGEST: Duration = Duration::from_secs(30);
 
 type Outcome = Result<Arc<str>, Failure>;
 
-/// A source of digests: the registry in production, a script in tests.
+/// A source of digests: the registry client, or a script in tests.
 pub trait Source: Send + Sync + 'static {
-    /// The digest of `reference` as seen with `keyring`, by `deadline`.
+    /// The digest of `reference`, looked up with `keyring`, by `deadline`.
     fn digest(
         self: Arc<Self>,
         reference: Reference,
@@ -34,7 +34,7 @@ pub trait Source: Send + Sync + 'static {
         deadline: Instant,
     ) -> BoxFuture<'static, Result<String, Failure>>;
 
-    /// The part of `keyring` on which the answer may depend: all that `digest` receives.
+    /// The credentials in `keyring` on which the answer may depend: exactly those that `digest` receives.
     fn relevant(&self, _reference: &Reference, _keyring: &Keyring) -> Keyring {
         Keyring::default()
     }
@@ -55,7 +55,7 @@ impl Source for Registry {
     }
 }
 
-/// Digests of images, with as few requests as possible.
+/// Looks up digests with few requests.
 pub struct Resolver {
     source: Arc<dyn Source>,
     pull_secrets: Option<PullSecrets>,
@@ -86,26 +86,26 @@ impl Resolver {
         self
     }
 
-    /// Whether the credentials of pods are used.
+    /// Whether credentials of Pods are used.
     pub fn reads_pull_secrets(&self) -> bool {
         self.pull_secrets.is_some()
     }
 
-    /// The credentials of the pods of an object in `namespace`, if those are used.
+    /// The credentials of an object's Pods in `namespace`; `None` if such credentials are not used.
     pub async fn brought(&self, namespace: Option<&str>, pullers: &Pullers, deadline: Instant) -> Option<Brought> {
         let pull_secrets = self.pull_secrets.as_ref()?;
         let deadline = deadline.min(Instant::now() + self.timeout);
         Some(pull_secrets.brought(namespace?, &pullers.accounts, &pullers.secrets, deadline).await)
     }
 
-    /// The cached answer for the reference called `name`, without credentials of a pod.
+    /// The cached result for the reference `name`, looked up without credentials of a Pod.
     pub fn known(&self, name: &str, now: std::time::Instant) -> Option<Outcome> {
         let known = self.cache.lock().value(name, now)?;
         self.metrics.cache_hits.inc();
         Some(known)
     }
 
-    /// The digest of `reference`, called `name`, before `deadline`, for pods with the credentials `brought`.
+    /// The digest of `reference`, called `name`, by `deadline`, for Pods with the credentials `brought`.
     pub async fn resolve(
         &self,
         reference: &Reference,
@@ -144,7 +144,8 @@ impl Resolver {
         timeout_at(deadline, flight).await.unwrap_or_else(late)
     }
 
-    /// The lookup as a flight: it has the time of one resolution, whatever the deadline of the caller that started it.
+    /// The lookup that several callers can share. Its time limit does not depend on the deadline of the caller that
+    /// started it.
     fn ask(&self, key: String, reference: Reference, keyring: Keyring) -> BoxFuture<'static, Outcome> {
         let (source, cache, ttl) = (Arc::clone(&self.source), Arc::clone(&self.cache), self.ttl);
         let metrics = Arc::clone(&self.metrics);

@@ -1,7 +1,6 @@
-//! `AdmissionReview` v1 and v1beta1: read without copying the objects, and answered in the form that the API server
-//! checks.
+//! `AdmissionReview` v1 and v1beta1: parsed without copies of the objects, and answered as the API server requires.
 //!
-//! Pure. The objects inside stay raw text; readers of their fields walk it.
+//! The objects stay JSON text; readers of their fields walk that text.
 
 mod short;
 
@@ -15,14 +14,14 @@ use super::site::Site;
 use super::text::{Escaped, quote};
 use super::walk::Pullers;
 
-/// Longest message of a denial, bytes; longer ones are cut at a character and marked.
+/// Most bytes of a denial's message; a longer one is cut at a character and marked.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
 /// A review as the API server sends it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Review<'a> {
-    /// `admission.k8s.io/v1` or `/v1beta1`; echoed.
+    /// `admission.k8s.io/v1` or `/v1beta1`; the answer repeats it.
     #[serde(borrow)]
     pub api_version: Cow<'a, str>,
     #[serde(borrow)]
@@ -31,11 +30,11 @@ pub struct Review<'a> {
     pub request: Option<Ask<'a>>,
 }
 
-/// The request of a review; fields that decide nothing are not read.
+/// The request of a review; fields that affect no decision are not parsed.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ask<'a> {
-    /// Echoed in the answer.
+    /// The uid, which the answer repeats.
     #[serde(borrow)]
     pub uid: Cow<'a, str>,
     /// CREATE, UPDATE, DELETE or CONNECT.
@@ -50,30 +49,30 @@ pub struct Ask<'a> {
     /// The object's namespace, for the log.
     #[serde(borrow, default)]
     pub namespace: Option<Cow<'a, str>>,
-    /// The object's name, for the log. Empty while the API server has still to make a name.
+    /// The object's name, for the log. It is empty if the API server has not generated the name yet.
     #[serde(borrow, default)]
     pub name: Option<Cow<'a, str>>,
     /// `status`, `scale`, `ephemeralcontainers` …
     #[serde(borrow, default)]
     pub sub_resource: Option<Cow<'a, str>>,
-    /// Whether this is a dry run, for which no alert is sent.
+    /// Whether this is a dry run, which causes no alert.
     #[serde(default, deserialize_with = "flag")]
     pub dry_run: bool,
-    /// The object as it would be stored, raw.
+    /// The object as it would be stored, as JSON text.
     #[serde(borrow, default, deserialize_with = "raw")]
     pub object: Option<&'a str>,
-    /// The stored object, raw.
+    /// The stored object, as JSON text.
     #[serde(borrow, default, deserialize_with = "raw")]
     pub old_object: Option<&'a str>,
-    /// Every image of a new object, if they were found while the review was read.
+    /// All images of a new object, if they were found while the review was parsed.
     #[serde(skip)]
     pub sites: Option<Vec<Site>>,
-    /// The accounts and secrets that its images are pulled with, if `sites` is set.
+    /// The service accounts and Secrets for pulling the images, if `sites` is set.
     #[serde(skip)]
     pub pullers: Pullers,
 }
 
-/// The kind of an object; its version decides nothing.
+/// The kind of an object. Its version affects no decision.
 #[derive(Deserialize)]
 pub struct Kind<'a> {
     /// The API group, empty for the core.
@@ -83,55 +82,54 @@ pub struct Kind<'a> {
     pub kind: Cow<'a, str>,
 }
 
-/// The requesting user, as the API server authenticated it.
+/// The user that sent the request, as authenticated by the API server.
 #[derive(Deserialize)]
 pub struct User<'a> {
-    /// Such as `system:serviceaccount:kube-system:deployment-controller`.
+    /// The name, such as `system:serviceaccount:kube-system:deployment-controller`.
     #[serde(borrow, default)]
     pub username: Cow<'a, str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Allowed, with a JSON patch if there are changes.
+    /// Allowed; with a JSON patch if something changes.
     Allow {
-        /// RFC 6902 document.
+        /// The patch (RFC 6902).
         patch: Option<String>,
         notes: Notes,
     },
     /// Refused with 403 and this message.
     Deny {
-        /// For the author of the object.
+        /// The message for the author of the object.
         message: String,
         notes: Notes,
     },
-    /// Not decided: HTTP 500, so that the webhook's `failurePolicy` decides.
+    /// Undecided: HTTP 500, so that the webhook's `failurePolicy` decides.
     Error {
-        /// For the log of the API server.
+        /// The message for the API server's log.
         message: String,
     },
 }
 
-/// Additions to an answer besides its decision.
+/// Warnings and audit annotations of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// Messages for the user.
     pub warnings: Vec<String>,
-    /// Entries of the audit log; the API server puts the name of the webhook before each key.
+    /// Audit annotations. The API server prefixes each key with the webhook's name.
     pub annotations: BTreeMap<&'static str, Escaped>,
 }
 
 impl Notes {
-    /// The note of an exempt object.
+    /// The audit annotation of an exempt object.
     pub fn exempt(reason: &str) -> Self {
         Self { warnings: Vec::new(), annotations: BTreeMap::from([("exempt", Escaped::from(reason))]) }
     }
 }
 
-/// Why a body is not a review.
+/// Why a body is not a valid review.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Not JSON, or not of the expected shape.
+    /// The body is not JSON, or has another structure.
     #[error("the body is not an AdmissionReview: {0}")]
     Json(#[from] serde_json::Error),
     #[error(
@@ -157,7 +155,7 @@ pub fn parse(body: &[u8]) -> Result<(Cow<'_, str>, Ask<'_>), Error> {
     Ok((review.api_version, review.request.ok_or(Error::NoRequest)?))
 }
 
-/// Reads a flag; `null` counts as false.
+/// Parses a boolean; `null` counts as false.
 fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Ok(Option::<bool>::deserialize(deserializer)?.unwrap_or_default())
 }
@@ -166,7 +164,7 @@ fn raw<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a 
     Ok(Option::<&'de RawValue>::deserialize(deserializer)?.map(RawValue::get))
 }
 
-/// Room for an answer without its patch.
+/// Bytes that are allocated for an answer without its patch.
 const ANSWER_BYTES: usize = 512;
 
 /// Writes the answer to a review of `api_version` with `uid`; `Err` is the text of an HTTP 500.

@@ -1,4 +1,4 @@
-//! The admission role: its sections, its listener, the parts that it lends, and its end.
+//! The admission role: its sections, its listener, what it lends to other roles, and its end.
 //!
 //! This module owns the tasks of the role. The pipeline interprets reviews.
 
@@ -64,13 +64,13 @@ impl Role for AdmissionRole {
     }
 }
 
-/// The part of the role that works with and without a listener.
+/// The state of the role that needs no listener.
 struct Reviews {
     current: Arc<Current>,
     generations: Mutex<Generations>,
 }
 
-/// The note on validators of the policy that no rule uses.
+/// The health note about validators that no rule uses.
 struct Unasked(Arc<Current>);
 
 impl Probe for Unasked {
@@ -85,17 +85,17 @@ impl Probe for Unasked {
     }
 }
 
-/// Logs which validators verify nothing.
+/// Logs which validators verify nothing, because no rule uses them.
 fn tell_of_unasked(config: &Config) {
     for reason in config.unasked() {
         tracing::warn!(name: crate::events::VALIDATOR_UNASKED, reason, "a validator is not asked");
     }
 }
 
-/// Reviews with the current pipeline of this process.
+/// A reviewer for other roles that uses the current pipeline.
 struct CurrentReview(Arc<Current>);
 
-/// Reviews with the current pipeline.
+/// A reviewer that uses the current pipeline.
 pub fn reviewer(current: Arc<Current>) -> Arc<dyn Review> {
     Arc::new(CurrentReview(current))
 }
@@ -111,7 +111,7 @@ impl Review for CurrentReview {
     }
 }
 
-/// Reloads policy, validators, the settings of resolution, and the content of the validators' files.
+/// Reloads policy, validators, lookup settings, and changed contents of the validators' files.
 fn reload(mut running: Config, reviews: Arc<Reviews>) -> Reload {
     let mut trust = validator::trust(&running.validators);
     Box::new(move |fresh| {
@@ -199,7 +199,7 @@ impl Running for Tasks {
         .boxed()
     }
 
-    /// Another replica makes certificates from now on; this one still reads them, and still answers.
+    /// From now on another replica makes certificates; this replica still reads them and still answers.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         if let Some(upkeep) = &self.0 {
             upkeep.resign();

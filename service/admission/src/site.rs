@@ -1,16 +1,16 @@
-//! The place of an image in an object under review.
+//! The position of an image in a reviewed object.
 
-/// An image to judge, and its place.
+/// An image to judge, and its position in the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// JSON pointer (RFC 6901) of the string.
+    /// JSON pointer (RFC 6901) of the image string.
     pub pointer: String,
     pub image: String,
-    /// Whether the API server accepts another value there.
+    /// Whether the API server accepts a changed value.
     pub mutable: bool,
 }
 
 impl Site {
-    /// Most images of one object that are judged. A pod with more does not fit etcd's object limit with useful content.
+    /// Most images of one object that are judged. A Pod with more images hardly fits into etcd's size limit.
     pub const MAX: usize = 500;
 }

@@ -1,8 +1,8 @@
-//! The limit on lookups of images for one namespace, so that a tenant's unresponsive registry does not take the places
-//! that other tenants' images need.
+//! The limit of image lookups per namespace, so that one tenant's unresponsive registry does not block images of other
+//! tenants.
 //!
-//! This module owns one queue for each namespace with reviews in work, and the set of images under lookup. A further
-//! request for one of these images joins the lookup and needs no turn of its own.
+//! This module owns one queue for each namespace with reviews in work, and the set of images that are being looked up.
+//! A further request for one of these images shares the lookup and does not wait in the queue.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -12,17 +12,17 @@ use tokio::sync::Semaphore;
 
 use service_core::share::IMAGES_AT_ONCE;
 
-/// Number of queues at which namespaces without reviews are removed; afterwards at each doubling.
+/// Number of queues at which idle queues are removed; later at each doubling.
 const SWEEP_MIN: usize = 64;
 
 #[derive(Debug)]
 pub struct Tenants {
     table: Mutex<Table>,
-    /// How many turns each image has.
+    /// The number of lookups of each image.
     asked: Mutex<HashMap<String, usize>>,
 }
 
-/// A turn for an image, until dropped.
+/// A lookup of an image; it ends on drop.
 #[derive(Debug)]
 pub struct Turn<'t> {
     tenants: &'t Tenants,
@@ -36,24 +36,24 @@ struct Table {
 }
 
 impl Tenants {
-    /// No namespace has reviews in work.
+    /// The limits, without any queue.
     pub fn new() -> Self {
         let table = Table { queues: HashMap::new(), sweep_at: SWEEP_MIN };
         Self { table: Mutex::new(table), asked: Mutex::default() }
     }
 
-    /// Whether a lookup of `image` is under way.
+    /// Whether `image` is being looked up.
     pub fn is_asked(&self, image: &str) -> bool {
         self.asked.lock().contains_key(image)
     }
 
-    /// Begins a lookup of `image`.
+    /// Starts a lookup of `image`.
     pub fn turn(&self, image: String) -> Turn<'_> {
         *self.asked.lock().entry(image.clone()).or_default() += 1;
         Turn { tenants: self, image }
     }
 
-    /// The queue of `namespace`; objects without a namespace share one. A queue lives as long as it has a user.
+    /// The queue of `namespace`; objects without a namespace share one queue. A queue exists while it has users.
     pub fn queue(&self, namespace: Option<&str>) -> Arc<Semaphore> {
         let namespace = namespace.unwrap_or_default();
         let mut table = self.table.lock();

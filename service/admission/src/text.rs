@@ -1,7 +1,7 @@
-//! Outside text made safe for a log line, a terminal or a message.
+//! Makes outside text safe for a log line, a terminal or a message.
 //!
-//! Pure. Characters that could move a cursor, begin a line or change the direction of writing are escaped, and the
-//! length is limited.
+//! Characters that could move a cursor, start a line or change the direction of writing are escaped, and the length is
+//! limited.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use super::json;
 
 const MARK: &str = "…";
 
-/// `text` on one line, with unprintable characters escaped, in at most `bytes_max` bytes; a cut text ends with `…`.
+/// `text` on one line with escapes for unprintable characters, in at most `bytes_max` bytes; a cut text ends with `…`.
 pub fn printable(text: &str, bytes_max: usize) -> Cow<'_, str> {
     if text.len() <= bytes_max && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return Cow::Borrowed(text);
@@ -36,22 +36,22 @@ pub fn printable(text: &str, bytes_max: usize) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Text in the form between the quotes of a JSON string, so that it needs no second escaping.
+/// Text that is already escaped for a JSON string, without the quotes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Escaped(String);
 
 impl Escaped {
-    /// An empty text with room for `bytes`.
+    /// An empty text with `bytes` of allocated memory.
     pub fn with_capacity(bytes: usize) -> Self {
         Self(String::with_capacity(bytes))
     }
 
-    /// Adds text that is escaped already or needs no escaping.
+    /// Appends text that is already escaped or needs no escapes.
     pub fn push_escaped(&mut self, text: &str) {
         self.0.push_str(text);
     }
 
-    /// Adds `text` as a JSON string inside this text.
+    /// Appends `text` as a quoted JSON string.
     pub fn push_quoted(&mut self, text: &str) {
         self.0.push_str(r#"\""#);
         if json::needs_escape(text) {
@@ -64,14 +64,13 @@ impl Escaped {
         self.0.push_str(r#"\""#);
     }
 
-    /// Adds it to `out` as a JSON string.
+    /// Appends the text to `out` as a JSON string.
     pub fn quote(&self, out: &mut String) {
         out.push('"');
         out.push_str(&self.0);
         out.push('"');
     }
 
-    /// The unescaped text.
     #[cfg(test)]
     pub fn text(&self) -> String {
         serde_json::from_str(&format!("\"{}\"", self.0)).expect("it is escaped")
@@ -86,7 +85,7 @@ impl From<&str> for Escaped {
     }
 }
 
-/// Adds `text` to `out` as a JSON string.
+/// Appends `text` to `out` as a JSON string.
 pub fn quote(out: &mut String, text: &str) {
     out.push('"');
     escape(out, text);
@@ -107,8 +106,8 @@ fn escape(out: &mut String, text: &str) {
     out.push_str(&text[done..]);
 }
 
-/// Whether a character is a control character, a line or paragraph separator, changes the direction of writing, or has
-/// no width.
+/// Whether a character is a control character or a line or paragraph separator, changes the direction of writing, or
+/// has no width.
 fn is_hidden(char: char) -> bool {
     char.is_control()
         || matches!(char, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
@@ -130,7 +129,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any text becomes one JSON string with its meaning.
+        /// Any text becomes one JSON string with the same meaning.
         #[test]
         fn quoted_as_json(text in any::<String>()) {
             let mut out = String::from("[");
@@ -139,7 +138,7 @@ mod tests {
             prop_assert_eq!(serde_json::from_str::<[String; 1]>(&out).unwrap(), [text]);
         }
 
-        /// Escaped text keeps its meaning, in one string and in a string inside another.
+        /// Escaped text keeps its meaning, alone and inside another escaped text.
         #[test]
         fn escaped_means_the_same(text in any::<String>(), plain in "[a-z]{0,40}") {
             prop_assert_eq!(&Escaped::from(&*text).text(), &text);
@@ -150,7 +149,7 @@ mod tests {
             }
         }
 
-        /// For any text, the result is bounded and printable.
+        /// The result is short enough and printable for any text.
         #[test]
         fn bounded_and_printable(text in any::<String>(), bytes_max in 3usize..60) {
             let out = printable(&text, bytes_max);

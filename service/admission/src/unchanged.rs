@@ -1,15 +1,15 @@
-//! The images that a stored object already has: an update leaves unchanged ones alone.
+//! The images of a stored object: an update does not judge unchanged images.
 //!
-//! Pure. A place is a container or volume by its name in one pod spec; the three lists of containers share their names.
-//! Only fingerprints are kept, so that an object with thousands of containers costs little.
+//! An image is compared by the name of its container or volume in one pod spec; the three lists of containers share
+//! their names. Only hashes are kept, so that an object with thousands of containers costs little.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 
 use super::walk::{self, FoundImage, List};
 
-/// Most images remembered of a stored object. etcd holds no more: a stored container has some 150 bytes, an object 1.5
-/// MiB.
+/// Most images of a stored object that are kept. etcd holds no more: a stored container has some 150 bytes, an object
+/// at most 1.5 MiB.
 const REMEMBERED_MAX: usize = 16_384;
 
 /// The images of a stored object.
@@ -17,13 +17,12 @@ const REMEMBERED_MAX: usize = 16_384;
 pub struct Stored {
     keys: RandomState,
     images: HashSet<u64>,
-    /// Whether the object is under deletion, and must be able to lose its finalizers.
+    /// Whether the object is being deleted, so that updates must be able to remove its finalizers.
     pub deleting: bool,
 }
 
 impl Stored {
-    /// Reads the raw JSON of a stored object. Unreadable parts are not remembered, so that their images count as
-    /// changed.
+    /// Reads the JSON of a stored object. Images in unreadable values count as changed.
     pub fn read(object: &str) -> Self {
         let mut stored = Self::default();
         let (keys, images) = (&stored.keys, &mut stored.images);
@@ -40,13 +39,14 @@ impl Stored {
         stored
     }
 
-    /// Whether the stored object has the same text at the same place.
+    /// Whether the stored object has the same image at the same position.
     pub fn has(&self, seen: FoundImage<'_>) -> bool {
         !self.images.is_empty() && self.images.contains(&fingerprint(&self.keys, seen))
     }
 }
 
-/// The hash keys are random for each object, so that nobody can search for two images with the same fingerprint.
+/// A hash of an image and its position. The hash keys are random for each object, so that nobody can construct a
+/// collision.
 fn fingerprint(keys: &RandomState, seen: FoundImage<'_>) -> u64 {
     // Without a name only the position identifies the container.
     let place = seen.name.ok_or((seen.list, seen.pointer));
@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// The images of `new` that count as changed.
+    /// The images of `new` that count as changed, compared with `old`.
     fn changed(old: &Value, new: &Value) -> Vec<String> {
         let stored = Stored::read(&old.to_string());
         let mut changed = Vec::new();

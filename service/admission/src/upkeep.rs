@@ -1,6 +1,6 @@
-//! The webhook's tasks at the API server: its certificates, and the check of its registration.
+//! The webhook's tasks at the API server: own certificates, and the check of the registration.
 //!
-//! This module owns these tasks and their one client. A process that needs neither has none of it.
+//! This module owns the tasks and the client that they share. A process that needs neither task has no client.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use service_core::kube::{Client, Cluster};
 #[cfg(feature = "own-certificates")]
 use service_own_certificates::Rotation;
 
-/// The tasks and their client.
+/// The tasks and their shared client.
 pub(super) struct Upkeep {
     client: Arc<Client>,
     namespace: Option<String>,
@@ -28,7 +28,7 @@ pub(super) struct Upkeep {
 }
 
 impl Upkeep {
-    /// Finds the API server if it is needed; starts nothing.
+    /// Finds the API server if a task needs it; starts no task.
     pub(super) fn open(config: &Config, settings: &config::Admission) -> anyhow::Result<Option<Self>> {
         let own = settings.own.as_ref();
         let wanted_by = match (own, &settings.registration) {
@@ -64,7 +64,7 @@ impl Upkeep {
         }))
     }
 
-    /// The place of the certificate, unless it is read from files.
+    /// The holder of the certificate; `None` if the certificate is read from files.
     pub(super) fn handed(&self) -> Option<Arc<Handed>> {
         self.handed.clone()
     }
@@ -125,7 +125,7 @@ impl Upkeep {
         }
     }
 
-    /// Lets another replica make certificates.
+    /// Ends the making of certificates, so that another replica takes over.
     #[cfg_attr(
         not(feature = "own-certificates"),
         expect(clippy::unused_self, reason = "a build that makes no certificates has nothing to give back")

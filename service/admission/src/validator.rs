@@ -1,8 +1,8 @@
-//! The interface of validators, which decide whether an image may run, and the memory of their answers.
+//! The interface of validators, which decide whether an image may run, and the cache of their answers.
 //!
-//! This module owns the question and its answer, the cache of verdicts, and the validator of each rule. The policy
-//! itself answers for a static validator. Signatures are verified in `cosign`, which exists only with the feature
-//! `verify`.
+//! This module owns the question to a validator and its answer, the cache of verdicts, and the validator of each rule.
+//! For a static validator, the policy answers alone. Signatures are verified in `cosign`, which exists only with the
+//! feature `verify`.
 
 mod approvals;
 #[cfg(feature = "verify")]
@@ -27,43 +27,43 @@ use service_registry::verdicts::Class;
 use service_registry::verdicts::Failure;
 pub use service_registry::{Pieces, Question};
 
-/// Most signers of an answer: readers of an audit log need no more.
+/// Most signers in an answer: readers of an audit log need no more.
 pub const SIGNERS_MAX: usize = 8;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Approval {
-    /// Its signers, at most [`SIGNERS_MAX`].
+    /// The signers, at most [`SIGNERS_MAX`].
     pub signers: Vec<Signer>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signer {
-    /// The trust root that accepts the signature, and its signer.
+    /// The name of the trust root that accepts the signature, and the signer.
     pub name: String,
-    /// The form of the signature and its place.
+    /// The format of the signature, and where it was found.
     pub evidence: String,
 }
 
 pub type Answer = Result<Arc<Approval>, Failure>;
 
-/// Decides whether images may run, under one rule.
+/// Decides under one rule whether images may run.
 pub trait Validator: Send + Sync + 'static {
-    /// The answer about an image. It may send requests to a registry until the deadline of the question.
+    /// The answer about an image. The validator may send requests to a registry until the question's deadline.
     fn validate(self: Arc<Self>, question: Question) -> BoxFuture<'static, Answer>;
 
-    /// A text that changes with rule or trust: an answer is valid only for the same text.
+    /// A text that changes with the rule or the trusted keys. An answer is valid only for an equal text.
     fn generation(&self) -> Cow<'_, str>;
 
-    /// Longest time that an answer is valid, if the policy may not decide it.
+    /// Longest time for which an answer is valid; `None` if the policy sets it.
     fn ttl_max(&self) -> Option<Duration> {
         None
     }
 
-    /// The part of `keyring` on which its answer may depend.
+    /// The credentials in `keyring` on which the answer may depend.
     fn relevant(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring;
 }
 
-/// Validators by rule of the policy.
+/// The validators of the policy's rules.
 #[derive(Default)]
 pub struct Validators {
     of_rules: Vec<Option<Arc<dyn Validator>>>,
@@ -74,12 +74,12 @@ pub struct Validators {
 #[derive(Debug, thiserror::Error)]
 #[error("{key}: {what}")]
 pub struct ValidatorError {
-    /// The key of the configuration.
+    /// The configuration key with the error.
     pub key: String,
     pub what: String,
 }
 
-/// Knowledge that outlives a configuration: facts about registries, and the memory for evidence.
+/// State that survives a new configuration: facts about registries, and the memory for signatures.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     #[cfg(feature = "verify")]
@@ -90,14 +90,14 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Counts questions to other processes.
+    /// Adds metrics of requests to other processes.
     #[must_use]
     pub fn counting(mut self, metrics: PoolMetrics) -> Self {
         self.pools = remote::Pools::new(metrics);
         self
     }
 
-    /// Limits evidence to its part of `share`.
+    /// Limits the memory for signatures to their part of `share`.
     pub fn of(share: &Arc<Share>) -> Self {
         #[cfg(feature = "verify")]
         return Self { share: Arc::clone(share), ..Self::default() };
@@ -110,7 +110,7 @@ impl Memory {
 }
 
 impl Validators {
-    /// The validators of a configuration; they read their keys now and look for signatures among `pieces`.
+    /// Loads the validators of a configuration. They read their keys now, and will look for signatures in `pieces`.
     pub fn load(config: &Config, pieces: &Arc<dyn Pieces>, memory: &Memory) -> Result<Self, ValidatorError> {
         #[cfg(feature = "verify")]
         let mut validators = cosign::load(config, pieces, memory)?;
@@ -154,7 +154,7 @@ impl Validators {
         }
     }
 
-    /// A validator with the trust of the validator `name` and the demands `demands`.
+    /// A validator with the trusted keys of the validator `name` and the demands `demands`.
     pub fn demanded(&self, name: &str, demands: &str) -> Result<Arc<dyn Validator>, Failure> {
         #[cfg(feature = "verify")]
         return self.trusted.engine(name, demands);
@@ -168,7 +168,7 @@ impl Validators {
         }
     }
 
-    /// The validators that other processes may use, and a text that changes when the trust of any of them changes.
+    /// The names of validators that other processes may use, and a text that changes with their trusted keys.
     pub fn lent(&self) -> (Vec<String>, String) {
         #[cfg(feature = "verify")]
         return self.trusted.about();
@@ -176,13 +176,13 @@ impl Validators {
         (Vec::new(), "none".to_owned())
     }
 
-    /// The validator of the rule with that index.
+    /// The validator of the rule with this index.
     pub fn of_rule(&self, index: usize) -> Option<&Arc<dyn Validator>> {
         self.of_rules.get(index)?.as_ref()
     }
 }
 
-/// Checks whether the keys of `config` can be used.
+/// Checks that the keys in `config` can be used.
 pub fn check(config: &Config) -> Result<(), ValidatorError> {
     #[cfg(feature = "verify")]
     cosign::check(config)?;
@@ -190,7 +190,7 @@ pub fn check(config: &Config) -> Result<(), ValidatorError> {
     Ok(())
 }
 
-/// A text that changes when the content of a file of `validators` changes.
+/// A text that changes with the content of any file that `validators` read.
 pub fn trust(validators: &[config::Validator]) -> String {
     let mut hash = Sha256::new();
     for file in config::files(validators) {

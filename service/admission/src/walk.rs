@@ -1,7 +1,7 @@
-//! The walk: one pass over an object's raw JSON that finds every image, its place, and the names of pull secrets.
+//! The walk: one pass over an object's JSON that finds every image, its position, and the names of pull secrets.
 //!
-//! This module owns the list of field paths. It ignores the kind: any object with the same paths is treated alike, so
-//! new kinds and fields of other versions need no code. Pure.
+//! This module owns the list of field paths and ignores the kind: objects with the same paths are treated alike, so new
+//! kinds and versions need no code.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -20,32 +20,32 @@ pub enum List {
     Volumes,
 }
 
-/// An image at the position of the walk.
+/// An image at the present position of the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FoundImage<'a> {
     /// JSON pointer (RFC 6901) of the string.
     pub pointer: &'a str,
-    /// JSON pointer of the pod spec that it belongs to.
+    /// JSON pointer of the pod spec that contains the image.
     pub spec: &'a str,
     pub list: List,
-    /// Name of the container or volume, if it has one.
+    /// Name of the container or volume; `None` if it has none.
     pub name: Option<&'a str>,
-    /// Never empty.
+    /// The image, never empty.
     pub image: &'a str,
 }
 
-/// Takes each image; an error ends the walk.
+/// A function that takes each image; an error ends the walk.
 pub type Visit<'v> = dyn FnMut(FoundImage<'_>) -> Result<(), TooMany> + 'v;
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Outline {
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
-    /// The accounts and secrets that its images are pulled with.
+    /// The service accounts and Secrets for pulling the images.
     pub pullers: Pullers,
 }
 
-/// Names in a pod spec that lead to credentials, as written; for an object with several pod specs, those of all.
+/// Names in pod specs that lead to credentials. Names of all pod specs of an object are collected.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Pullers {
     pub accounts: Vec<String>,
@@ -53,17 +53,17 @@ pub struct Pullers {
 }
 
 impl Pullers {
-    /// Most names of each kind; real pods have one or two, and each costs a request.
+    /// Most names of each kind; usual Pods have one or two, and each costs a request.
     pub const MAX: usize = 16;
 }
 
-/// The place of the walk in the object. Only these places are entered; everything else is skipped unread.
+/// The position of the walk in the object. Only these fields are entered; all others are skipped unread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     Root,
     Metadata,
     DeletionTimestamp,
-    /// `spec` of the object: a pod's own, or one that holds a template.
+    /// `spec` of the object: a Pod's own spec, or one that contains a template.
     ObjectSpec,
     /// `jobTemplate` of a `CronJob`.
     JobTemplate,
@@ -128,12 +128,12 @@ impl Field {
         }
     }
 
-    /// Whether this key of an object here is entered.
+    /// Whether the walk enters the value of this key.
     fn is_entered(self) -> bool {
         !self.is_text() && self.item().is_none()
     }
 
-    /// Whether a string is read here.
+    /// Whether the walk reads a string at this position.
     fn is_text(self) -> bool {
         matches!(
             self,
@@ -151,7 +151,7 @@ impl Field {
     }
 }
 
-/// Why a walk ends before the object does.
+/// Why a walk ends before the end of the object.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The object is not JSON.
@@ -161,7 +161,7 @@ pub enum Error {
     #[error("the key `{key}` is there twice at `{at}/`: write it once")]
     Twice {
         key: String,
-        /// JSON pointer of the object that has it.
+        /// JSON pointer of the object with the repeated key.
         at: String,
     },
     /// The visitor accepts no more images.
@@ -177,10 +177,9 @@ pub struct TooMany {
     pub most: usize,
 }
 
-/// Walks the raw JSON of an object and passes every non-empty image to `visit`, in document order.
+/// Walks the JSON of an object and passes every non-empty image to `visit`, in document order.
 ///
-/// A key that leads to an image or to credentials may occur only once: readers differ in the choice between two, and
-/// the next reader's choice is unknown here.
+/// A key that leads to an image or to credentials may occur only once: programs differ in which of two values they use.
 pub fn walk(object: &str, visit: &mut Visit<'_>) -> Result<Outline, Error> {
     let mut json = Cursor::new(object);
     let outline = walk_in(&mut json, visit)?;
@@ -188,7 +187,7 @@ pub fn walk(object: &str, visit: &mut Visit<'_>) -> Result<Outline, Error> {
     Ok(outline)
 }
 
-/// Like [`walk`], for the object at the cursor `json`, inside a larger text.
+/// Like [`walk`], for the object at the cursor `json` inside a larger text.
 pub fn walk_in(json: &mut Cursor<'_>, visit: &mut Visit<'_>) -> Result<Outline, Error> {
     let mut walker = Walker {
         json,
@@ -208,17 +207,17 @@ struct Walker<'w, 'a, 'f> {
     json: &'w mut Cursor<'a>,
     outline: Outline,
     pointer: String,
-    /// Length of the path of the pod spec in `pointer`.
+    /// Length of the pod spec's path in `pointer`.
     spec_bytes: usize,
     list: List,
-    /// Image of the container or volume under way; passed on at its end, when its name is known as well.
+    /// Image of the present container or volume. It is passed on at the end of the container, when the name is known.
     image: Option<Cow<'a, str>>,
     name: Cow<'a, str>,
     visit: &'w mut Visit<'f>,
 }
 
 impl Walker<'_, '_, '_> {
-    /// Reads the value at `place`. The API server refuses values of a wrong type; the walk skips them.
+    /// Reads the value at `place`. Values of a wrong type are skipped; the API server refuses them.
     fn value(&mut self, place: Field) -> Result<(), Error> {
         match (self.json.peek(), place.item()) {
             (Some(b'{'), _) if place.is_entered() => self.object(place),
@@ -309,7 +308,7 @@ impl Walker<'_, '_, '_> {
     }
 }
 
-/// The beginning of a name, enough to distinguish it from others.
+/// The beginning of a name, long enough to distinguish names.
 fn beginning(text: &str) -> &str {
     let end = (0..=NAME_BYTES_MAX.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
     &text[..end.unwrap_or(0)]
@@ -322,7 +321,7 @@ fn keep(names: &mut Vec<String>, text: &str) {
     }
 }
 
-/// Every key that leads to an image or to credentials; each has one bit in the record of keys that occurred.
+/// Every key that leads to an image or to credentials. Each has one bit in the set of keys that occurred.
 const KEYS: [&str; 14] = [
     "metadata",
     "deletionTimestamp",

@@ -1,7 +1,7 @@
-//! Alerts: the outcome of a review, as admission hands it to the receivers.
+//! Alerts: the outcomes of reviews, which admission passes to alert receivers.
 //!
-//! This module limits how much of an object an alert carries. An alert waits in memory while its receivers hang, and
-//! anybody with the right to create an object chooses its text.
+//! This module limits how much of an object an alert carries: alerts wait in memory while receivers hang, and anybody
+//! with the right to create an object chooses its text.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use tokio::time::Instant;
 
-/// Most images that an alert names; further ones are only counted.
+/// Most images that an alert names; further images are only counted.
 pub const IMAGES_MAX: usize = 20;
-/// Most bytes of an image; no valid reference to a digest is longer.
+/// Most bytes of an image reference. No valid reference with a digest is longer.
 pub const IMAGE_BYTES_MAX: usize = 512;
 /// Most bytes of a name; Kubernetes allows 253.
 pub const NAME_BYTES_MAX: usize = 256;
@@ -33,7 +33,7 @@ pub struct Alert {
     pub request_id: String,
     /// The first images of the object, each once, spelled as in the object.
     pub images: Vec<String>,
-    /// How many images the object has besides `images`.
+    /// The number of the object's images that are not in `images`.
     #[serde(skip_serializing_if = "is_zero")]
     pub more_images: usize,
 }
@@ -53,7 +53,7 @@ struct Written {
     more_images: usize,
 }
 
-/// The first images of a list. A list of empty strings would otherwise take eight times its text in memory.
+/// The first images of a list that is being parsed. Keeping a list of empty strings would take eight times its text.
 struct First {
     images: Vec<String>,
     more: usize,
@@ -126,7 +126,7 @@ impl Alert {
         size_of::<Self>() + texts.map(String::capacity).iter().sum::<usize>() + images
     }
 
-    /// The images as part of a sentence: as many names as fit into `bytes_max`, then the count of the others.
+    /// The images as a part of a sentence: as many names as fit into `bytes_max`, then the number of the others.
     pub fn images_text(&self, bytes_max: usize) -> String {
         let (mut text, mut named) = (String::new(), 0);
         for image in &self.images {
@@ -149,7 +149,7 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Cuts a text to at most this many bytes, the sign for the cut included.
+/// Cuts a text to at most `bytes_max` bytes, which include the sign that text was cut.
 fn cut(text: &mut String, bytes_max: usize) {
     const SIGN: &str = "…";
     if text.len() > bytes_max {
@@ -159,9 +159,9 @@ fn cut(text: &mut String, bytes_max: usize) {
     text.shrink_to_fit();
 }
 
-/// Receivers of alerts.
+/// A sink of alerts: passes them to all configured receivers.
 pub trait AlertSink: Send + Sync + 'static {
-    /// Sends an alert. An error means that a receiver that admission waits for was not reached by `deadline`.
+    /// Sends an alert. An error means that `deadline` passed before a receiver for which admission waits had the alert.
     fn tell(&self, alert: Alert, deadline: Instant) -> BoxFuture<'static, Result<(), String>>;
 
     /// Sends the alerts that still wait, for at most `grace`.
@@ -191,7 +191,7 @@ mod tests {
         assert!(!serde_json::to_string(&few).unwrap().contains("moreImages"));
     }
 
-    /// An alert holds little memory whatever its sender writes.
+    /// An alert uses little memory, however long the texts of its object are.
     #[test]
     fn an_alert_holds_little() {
         let long = "ä".repeat(1 << 20);

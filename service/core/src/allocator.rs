@@ -1,8 +1,8 @@
-//! The memory allocator: its housekeeping, and its own count of the heap.
+//! The memory allocator: when it returns freed memory to the system, and how much heap it reports.
 //!
-//! With the feature `jemalloc`, every program that contains this crate uses that allocator (`docs/decisions/013`). By
-//! itself, jemalloc gives memory back only when more is asked for or freed. Its background thread gives memory back ten
-//! seconds after a burst, even if nothing happens afterwards. Without the feature, the system's allocator is used: it
+//! With the feature `jemalloc`, every program that contains this crate uses jemalloc (`docs/decisions/013`). By itself,
+//! jemalloc returns memory to the system only during later allocations and frees. Its background thread returns memory
+//! ten seconds after a burst, even without later activity. Without the feature, the system's allocator is used: it
 //! keeps freed memory and reports no figures.
 
 #[cfg(feature = "jemalloc")]
@@ -13,9 +13,9 @@ pub use system::{NAME, give_memory_back, heap};
 /// The allocator's own figures of the heap, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heap {
-    /// Handed out and not given back. A leak shows here first.
+    /// Bytes that are allocated and not freed. A leak shows here first.
     pub allocated: usize,
-    /// Mapped and touched, free memory included.
+    /// Bytes that are mapped and touched; free memory counts too.
     pub resident: usize,
 }
 
@@ -26,9 +26,8 @@ mod jemalloc {
     use super::Heap;
     use crate::logs::names;
 
-    /// Gives back the memory that bursts of connections leave behind. The allocator is set here and not in the
-    /// programs: each allocation goes through it, and the programs' crate is optimized less than this one (decision
-    /// 023).
+    /// The allocator, which must return memory after bursts of connections. It is set in this crate and not in the
+    /// programs: every allocation passes through it, and this crate is compiled with more optimization (decision 023).
     #[global_allocator]
     static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -36,7 +35,7 @@ mod jemalloc {
     /// One thread is enough: it wakes a few times a second while memory can be given back, and otherwise not at all.
     const THREADS: usize = 1;
 
-    /// Starts the background thread. A failure is only a warning, because the service works without it.
+    /// Starts jemalloc's background thread. If the start fails, the service only logs a warning.
     pub fn give_memory_back() {
         if let Err(error) = start() {
             tracing::warn!(name: names::MEMORY_LATE, %error, "memory that is free will be given back late");
@@ -48,8 +47,8 @@ mod jemalloc {
         background_thread::write(true)
     }
 
-    /// The heap now, if the allocator reports it. The call takes some tens of microseconds, because each arena is
-    /// asked.
+    /// The present figures of the heap, if the allocator reports them. A call takes some tens of microseconds, because
+    /// it reads every arena.
     pub fn heap() -> Option<Heap> {
         // jemalloc's figures are those of the last epoch, so a new one begins here.
         epoch::advance().ok()?;
@@ -63,7 +62,7 @@ mod system {
 
     pub const NAME: &str = "system";
 
-    /// Does nothing: the system's allocator has no housekeeping.
+    /// Does nothing: the system's allocator has no background thread.
     pub fn give_memory_back() {}
 
     /// Always `None`: the system's allocator reports no figures.

@@ -1,28 +1,28 @@
-//! The spelling of `host:port` in images, URLs and configurations.
+//! Parses and prints `host:port` of images, URLs and configurations, without I/O.
 //!
-//! Pure. An invalid port is an error here and never becomes another port.
+//! An invalid port is an error and never becomes another port.
 
 use std::fmt;
 use std::net::Ipv6Addr;
 
-/// Longest host name (RFC 1035), which also holds every address.
+/// Longest host name (RFC 1035). IP addresses are shorter.
 const HOST_BYTES_MAX: usize = 253;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authority {
     /// Name or address in lower case, without brackets.
     pub host: String,
-    /// 1 to 65535.
+    /// A port from 1 to 65535; `None` if the text has none.
     pub port: Option<u16>,
 }
 
-/// Why a text is not `host` or `host:port`. The error does not show the text, because a stranger may have chosen it.
+/// Why a text is not `host` or `host:port`. The error leaves out the text, because anybody may have chosen it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AuthorityError {
     /// The host is missing, or has bytes that no host name has.
     #[error("not a host")]
     Host,
-    /// Not 1 to 65535.
+    /// The port is not a number from 1 to 65535.
     #[error("the port is not a number from 1 to 65535")]
     Port,
 }
@@ -61,22 +61,21 @@ impl fmt::Display for Authority {
     }
 }
 
-/// Docker Hub's names. Requests go to the last one; Go tools write the second one.
+/// The names of Docker Hub. Go tools write the second name; requests go to the last name.
 const HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
 
-/// The one name of a registry, for all its spellings: in lower case, without HTTPS' default port, addresses in their
-/// shortest form, and Docker Hub as the Go tools write it (decision 060). Everything that is stored by registry is
-/// stored under this name.
+/// A registry's canonical name, equal for all spellings: lower case, no default HTTPS port, shortest form of an
+/// address. Docker Hub gets the name that Go tools write (decision 060). Everything stored per registry uses this name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OneName(String);
 
 impl OneName {
-    /// The name of `host`. A text that is no host is only turned into lower case.
+    /// The canonical name of `host`. A text that is no host name is only turned into lower case.
     pub fn parse(host: &str) -> Self {
         Authority::parse(host).map_or_else(|_| Self(host.to_ascii_lowercase()), |authority| Self::of(&authority))
     }
 
-    /// The name of the registry at `authority`.
+    /// The canonical name of the registry at `authority`.
     pub fn of(authority: &Authority) -> Self {
         let mut named = authority.clone();
         named.host.make_ascii_lowercase();
@@ -87,14 +86,14 @@ impl OneName {
         Self(named.to_string())
     }
 
-    /// The name of a registry that speaks HTTP without TLS; HTTP's default port is left out as well.
+    /// The canonical name of a registry that speaks HTTP without TLS. The default port of HTTP is left out too.
     pub fn of_plain(authority: &Authority) -> Self {
         let port = authority.port.filter(|&port| port != 80);
         Self::of(&Authority { host: authority.host.clone(), port })
     }
 
-    /// The host as the first part of an image's name. A host without dot and port differs from a path at Docker Hub
-    /// only by upper case.
+    /// The host as it begins an image reference. A host without dot and port has an upper-case letter; otherwise it
+    /// would read as a path at Docker Hub.
     pub fn before_path(&self) -> String {
         let is_plain = !self.0.contains(['.', ':']) && self.0 != "localhost";
         if is_plain { self.0.to_ascii_uppercase() } else { self.0.clone() }

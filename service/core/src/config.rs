@@ -1,8 +1,8 @@
-//! The tools for reading configurations: from text to checked values, with every error reported at the start.
+//! Reading of configuration files: from text to checked values. Every error is reported at the start.
 //!
-//! This module owns the error that names file, line, column and the nearest key, and the assembly of a file's sections.
-//! The reader of a file lists its sections: each role brings its own, with keys, defaults and their reasons. Only the
-//! configuration file is opened here; each user of certificates and keys opens those.
+//! This module owns the error that names file, line, column and the nearest key, and it combines the sections of a
+//! file. A caller passes the list of sections: each role brings its own, with keys, defaults and reasons. Only the
+//! configuration file is opened here; certificates and keys are opened by their users.
 
 mod process;
 pub mod quantity;
@@ -19,9 +19,9 @@ pub use process::{Health, Kubernetes, Level, Log, LogFormat, Shutdown};
 pub use section::{Environment, Kind, Section, kind};
 use section::{Keys, Value};
 
-/// The version of the file's keys. A file without a version counts as version 1.
+/// The present version of the file's keys. A file without a version counts as version 1.
 pub const VERSION: u32 = 1;
-/// Most webhook configurations that one list may name; a longer list names somebody else's as well.
+/// Most webhook configurations in one list. A longer list is likely to name configurations of others by mistake.
 const WEBHOOKS_MAX: usize = 8;
 
 /// The sections of one file, checked.
@@ -41,7 +41,7 @@ pub enum Error {
         /// Line and column, when known.
         at: At,
         what: String,
-        /// The remedy, starting with a separator; empty when there is none.
+        /// Text about how to fix the error, with a leading separator; empty if there is none.
         hint: String,
     },
     #[error("{}: {key}: {what}", path.display())]
@@ -49,7 +49,7 @@ pub enum Error {
         path: PathBuf,
         /// The key with its parents, joined by dots.
         key: String,
-        /// The reason and the remedy.
+        /// The reason for the error, and how to fix it.
         what: String,
     },
 }
@@ -97,7 +97,7 @@ impl Config {
         Ok(Self { sections: kinds.iter().map(section).collect::<Result<_, Error>>()? })
     }
 
-    /// The section `S`; `None` when the file lacks it and it has no defaults.
+    /// The section `S`; `None` if the file has no such section and there are no defaults.
     pub fn find<S: Section>(&self) -> Option<&S> {
         self.sections
             .iter()
@@ -109,7 +109,7 @@ impl Config {
         self.find::<S>().is_some()
     }
 
-    /// Like [`Self::find`], to change the section.
+    /// Like [`Self::find`], but mutable.
     pub fn find_mut<S: Section>(&mut self) -> Option<&mut S> {
         self.sections
             .iter_mut()
@@ -117,7 +117,7 @@ impl Config {
             .find_map(|one| (one as &mut dyn Any).downcast_mut())
     }
 
-    /// A section that every configuration has.
+    /// The section `S`, which every configuration has.
     pub fn of<S: Section>(&self) -> &S {
         self.find().expect("a section with defaults is in every configuration whose kinds name it")
     }
@@ -129,7 +129,7 @@ impl Config {
         pairs.flat_map(|(old, new)| old.take(new)).collect()
     }
 
-    /// The first keys of the sections that differ.
+    /// The main keys of the sections that differ.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         let same = |one: &Option<Box<dyn Value>>, two: &Option<Box<dyn Value>>| match (one, two) {
             (Some(one), Some(two)) => one.equals(&**two),
@@ -139,12 +139,12 @@ impl Config {
         pairs.filter(|((_, one), (_, two))| !same(one, two)).map(|((kind, _), _)| kind.keys[0]).collect()
     }
 
-    /// Files named in the configuration whose content may change while the process runs.
+    /// Files that the configuration names and whose content may change while the process runs.
     pub fn files(&self) -> Vec<PathBuf> {
         self.sections.iter().filter_map(|(_, section)| section.as_deref()).flat_map(Value::files).collect()
     }
 
-    /// Adds to `shown` the settings that no example file can show: defaults that follow other keys, and absent ones.
+    /// Adds settings to `shown` that no example file can contain: absent ones, and defaults that depend on other keys.
     pub fn show(&self, shown: &mut serde_json::Map<String, serde_json::Value>) {
         for (kind, section) in &self.sections {
             match section {
@@ -155,7 +155,7 @@ impl Config {
     }
 }
 
-/// An empty file is a valid configuration of defaults; the parser calls it a missing document.
+/// Whether a file has no content. Such a file gives all defaults, although the parser reports a missing document.
 pub fn is_empty(text: &str) -> bool {
     text.lines().all(|line| line.trim().is_empty() || line.trim().starts_with('#'))
 }
@@ -167,7 +167,7 @@ pub fn yaml<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     serde_saphyr::from_str(text)
 }
 
-/// Turns the parser's error about `path` into ours, with place and remedy.
+/// Turns the parser's error about `path` into an [`enum@Error`] with position and remedy.
 pub fn parse_error(error: &YamlError, path: &Path) -> Error {
     let error = error.without_snippet();
     let at = At(error.location().map(|at| (at.line(), at.column())).filter(|&(line, _)| line > 0));
@@ -232,19 +232,20 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Refuses a list of webhook configurations that cannot be looked up.
+    /// Refuses names of webhook configurations that are invalid or too many.
     pub fn webhook_names(&self, key: &str, names: &[String]) -> Result<(), Error> {
         self.within(key, names.len() as u64, 1, WEBHOOKS_MAX as u64)?;
         names.iter().try_for_each(|name| self.object_name(key, Some(name)))
     }
 
-    /// An error about the value of `key`.
+    /// An error about the value of `key`: `what` states the reason and the remedy.
     pub fn value(&self, key: impl Into<String>, what: impl Into<String>) -> Error {
         Error::Value { path: self.path.into(), key: key.into(), what: what.into() }
     }
 }
 
-/// Whether `text` is a DNS subdomain (RFC 1123), as far as a path needs it to be safe; the API server checks the rest.
+/// Whether `text` has only characters of a DNS subdomain (RFC 1123), so that it is safe in a path. The API server
+/// checks the rest.
 fn is_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
     !text.is_empty() && text.len() <= 253 && text.bytes().all(inner) && !text.starts_with('.')

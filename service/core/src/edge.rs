@@ -1,6 +1,6 @@
-//! The inbound side: listeners, server TLS, drain, and the health endpoints.
+//! Incoming connections: listeners, server TLS, drain, and the health endpoints.
 //!
-//! This module owns sockets and their limits. It knows neither reviews nor watches; it is given a handler and probes.
+//! This module owns sockets and their limits. It knows neither reviews nor watches: callers pass a handler and probes.
 
 mod call_memory;
 mod connection;

@@ -1,20 +1,19 @@
-//! Questions about images and their answers: the interface between the role that verifies images and the roles that ask
-//! it.
+//! Inquiries about images and the rulings on them: the interface between the role that verifies images and its callers.
 //!
-//! Question and answer have the form in which they travel between processes (docs/contract.md). Failure classes are
-//! plain texts here; their writers and readers know the list.
+//! Both structs have the form in which they are sent between processes (docs/contract.md). Failure classes are plain
+//! texts here.
 
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-/// The version of the contract between processes.
+/// The version of the protocol in docs/contract.md.
 pub const CONTRACT: u32 = 1;
 /// The verdict of an image that may run.
 pub const VERIFIED: &str = "verified";
 
-/// The question whether one image may run.
+/// The inquiry whether one image may run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Inquiry {
@@ -22,19 +21,19 @@ pub struct Inquiry {
     /// The name of the validator, as in its configuration.
     pub validator: String,
     pub image: Subject,
-    /// The rule's demands: its `with`, as configurations write it.
+    /// The demands of the policy rule: its `with`, as written in a configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub demands: Option<Box<RawValue>>,
-    /// The credentials of the image's pod for its registry, the best first.
+    /// The Pod's credentials for the image's registry, the best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<Login>,
 }
 
-/// An image whose digest is known.
+/// An image with a known digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
-    /// The registry's host, spelled as in images.
+    /// The registry's host, spelled as in image references.
     pub host: String,
     pub repository: String,
     pub digest: String,
@@ -43,12 +42,12 @@ pub struct Subject {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Login {
-    /// The registry for which it is valid, spelled as in docker configurations.
+    /// The registry that accepts the login, spelled as in Docker configurations.
     pub registry: String,
     pub username: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<String>,
-    /// A token that only token services accept, instead of a password.
+    /// A token for token services, used instead of a password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity_token: Option<String>,
 }
@@ -59,23 +58,22 @@ impl std::fmt::Debug for Login {
     }
 }
 
-/// The answer about one image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ruling {
     pub contract: u32,
-    /// A text that changes when the trust changes.
+    /// A text that changes when the trusted keys or roots change.
     pub generation: String,
     pub digest: String,
     /// [`VERIFIED`], or the class of the failure.
     pub verdict: String,
-    /// The accepted signers.
+    /// The signers whose signatures were accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signers: Vec<Signed>,
-    /// Why the image may not run, for a person.
+    /// Why the image may not run, as text for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cause: String,
-    /// Whether the registry was not asked, because it is left alone after failures.
+    /// Whether the registry was not asked, because it gets no requests for a while after failures.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unasked: bool,
 }
@@ -83,20 +81,20 @@ pub struct Ruling {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Signed {
-    /// The trust root that accepts the signature, and its signer.
+    /// The name of the trust root that accepts the signature, and the signer.
     pub name: String,
-    /// The form of the signature and where it was found.
+    /// The format of the signature, and where it was found.
     pub evidence: String,
 }
 
-/// Description of a judge.
+/// A description of a [`Judge`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct About {
     pub contract: u32,
-    /// As in [`Ruling::generation`].
+    /// The same text as [`Ruling::generation`].
     pub generation: String,
-    /// Validators that questions may name.
+    /// Names of validators that inquiries may use.
     pub validators: Vec<String>,
 }
 
@@ -104,9 +102,9 @@ pub struct About {
 pub trait Judge: Send + Sync + 'static {
     fn about(&self) -> About;
 
-    /// Answers a question by `deadline`.
+    /// Rules on an inquiry by `deadline`.
     fn judge(&self, inquiry: Inquiry, deadline: Instant) -> BoxFuture<'static, Ruling>;
 
-    /// Judges an image reference as a pod would write it, under its rule of the policy.
+    /// Rules on an image reference as a Pod writes it. The policy chooses the rule.
     fn judge_by_policy(&self, image: String, deadline: Instant) -> BoxFuture<'static, Ruling>;
 }

@@ -1,7 +1,7 @@
-//! The Kubernetes API as this service uses it: its address, our credentials, and a few requests.
+//! The connection to the Kubernetes API: its address, the credentials of this service, and a few requests.
 //!
-//! This module owns paths, headers and credentials. Callers interpret the answers, with one exception: after a 401 the
-//! next request reads the token again.
+//! This module owns paths, headers and credentials. Callers interpret the answers, with one exception: after a 401, the
+//! token is read again for the next request.
 
 mod client;
 mod kubeconfig;
@@ -18,9 +18,9 @@ use serde::Deserialize;
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Transport {
-    /// One HTTP/1.1 connection for each watch.
+    /// HTTP/1.1: each watch has its own connection.
     #[default]
     Http1,
-    /// Streams of one HTTP/2 connection.
+    /// HTTP/2: all requests are streams of one connection.
     Http2,
 }

@@ -1,4 +1,4 @@
-//! The parts that all roles share: listeners, HTTP client, API server client, logs, configuration, health and metrics.
+//! The code that all roles share: listeners, HTTP client, API server client, logs, configuration, health and metrics.
 //!
 //! This crate knows no role; [`role`] defines the interface of a role.
 

@@ -1,7 +1,8 @@
-//! Logs of the process: one line per event, each event with a name of a closed list.
+//! Logs of the process: one line per event. Each event has a name from a closed list.
 //!
-//! This module owns the two formats, the form of names, and the limit on lines that strangers can cause. Each crate owns
-//! its events; the program hands all of them to [`init`]. Secrets never reach a line: no caller passes a key, a token or a body.
+//! This module owns the two formats, the form of names, and a limit on lines that clients can cause. Each crate owns
+//! its events; the program passes all of them to [`init`]. Secrets are never logged: no caller passes a key, a token or
+//! a body.
 
 mod format;
 mod lines;
@@ -15,8 +16,8 @@ use format::{Json, Syslog};
 use lines::Lines;
 pub use throttle::Throttle;
 
-/// Writes lines of `format` at `level` and above to standard error from now on; `names` are those of all crates. A second
-/// call changes nothing.
+/// Starts logging to standard error: lines in `format`, at `level` and above. `names` are the event names of all
+/// crates. A second call changes nothing.
 pub fn init(format: config::LogFormat, level: config::Level, names: names::Names) {
     let level = match level {
         config::Level::Trace => LevelFilter::TRACE,

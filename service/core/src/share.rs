@@ -1,8 +1,8 @@
-//! The memory that outsiders can make this process hold: one fixed share of the process' memory.
+//! The memory that outsiders can make this process use: one fixed share of the process' memory.
 //!
-//! Bodies and images in work, evidence of signatures, and answers of registries each have a part of the share, so that
-//! none of them takes the memory of the others. A review that does not fit is refused; evidence waits. Announced sizes
-//! are never trusted.
+//! The share is divided among reviews (bodies and image lookups), signatures, and answers of registries, so that none
+//! can use up the memory of the others. A review that does not fit is refused; signatures wait. Announced sizes are
+//! never trusted.
 
 mod limit;
 mod reviews;
@@ -16,16 +16,16 @@ use tokio::time::Instant;
 pub use reviews::{BodyMemory, IMAGES_AT_ONCE, ImageMemory, ReviewMemory, Stop};
 use turns::{Account, Grant, Turns};
 
-/// Least memory with which the process can work, in bytes.
+/// Least memory with which the process works, in bytes.
 pub const LEAST: usize = 24 << 20;
-/// The share in bytes if memory has no limit: a larger one would only help an attacker.
+/// Most bytes of the share if the memory has no limit. A larger share would only help an attacker.
 const MOST: usize = 256 << 20;
-/// The unit in which evidence is counted.
+/// The unit in which memory for signatures is counted.
 const EVIDENCE_UNIT_BYTES: usize = 1 << 10;
-/// Least part of registries' answers: one of the largest manifests.
+/// Least memory for answers of registries: one manifest of the largest size.
 const ANSWERS_LEAST: usize = 4 << 20;
-/// Cost of a judged piece per byte (as a fraction): the bytes, and its envelope's decoded payload (base64: three
-/// quarters).
+/// Memory for a signature per byte, as a fraction: its bytes, and the decoded payload of its envelope (three quarters,
+/// because of base64).
 const JUDGED: (usize, usize) = (7, 4);
 
 #[derive(Debug)]
@@ -43,14 +43,14 @@ struct Budget {
     turns: Arc<Turns>,
 }
 
-/// A user of memory for evidence, one per image; it waits its turn.
+/// The account of one image for signature memory. The images get memory in turn.
 #[derive(Debug, Default)]
 pub struct Payer {
     pieces: Account,
     kept: Account,
 }
 
-/// Memory that evidence holds; given back when dropped.
+/// Memory that signatures hold; released on drop.
 #[derive(Debug)]
 pub struct Reserved {
     _grant: Grant,
@@ -58,10 +58,10 @@ pub struct Reserved {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoMemory {
-    /// More than there can ever be.
+    /// The request is larger than the limit.
     #[error("it needs {needed} bytes of memory and the share for evidence is {most}")]
     TooLarge { needed: usize, most: usize },
-    /// Others held it until the deadline.
+    /// Other requests held the memory until the deadline.
     #[error("other evidence held the memory for it until the deadline")]
     Late,
 }
@@ -82,15 +82,14 @@ impl Share {
         })
     }
 
-    /// A share of `configured` bytes, else of half the memory that this process may use.
+    /// A share of `configured` bytes; without that, half of the memory that this process may use.
     pub fn found(configured: Option<usize>) -> Arc<Self> {
         let found = || limit::memory_bytes().map_or(MOST, |limit| (limit / 2).clamp(LEAST, MOST));
         Self::of(configured.unwrap_or_else(found))
     }
 
-    /// Memory for calls of other processes of the service, whose bodies belong to a role and are not reviews. It comes
-    /// on top of the share, and is a quarter of the share of such a process. The largest call fits, and half of such a
-    /// call besides it.
+    /// Memory for calls from other processes of the service, whose bodies are no reviews. It is additional to the
+    /// share, and a quarter of the share of such a process. The largest call fits, together with half of another one.
     pub fn of_calls() -> Arc<ReviewMemory> {
         ReviewMemory::new(Self::found(None).bytes / 4)
     }
@@ -99,7 +98,7 @@ impl Share {
         self.bytes
     }
 
-    /// Bytes that open calls of all listeners may hold on top of the share: an eighth of it.
+    /// Bytes that open calls of all listeners may hold, additional to the share: an eighth of the share.
     pub fn room_bytes(&self) -> usize {
         self.bytes / 8
     }
@@ -108,18 +107,18 @@ impl Share {
         &self.reviews
     }
 
-    /// The part of registries' answers while they are read, in units of [`crate::wire::HELD_UNIT_BYTES`].
+    /// The memory for answers of registries that are being read, in units of [`crate::wire::HELD_UNIT_BYTES`].
     pub fn answers(&self) -> &Arc<Semaphore> {
         &self.answers
     }
 
-    /// Memory to read and judge a piece of evidence of `bytes`, when it is the turn of `payer`. Its holder must not
-    /// wait for more before dropping it.
+    /// Waits for memory to read and check a signature of `bytes`, in the turn of `payer`. A holder must not wait for
+    /// more memory before it releases this.
     pub async fn piece(&self, payer: &Payer, bytes: usize, deadline: Instant) -> Result<Reserved, NoMemory> {
         self.pieces.reserve(&payer.pieces, bytes.saturating_mul(JUDGED.0) / JUDGED.1, deadline).await
     }
 
-    /// Memory for `bytes` of a manifest that are kept while its pieces are fetched.
+    /// Waits for memory for `bytes` of a manifest that is kept while its signatures are fetched.
     pub async fn kept(&self, payer: &Payer, bytes: usize, deadline: Instant) -> Result<Reserved, NoMemory> {
         self.kept.reserve(&payer.kept, bytes, deadline).await
     }

@@ -1,7 +1,7 @@
-//! The outbound side: HTTP requests to one origin over pooled connections, each with a deadline and a size limit.
+//! HTTP requests to one server over pooled connections, each with a deadline and a size limit.
 //!
-//! This module owns connecting, TLS, pooling and the limits on both. It knows nothing of registries or Kubernetes. It
-//! never follows redirects or retries an answered request; callers decide that.
+//! This module owns connections, TLS, pooling and their limits. It knows nothing of registries or Kubernetes. It never
+//! follows redirects and never retries an answered request; callers decide that.
 
 mod connection;
 mod proxy;
@@ -35,33 +35,33 @@ pub use tls::{
 };
 pub use x509::{Alternative, Facts, expiry, facts, lists_end};
 
-/// An idle connection older than this is not used again: servers and load balancers drop them from 60 s on.
+/// Idle connections older than this are not used again: servers and load balancers close them from 60 s on.
 const IDLE_MAX: Duration = Duration::from_secs(25);
 
-/// The unit in which answers count against [`Client::holding`].
+/// The unit in which the memory of answers is counted (see [`Client::holding`]).
 pub const HELD_UNIT_BYTES: usize = 16 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// One request at a time on a connection.
+    /// HTTP/1.1: one request at a time on a connection.
     Http1,
-    /// Many streams on one connection; over TLS the server must agree by ALPN, without TLS it is assumed.
+    /// HTTP/2: many streams on one connection. Over TLS the server must choose it by ALPN; without TLS it is assumed.
     Http2,
 }
 
 #[derive(Clone)]
 pub struct Origin {
-    /// Name or address, without brackets.
+    /// Host name or address, without brackets.
     pub host: String,
     pub port: u16,
-    /// TLS settings; `None` is plain HTTP.
+    /// TLS settings; `None` means plain HTTP.
     pub tls: Option<Arc<rustls::ClientConfig>>,
-    /// Name expected in the certificate if it is not `host`.
+    /// The name expected in the server's certificate; `None` means `host`.
     pub server_name: Option<String>,
 }
 
 impl Origin {
-    /// The `host:port` of the Host header.
+    /// The `host:port` for the Host header.
     pub fn authority(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
@@ -71,27 +71,26 @@ impl Origin {
     }
 }
 
-/// The limits of one client.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Requests in flight at one time; more wait, inside their deadline.
+    /// Most requests at one time; further requests wait within their deadline.
     pub open_max: usize,
     /// Idle HTTP/1.1 connections kept for later.
     pub idle_max: usize,
 }
 
-/// Why an address gets no client.
+/// Why no client can be made for an address.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
     #[error("caFile: {}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    /// The file's content cannot be used.
+    /// The content of a file with authorities is invalid.
     #[error("caFile: {}: {source}", path.display())]
     Content { path: PathBuf, source: TlsError },
-    /// The authorities of the machine cannot be used.
+    /// The system's trusted authorities cannot be used.
     #[error(transparent)]
     System(TlsError),
-    /// A proxy variable cannot be used.
+    /// A proxy variable of the environment is invalid.
     #[error(transparent)]
     Proxy(#[from] ProxyError),
 }
@@ -100,33 +99,34 @@ pub enum AddressError {
 pub enum Error {
     #[error("deadline passed while {doing}")]
     Deadline {
-        /// The step that was under way.
+        /// The step that did not finish in time.
         doing: &'static str,
     },
     /// No TCP connection could be made.
     #[error("connect to {authority}: {source}")]
     Connect { authority: String, source: std::io::Error },
-    /// A stranger named a host of the internal network.
+    /// The host is on the internal network, and its name came from an untrusted party.
     #[error("{authority} is at an internal address")]
     Inside { authority: String },
-    /// The proxy opened no tunnel.
+    /// The proxy refused to open a tunnel.
     #[error("the proxy answered {status} when asked for {authority}")]
     Proxy { authority: String, status: http::StatusCode },
-    /// Answers that are being read hold too much memory already.
+    /// Other answers that are being read use all memory for answers.
     #[error("too many large answers at one time")]
     Crowded,
     #[error("TLS with {authority}: {source}")]
     Tls { authority: String, source: std::io::Error },
-    /// The server does not speak HTTP/2, which the configuration asks for.
+    /// The server does not speak HTTP/2, which the configuration demands.
     #[error("{authority} did not agree to HTTP/2")]
     NoHttp2 { authority: String },
-    /// The connection or its framing failed.
+    /// The connection failed, or broke the HTTP protocol.
     #[error("HTTP: {}", chain(source))]
     Http {
         #[from]
         source: hyper::Error,
     },
-    /// The connection ended without an answer. Over HTTP/1.1 the request was not sent; over HTTP/2 its fate is unknown.
+    /// The connection ended without an answer. Over HTTP/1.1 the request was not processed; over HTTP/2 this is
+    /// unknown.
     #[error("the connection ended without an answer")]
     Ended,
     /// The answer is larger than its cap.
@@ -135,14 +135,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the peer's certificate was not accepted: an error of configuration, not of availability.
+    /// Whether the error is a refused server certificate: then the configuration is wrong, not the server away.
     pub fn is_certificate(&self) -> bool {
         let Self::Tls { source, .. } = self else { return false };
         let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
     }
 
-    /// Whether the peer's answer to a TLS handshake is no TLS at all: most often it speaks plain HTTP.
+    /// Whether the peer does not speak TLS; most often it speaks plain HTTP.
     pub fn is_no_tls(&self) -> bool {
         let Self::Tls { source, .. } = self else { return false };
         let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
@@ -150,7 +150,7 @@ impl Error {
         matches!(inner, Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)))
     }
 
-    /// Whether a request over HTTP/1.1 with this error cannot have been processed.
+    /// Whether a request over HTTP/1.1 with this error was surely not processed.
     fn is_unsent(&self) -> bool {
         match self {
             Self::Http { source } => source.is_canceled(),
@@ -160,7 +160,7 @@ impl Error {
     }
 }
 
-/// Whether no third party can read data sent to `host`: it goes over TLS, or does not leave this machine.
+/// Whether nobody else can read data sent to `host`: the connection uses TLS or stays on this machine.
 pub fn keeps_secrets(is_tls: bool, host: &str) -> bool {
     let host = host.trim_matches(['[', ']']);
     is_tls || host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
@@ -178,18 +178,17 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Takes a piece of an answer; returns whether it wants more.
+/// A function that takes a piece of an answer and returns whether it wants more.
 type Take<'a> = &'a mut (dyn FnMut(&Parts, &[u8]) -> bool + Send);
-/// The head of an answer whose body was taken.
+/// The head of an answer whose body was passed to a [`Take`].
 type Walked = Result<Parts, Error>;
 
-/// A client of one origin.
 pub struct Client {
     origin: Origin,
     protocol: Protocol,
     limits: Limits,
     way: Way,
-    /// The address that answered last, if we chose it ourselves.
+    /// The address that answered last; `None` behind a proxy, which chooses the address.
     peer: Mutex<Option<IpAddr>>,
     held: Option<Arc<Semaphore>>,
     open: Arc<Semaphore>,
@@ -197,7 +196,7 @@ pub struct Client {
     shared: Mutex<Option<Arc<Http2>>>,
 }
 
-/// An answer whose body is read as it comes. Dropping it closes the connection (HTTP/1.1) or resets the stream.
+/// An answer whose body is read in pieces. A drop closes the connection (HTTP/1.1) or resets the stream (HTTP/2).
 pub struct Stream {
     body: Incoming,
     link: Link,
@@ -209,7 +208,7 @@ enum Link {
 }
 
 impl Client {
-    /// A client without connections.
+    /// A client that has no connection yet.
     pub fn new(mut origin: Origin, protocol: Protocol, limits: Limits) -> Self {
         // Set here once, so that connections share the settings and resume TLS sessions.
         if let (Some(tls), Protocol::Http2) = (&mut origin.tls, protocol) {
@@ -229,8 +228,8 @@ impl Client {
         }
     }
 
-    /// A client of one address over HTTP/1.1, through the proxy of the environment, and the path of the address. It
-    /// trusts the authorities of `ca_file`, else those of the machine.
+    /// A client for the host of `uri` over HTTP/1.1, with the environment's proxy, and the path of `uri`. It trusts the
+    /// authorities of `ca_file`, else those of the system.
     pub fn of_address(uri: &Uri, ca_file: Option<&Path>, limits: Limits) -> Result<(Self, String), AddressError> {
         let is_tls = uri.scheme_str() == Some("https");
         let read = |path: &Path| std::fs::read(path).map_err(|source| AddressError::Read { path: path.into(), source });
@@ -249,7 +248,7 @@ impl Client {
         Ok((Self::new(origin, Protocol::Http1, limits).through(proxy), path))
     }
 
-    /// Forbids addresses outside `reach`.
+    /// Restricts connections to addresses that `reach` allows.
     #[must_use]
     pub fn within(mut self, reach: Reach) -> Self {
         self.way.reach = reach;
@@ -262,15 +261,15 @@ impl Client {
         self
     }
 
-    /// Counts the memory of answers while they are read against `held`, in units of [`HELD_UNIT_BYTES`], shared with
-    /// other clients.
+    /// Counts the memory of answers that are being read against `held`, in units of [`HELD_UNIT_BYTES`]. Several
+    /// clients can share `held`.
     #[must_use]
     pub fn holding(mut self, held: Arc<Semaphore>) -> Self {
         self.held = Some(held);
         self
     }
 
-    /// The address that the last connection was made to; `None` before the first one and behind a proxy.
+    /// The address of the last connection; `None` before the first one and behind a proxy.
     pub fn peer(&self) -> Option<IpAddr> {
         *self.peer.lock()
     }
@@ -279,10 +278,10 @@ impl Client {
         &self.origin
     }
 
-    /// Sends `request` (path and query only in its URI) and reads the whole answer, at most `cap_bytes`.
+    /// Sends `request` (its URI has only path and query) and reads the whole answer, at most `cap_bytes`.
     ///
-    /// Boxed, like the other two, so that the code of connections is compiled here, and not in each crate that sends
-    /// requests.
+    /// The future is boxed, so that the code of connections is compiled in this crate and not again in each caller's
+    /// crate.
     pub fn fetch(
         &self,
         request: Request<Bytes>,
@@ -293,7 +292,8 @@ impl Client {
         Box::pin(self.read(request, (cap_bytes, BytesMut::new()), held, deadline))
     }
 
-    /// Like [`Self::fetch`], for a caller that has memory for `cap_bytes` already: the answer counts nowhere else.
+    /// Like [`Self::fetch`], for a caller that has already reserved memory for `cap_bytes`: the answer counts nowhere
+    /// else.
     pub fn fetch_reserved(
         &self,
         request: Request<Bytes>,
@@ -327,8 +327,8 @@ impl Client {
         failed.map_or_else(|| Ok(Response::from_parts(head, bytes.freeze())), Err)
     }
 
-    /// Sends `request` and passes the body of the answer to `take` as it comes, until `take` wants no more. This client
-    /// keeps nothing of it.
+    /// Sends `request` and passes the body of the answer to `take` piece by piece, until `take` wants no more. The
+    /// client keeps no piece.
     pub fn pieces<'a>(&'a self, request: Request<Bytes>, deadline: Instant, take: Take<'a>) -> BoxFuture<'a, Walked> {
         Box::pin(self.walk(request, deadline, take))
     }
@@ -357,9 +357,9 @@ impl Client {
         timeout_at(deadline, work).await.unwrap_or(Err(Error::Deadline { doing: "waiting for the answer" }))
     }
 
-    /// Sends `request` and returns once the head of the answer has arrived. HTTP/1.1 uses a new connection.
+    /// Sends `request` and returns as soon as the head of the answer is there. HTTP/1.1 uses a new connection.
     ///
-    /// Streams do not count against [`Limits::open_max`]: they live long, and would starve requests.
+    /// Streams do not count against [`Limits::open_max`], because they live long and would block other requests.
     pub fn stream(
         &self,
         request: Request<Bytes>,
@@ -373,7 +373,7 @@ impl Client {
         })
     }
 
-    /// Forgets every connection, so that the next request makes a fresh one.
+    /// Drops every connection, so that the next request opens a new one.
     pub fn forget_connections(&self) {
         self.idle.lock().clear();
         *self.shared.lock() = None;
@@ -413,7 +413,7 @@ impl Client {
         Ok((response, Link::One(connection)))
     }
 
-    /// A proxy gets the whole URL (RFC 9112, section 3.2.2).
+    /// Makes the URI absolute, as a proxy requires (RFC 9112, section 3.2.2).
     fn absolute(&self, request: &mut Request<Full<Bytes>>, proxy: &Proxy) {
         let mut parts = std::mem::take(request.uri_mut()).into_parts();
         parts.scheme = Some(http::uri::Scheme::HTTP);
@@ -439,7 +439,7 @@ impl Client {
         Ok((response, Link::Many(connection)))
     }
 
-    /// Keeps one of several connections made at the same time; the others end with their request.
+    /// Keeps one of several connections that were opened at the same time; the others end with their requests.
     fn share(&self, fresh: Http2) -> Arc<Http2> {
         let mut shared = self.shared.lock();
         match shared.as_ref().filter(|connection| connection.is_open()) {
@@ -474,14 +474,14 @@ impl Client {
     }
 }
 
-/// The part of a shared pool that one answer holds.
+/// The memory that one answer holds of a shared limit.
 struct PooledConnection<'a> {
     pool: &'a Semaphore,
     permit: Option<SemaphorePermit<'a>>,
 }
 
 impl PooledConnection<'_> {
-    /// Reserves for `bytes` in total. The first unit is free, so that small answers never fail.
+    /// Reserves memory for `bytes` in total. The first unit is free, so that small answers never fail.
     fn grow(&mut self, bytes: usize) -> Result<(), Error> {
         let has = self.permit.as_ref().map_or(0, SemaphorePermit::num_permits);
         let more = (bytes / HELD_UNIT_BYTES).saturating_sub(has);
@@ -499,8 +499,7 @@ impl PooledConnection<'_> {
 }
 
 impl Stream {
-    /// The next piece of the body, never empty; `None` is a clean end. It has no deadline of its own: the caller has
-    /// one.
+    /// The next piece of the body, never empty; `None` at the end. There is no time limit here: the caller sets one.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         while let Some(frame) = self.body.frame().await {
             // HTTP/2 ends many streams with an empty DATA frame; it carries no data and is no sign of life.
@@ -513,7 +512,7 @@ impl Stream {
         Ok(None)
     }
 
-    /// Whether the connection below is still open.
+    /// Whether the connection of this stream is still open.
     pub fn is_open(&self) -> bool {
         match &self.link {
             Link::One(connection) => connection.is_open(),

@@ -1,4 +1,4 @@
-//! See `service::fuzz::challenge`.
+//! The fuzz target for login challenges: see `service::fuzz::challenge`.
 
 #![no_main]
 

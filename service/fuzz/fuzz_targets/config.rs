@@ -1,4 +1,4 @@
-//! See `service::fuzz::config`.
+//! The fuzz target for configurations: see `service::fuzz::config`.
 
 #![no_main]
 

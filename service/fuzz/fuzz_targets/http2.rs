@@ -1,12 +1,12 @@
-//! See `service_core::edge::fuzz`. No input makes the process hold more than [`MOST_BYTES`] in addition to its memory
-//! before.
+//! The fuzz target for HTTP/2: see `service_core::edge::fuzz`. No input makes the process use more than [`MOST_BYTES`]
+//! of additional memory.
 
 #![no_main]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The room of a small process, the buffers of a connection, and the input itself, with its copies.
+/// Most bytes of additional memory: the limit of a small process, the buffers of a connection, and copies of the input.
 const MOST_BYTES: usize = 16 << 20;
 
 struct Counting;

@@ -1,4 +1,4 @@
-//! See `service::fuzz::keyring`.
+//! The fuzz target for Docker configurations: see `service::fuzz::keyring`.
 
 #![no_main]
 

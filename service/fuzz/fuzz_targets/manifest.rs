@@ -1,4 +1,4 @@
-//! See `service::fuzz::manifest`.
+//! The fuzz target for image manifests: see `service::fuzz::manifest`.
 
 #![no_main]
 

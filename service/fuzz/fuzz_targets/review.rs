@@ -1,4 +1,4 @@
-//! See `service::fuzz::review`.
+//! The fuzz target for admission reviews: see `service::fuzz::review`.
 
 #![no_main]
 

@@ -1,7 +1,8 @@
-//! The command `inject apply`: creates index, program, chunks, a Service and the seed's Pod in the cluster, and waits
-//! until the seed serves.
+//! The command `inject apply`: creates index, program, chunks, a Service and the seed's Pod, and waits until the seed
+//! serves.
 //!
-//! Every step can be repeated: correct objects stay, so the same command finishes a run that was ended at any moment.
+//! Every step can be repeated: correct objects stay, so the same command finishes a run that was interrupted at any
+//! time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,48 +22,48 @@ use super::progress::Progress;
 use super::send::{self, Sent};
 use super::status::{events, is_ready, node_port};
 
-/// Interval at which a starting Pod is read.
+/// Time between two reads of a starting Pod.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long the creation of a namespace's service account may take.
+/// Time limit for the service account of a new namespace to appear.
 const ACCOUNT: Duration = Duration::from_mins(1);
-/// Most requests for another port if the assigned one is unwanted.
+/// Most requests for another node port, if the assigned one should stay free.
 const PORTS_MAX: u32 = 10;
-/// Pause before the request for another port.
+/// Pause before the request for another node port.
 const PORT_WAIT: Duration = Duration::from_millis(500);
 
-/// Options of an injection.
 #[derive(Debug)]
 pub struct Options {
     /// The seed's program.
     pub binary: Vec<u8>,
-    /// Demands on a node; the architecture is the program's.
+    /// The demands on a node. Its architecture must be the program's.
     pub needs: Needs,
-    /// An image that lends its file system; the scheduler then chooses the node, unless one is named.
+    /// An image from whose file system the seed runs. If it is set and no node is named, the scheduler chooses the
+    /// node.
     pub image: Option<String>,
     pub reach: Reach,
-    /// Unwanted ports of nodes.
+    /// Node ports that should stay free.
     pub avoided_ports: Vec<u16>,
-    /// Most chunks on their way at one time.
+    /// Most chunks that are sent at one time.
     pub parallel: usize,
-    /// How long the seed may take until it serves, in addition to the kubelet's time for its chunks.
+    /// How long the seed may take until it serves, in addition to the time that the kubelet needs for its chunks.
     pub wait: Duration,
     /// Whether an existing run is removed first.
     pub replace: bool,
 }
 
-/// The outcome of an injection.
+/// The result of an injection.
 #[derive(Debug)]
 pub struct Applied {
     pub sent: Sent,
-    /// Chunks that existed and were correct.
+    /// The number of chunks that existed and were correct.
     pub kept: usize,
-    /// The port of every node that leads to the seed.
+    /// The node port of the seed.
     pub node_port: Option<u16>,
-    /// The address inside the cluster.
+    /// The cluster IP of the seed's Service.
     pub cluster_ip: String,
 }
 
-/// The architecture of an ELF program, by Kubernetes' name.
+/// The architecture of an ELF program, as Kubernetes names it.
 pub fn architecture(binary: &[u8]) -> Option<&'static str> {
     let is_elf = binary.starts_with(b"\x7fELF\x02\x01");
     match (is_elf, binary.get(18..20)?) {
@@ -148,7 +149,7 @@ async fn run(cluster: &Cluster, options: &Options) -> Result<Run, Error> {
     Ok(Run { image: place.image, node: Some(place.node), architecture, tolerations })
 }
 
-/// Applies a `ConfigMap`; an existing one with other bytes is immutable and is made anew.
+/// Applies a `ConfigMap`. An existing one with other bytes is immutable, so it is deleted and created again.
 async fn replaced_unless_applied(cluster: &Cluster, name: &str, object: bytes::Bytes) -> Result<(), Error> {
     match cluster.apply("configmaps", name, object.clone()).await {
         Err(error) if error.status() == Some(StatusCode::UNPROCESSABLE_ENTITY) => {
@@ -159,7 +160,7 @@ async fn replaced_unless_applied(cluster: &Cluster, name: &str, object: bytes::B
     }
 }
 
-/// The Service, at an acceptable port.
+/// Creates the Service, again and again until its node port is none of those to leave free.
 async fn service(cluster: &Cluster, index: &Index, options: &Options, owner: &Owner) -> Result<Value, Error> {
     let (name, path) = (&cluster.names.name, cluster.names.path("services", &cluster.names.name));
     for _ in 0..PORTS_MAX {
@@ -175,7 +176,7 @@ async fn service(cluster: &Cluster, index: &Index, options: &Options, owner: &Ow
     Err(Error::Refused(format!("in {PORTS_MAX} attempts the service got only ports of --avoid-node-port")))
 }
 
-/// Creates the Pod, unless one of this run exists that may still serve.
+/// Creates the Pod, unless a Pod of this run exists that may still serve.
 async fn start(cluster: &Cluster, index: &Index, run: &Run, owner: &Owner) -> Result<(), Error> {
     let (name, path) = (&cluster.names.name, cluster.names.path("pods", &cluster.names.name));
     let until = Instant::now() + ACCOUNT;
@@ -215,7 +216,7 @@ fn may_serve(pod: &Value, run: &str) -> bool {
         && !matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded"))
 }
 
-/// Waits until the Pod is ready, and reports each new reason for the wait.
+/// Waits until the Pod is ready; prints each new reason for the wait.
 async fn serving(cluster: &Cluster, index: &Index, wait: Duration) -> Result<(), Error> {
     let path = cluster.names.path("pods", &cluster.names.name);
     // A kubelet that may send five requests per second needs two for each chunk.

@@ -1,4 +1,4 @@
-//! The clean-up of an injection: deletes all its objects, also those of a run that died, and checks that they are gone.
+//! The clean-up of an injection: deletes all its objects, even those of a failed run, and checks that they are gone.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use tokio::time::{Instant, sleep};
 use super::cluster::{Cluster, Error};
 use super::metadata::Metadata;
 
-/// How long the objects may take to go: the Pod has its grace period, and a weak control plane needs some time for a
+/// Time limit until the objects are gone: the Pod has a grace period, and a slow control plane needs some time for a
 /// thousand chunks.
 const GONE: Duration = Duration::from_mins(3);
-/// Interval of the check.
+/// Time between two checks.
 const LOOK: Duration = Duration::from_millis(500);
-/// The resources of an injection, in the order of deletion. The index goes last, because all others belong to it: an
+/// The resources of an injection in the order of deletion. The index is deleted last, because it owns all others; so an
 /// interrupted clean-up can be repeated.
 const RESOURCES: [&str; 3] = ["pods", "services", "configmaps"];
 
-/// Deletes everything and waits until it is gone; returns the number of objects.
+/// Deletes all objects and waits until they are gone; returns their number.
 pub async fn clean(cluster: &Cluster) -> Result<usize, Error> {
     let names = &cluster.names;
     let (mut found, mut strangers) = (0, false);
@@ -72,7 +72,7 @@ async fn listed(cluster: &Cluster, resource: &str) -> Result<Vec<String>, Error>
     Ok(labelled.filter(|metadata| cluster.names.owns(metadata)).map(|metadata| metadata.name).collect())
 }
 
-/// All objects with our labels, also those labelled by other writers.
+/// All objects with the labels of this injection, even if somebody else set the labels.
 async fn labelled(cluster: &Cluster, resource: &str) -> Result<Vec<Metadata>, Error> {
     cluster.metadata(&format!("{}?{}", cluster.names.path(resource, ""), cluster.names.selector())).await
 }
@@ -83,7 +83,7 @@ async fn chunks(cluster: &Cluster) -> Result<Vec<String>, Error> {
     Ok(labelled.filter(|metadata| cluster.names.owns(metadata)).map(|metadata| metadata.name).collect())
 }
 
-/// Waits for the next check, or gives up and names the remaining objects.
+/// Waits for the next check; after the time limit, the error names the remaining objects.
 async fn late(cluster: &Cluster, until: Instant) -> Result<(), Error> {
     if Instant::now() < until {
         sleep(LOOK).await;

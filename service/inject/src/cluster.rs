@@ -1,4 +1,4 @@
-//! Requests to the API server for an injection: patient with a failing server, and quick to report a refusal.
+//! Requests of an injection to the API server. Failures are retried for a long time; refusals are reported at once.
 //!
 //! This module decides which requests are repeated and for how long. Callers interpret the answers.
 
@@ -18,19 +18,19 @@ use super::metadata::{Metadata, Partial};
 use super::objects::Names;
 use service_core::kube::{self, Client, LIST_PAGE, Write};
 
-/// How long a server may refuse or be silent before an injection gives up; the restart of a control plane takes a
-/// minute or two.
+/// How long a server may fail or be silent before an injection stops. The restart of a control plane takes a minute or
+/// two.
 pub const PATIENCE: Duration = Duration::from_mins(5);
-/// How long an apply of a large object may take: a weak control plane writes a megabyte in seconds.
+/// Time limit for applying a large object: a slow control plane needs seconds for a megabyte.
 pub const APPLY_TIME: Duration = Duration::from_secs(30);
-/// First wait between two attempts; doubled with each.
+/// First delay between two attempts; it doubles each time.
 const BACKOFF: Duration = Duration::from_millis(250);
-/// Longest wait between two attempts, even if the server asks for more.
+/// Longest delay between two attempts, even if the server asks for more.
 const WAIT_MAX: Duration = Duration::from_secs(30);
-/// Largest single object that is read: a `ConfigMap` of a megabyte in base64, and some.
+/// Largest object that is read: a `ConfigMap` of a megabyte in base64, and some more.
 const OBJECT_BYTES_MAX: usize = 4 << 20;
 
-/// Why an injection cannot go on.
+/// Why an injection cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server refused or did not answer.
@@ -40,19 +40,19 @@ pub enum Error {
         /// The last answer.
         source: kube::Error,
     },
-    /// The answer is no object.
+    /// The answer is not a valid object.
     #[error("failed to {doing}: the API server answered with something else than an object: {source}")]
     Answer { doing: String, source: serde_json::Error },
-    /// An obstacle that a person has to remove.
+    /// A problem that a person must solve.
     #[error("{0}")]
     Refused(String),
-    /// The payload's file cannot be read.
+    /// The file with the payload cannot be read.
     #[error("the payload's file: {0}")]
     File(#[from] std::io::Error),
 }
 
 impl Error {
-    /// The status of the answer, if there was one.
+    /// The status of the answer; `None` if there was none.
     pub fn status(&self) -> Option<StatusCode> {
         match self {
             Self::Api { source, .. } => source.status(),
@@ -66,7 +66,7 @@ impl Error {
 struct List<T> {
     #[serde(default)]
     metadata: ListMetadata,
-    /// An API server without results writes `null` in answers with only metadata.
+    /// The items; `None` because an API server writes `null` for an empty list with metadata only.
     items: Option<Vec<T>>,
 }
 
@@ -76,15 +76,15 @@ struct ListMetadata {
     r#continue: String,
 }
 
-/// The cluster, as one injection sees it.
+/// The API server client of one injection.
 pub struct Cluster {
     pub client: Client,
-    /// Names of the objects.
+    /// Names of the injection's objects.
     pub names: Names,
 }
 
 impl Cluster {
-    /// Repeats a request until the answer is final: success, or a refusal that another attempt would not change.
+    /// Repeats a request until it succeeds or gets a refusal that a repetition would not change.
     pub async fn patiently<T, F>(&self, doing: &str, ask: impl Fn() -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, kube::Error>>,
@@ -105,7 +105,7 @@ impl Cluster {
         }
     }
 
-    /// An object; `None` if it does not exist.
+    /// Reads an object; `None` if it does not exist.
     pub async fn read(&self, path: &str) -> Result<Option<Value>, Error> {
         let doing = format!("read {path}");
         let read = || self.client.read_at_most(path, OBJECT_BYTES_MAX, Instant::now() + APPLY_TIME);
@@ -116,7 +116,7 @@ impl Cluster {
         }
     }
 
-    /// Applies an object; returns its metadata.
+    /// Applies an object; returns its new metadata.
     pub async fn apply(&self, resource: &str, name: &str, body: Bytes) -> Result<Metadata, Error> {
         let (doing, path) = (format!("apply {resource}/{name}"), self.names.applied(resource, name));
         let bytes =
@@ -124,8 +124,8 @@ impl Cluster {
         object::<Partial>(&doing, &bytes).map(|partial| partial.metadata)
     }
 
-    /// Deletes an object, or with a query a collection; returns whether it existed. Dependents are deleted in the
-    /// background.
+    /// Deletes an object, or with a query a collection; returns whether it existed. Dependent objects are deleted in
+    /// the background.
     pub async fn delete(&self, path: &str) -> Result<bool, Error> {
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
         let deleted =
@@ -137,13 +137,13 @@ impl Cluster {
         }
     }
 
-    /// The metadata of all objects in a list, page after page. `path` has a query.
+    /// The metadata of all objects in a list, read in pages. `path` has a query.
     pub async fn metadata(&self, path: &str) -> Result<Vec<Metadata>, Error> {
         let partials: Vec<Partial> = self.pages(path, |page| self.client_metadata(page)).await?;
         Ok(partials.into_iter().map(|partial| partial.metadata).collect())
     }
 
-    /// All objects in a list, as `T` reads them, page after page. `path` has a query.
+    /// All objects in a list, parsed as `T`, read in pages. `path` has a query.
     pub async fn list<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, Error> {
         self.pages(path, |page| self.client_page(page)).await
     }
@@ -156,8 +156,8 @@ impl Cluster {
         self.client.whole_page(&path, false).await
     }
 
-    /// Reads the pages of a list. If the server has forgotten the continuation, the list begins anew: repeated objects
-    /// do no harm.
+    /// Reads the pages of a list. If the continue token has expired, the list starts again; repeated objects do no
+    /// harm.
     async fn pages<T: DeserializeOwned, F>(&self, path: &str, ask: impl Fn(String) -> F) -> Result<Vec<T>, Error>
     where
         F: Future<Output = Result<Bytes, kube::Error>>,
@@ -188,8 +188,8 @@ impl Cluster {
     }
 }
 
-/// Whether a repeated request may help: no answer, too many requests, a failing server, or a conflict with another
-/// write.
+/// Whether a repetition may succeed: there was no answer, too many requests, a failing server, or a conflict with
+/// another write.
 pub fn is_temporary(error: &kube::Error) -> bool {
     match error {
         kube::Error::Wire(error) => !error.is_certificate(),

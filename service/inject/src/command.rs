@@ -1,4 +1,4 @@
-//! The command line of `inject`: arguments, printed text, and the steps of each command in order.
+//! The command line of `inject`: its arguments, its output, and the steps of each command.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,29 +24,30 @@ use service_core::wire::Proxies;
 use service_registry::config::Resolve;
 use service_registry::{Hosts, Registry};
 
-/// Bytes of a chunk: an eighth of a second of a small control plane's disk, and a request that every proxy accepts.
+/// Default bytes of a chunk: an eighth of a second of a small control plane's disk, and small enough for every proxy.
 const CHUNK_BYTES: u32 = 512 << 10;
-/// Chunks on their way at one time.
+/// Default number of chunks that are sent at one time.
 const PARALLEL: usize = 4;
-/// Most chunks on their way at one time: each is some megabytes here, and a control plane has other work.
+/// Most chunks that are sent at one time: each uses some megabytes of memory, and a control plane has other work.
 const PARALLEL_MAX: usize = 16;
-/// Longest time until the seed serves, in addition to the kubelet's time for its chunks.
+/// Default time until the seed must serve, in addition to the time that the kubelet needs for its chunks.
 const WAIT_SECONDS: u64 = 60;
 
 /// Commands of an injection.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Pack the images and print the plan of the injection; send nothing.
+    /// Pack the images and print the plan of the injection. Nothing is sent to the cluster.
     Plan(PlanArgs),
-    /// Bring the images into the cluster and wait until they are served. After an interruption the same command continues.
+    /// Bring the images into the cluster and wait until they are served. Run the same command again to continue after
+    /// an interruption.
     Apply(ApplyArgs),
     /// Print the state of an injection, and the reason if it does not serve. Exit 0 if it serves, otherwise 1.
     Status(Where),
-    /// Remove all objects of an injection, also of a failed one.
+    /// Remove all objects of an injection, even of a failed one.
     Clean(Where),
 }
 
-/// An injection, and its cluster.
+/// An injection and its cluster.
 #[derive(Debug, Args)]
 pub struct Where {
     /// The kubeconfig. Default: `$KUBECONFIG`, then the service account files of a Pod.
@@ -55,12 +56,12 @@ pub struct Where {
     /// The namespace of all objects; it must exist.
     #[arg(long, short, default_value = "default")]
     namespace: String,
-    /// The name of the objects; two injections side by side need two names.
+    /// The name of the injection's objects. Two injections in one namespace need different names.
     #[arg(long, default_value = "longhaul-seed")]
     name: String,
 }
 
-/// The images to pack, and how.
+/// The images to pack, and how to pack them.
 #[derive(Debug, Args)]
 pub struct Pack {
     /// An image, or all images of a layout: `oci:FOLDER`, `oci-archive:FILE`, `docker-archive:FILE` or `docker://IMAGE`. Append `=NAME:TAG`
@@ -73,39 +74,40 @@ pub struct Pack {
     /// Bytes of a chunk before encoding; at most 1048576.
     #[arg(long, default_value_t = CHUNK_BYTES)]
     chunk_bytes: u32,
-    /// A configuration of this service, for its registries, credentials and mirrors.
+    /// A configuration file of this service, whose registries, credentials and mirrors are used.
     #[arg(long)]
     config: Option<PathBuf>,
-    /// Send only images whose enclosed signatures verify under the policy of --config. An image whose rule demands no signature does not
-    /// count as verified.
+    /// Send only images whose packed signatures verify under the policy of --config. An image whose rule demands no
+    /// signature does not count as verified.
     #[arg(long, requires = "config")]
     verify: bool,
-    /// The folder in which the payload is packed. It takes as much space as the images.
+    /// The folder for the packed payload, which is as large as the images.
     #[arg(long)]
     work_dir: Option<PathBuf>,
 }
 
-/// Where the seed may run.
+/// Where the seed runs.
 #[derive(Debug, Args)]
 pub struct Placing {
-    /// The seed's program. Default: `longhaul-seed` beside this program.
+    /// The program of the seed. Default: `longhaul-seed` in the folder of this program.
     #[arg(long)]
     seed: Option<PathBuf>,
-    /// Run in this image instead of one that a node already has. Without --node the scheduler chooses the node.
+    /// Run the seed in this image instead of an image that a node already has. Without --node, the scheduler chooses
+    /// the node.
     #[arg(long)]
     node_image: Option<String>,
-    /// Run on this node.
+    /// Run the seed on this node.
     #[arg(long)]
     node: Option<String>,
     /// A taint to tolerate: `KEY[=VALUE][:EFFECT]`. May be given several times.
     #[arg(long = "tolerate", value_name = "TAINT")]
     tolerations: Vec<String>,
-    /// Do not run in an image from this host, because it is the registry to be replaced. May be given several times.
+    /// Do not use images from this registry host, because the seed replaces this registry. May be given several times.
     #[arg(long = "avoid-host", value_name = "HOST")]
     avoided_hosts: Vec<String>,
 }
 
-/// `inject plan`.
+/// The arguments of `inject plan`.
 #[derive(Debug, Args)]
 pub struct PlanArgs {
     #[command(flatten)]
@@ -114,12 +116,12 @@ pub struct PlanArgs {
     pack: Pack,
     #[command(flatten)]
     placing: Placing,
-    /// Send no request to the cluster.
+    /// Plan without any request to the cluster.
     #[arg(long)]
     offline: bool,
 }
 
-/// `inject apply`.
+/// The arguments of `inject apply`.
 #[derive(Debug, Args)]
 pub struct ApplyArgs {
     #[command(flatten)]
@@ -128,16 +130,16 @@ pub struct ApplyArgs {
     pack: Pack,
     #[command(flatten)]
     placing: Placing,
-    /// The way to reach the seed.
+    /// How clients reach the seed.
     #[arg(long, value_enum, default_value = "node-port")]
     service: Reach,
-    /// A node port to leave free, because the registry will use it. May be given several times.
+    /// A node port to leave free for the future registry. May be given several times.
     #[arg(long = "avoid-node-port", value_name = "PORT")]
     avoided_ports: Vec<u16>,
-    /// Chunks in flight, as long as the server answers promptly.
+    /// Most chunks to send at one time while the server answers promptly.
     #[arg(long, default_value_t = PARALLEL, value_parser = parallel)]
     parallel: usize,
-    /// Seconds for the seed to start serving, plus half a second for each chunk.
+    /// Seconds for the seed to start serving. Half a second for each chunk is added.
     #[arg(long, default_value_t = WAIT_SECONDS)]
     wait_seconds: u64,
     /// Remove an earlier run of the same name first.
@@ -150,17 +152,17 @@ fn parallel(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("from 1 to {PARALLEL_MAX}"))
 }
 
-/// The parts of the program that these commands need.
+/// The functions of the program that these commands use.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
-    /// The configuration at a path, or that of an empty file.
+    /// Loads the configuration at a path; without a path, that of an empty file.
     pub load: fn(Option<&Path>) -> Result<Config, Error>,
     pub judge: Judge,
-    /// The API server of a kubeconfig, or of the environment without one.
+    /// Finds the API server of a kubeconfig; without one, that of the environment.
     pub cluster: fn(Option<&Path>) -> Result<kube::Cluster>,
 }
 
-/// Runs the command; returns whether it succeeded. `program` provides the judge for `--verify`.
+/// Runs the command; returns whether it succeeded. `program` provides the signature check for `--verify`.
 pub async fn run(command: Command, program: Program) -> Result<bool> {
     match command {
         Command::Plan(arguments) => plan(&arguments, program).await.map(|()| true),
@@ -204,7 +206,7 @@ impl Where {
     }
 }
 
-/// Images in a payload, with the folder that holds fetched ones.
+/// Images in a payload, with the folder of fetched images.
 struct Packed {
     payload: Payload,
     images: Arc<Images>,
@@ -332,7 +334,7 @@ fn described(packed: &Packed, binary_bytes: usize) -> String {
     text
 }
 
-/// The names of the images at the seed's registry, for the user.
+/// Text with the names of the images at the seed's registry.
 fn served(packed: &Packed, applied: &Applied, at: &Where) -> String {
     let sent = &applied.sent;
     let mut text = format!(
@@ -355,7 +357,7 @@ fn served(packed: &Packed, applied: &Applied, at: &Where) -> String {
     text
 }
 
-/// The status as text.
+/// The status as text for people.
 fn shown(status: &Status, at: &Where) -> String {
     let Some(index) = &status.index else {
         return format!("no injection `{}` in namespace {}\n", at.name, at.namespace);

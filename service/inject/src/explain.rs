@@ -1,6 +1,7 @@
-//! Failures of an injection and their remedies, in sentences.
+//! Explains failures of an injection, with a remedy for each.
 //!
-//! Pure: answers of the API server, the Pod, its events and the census of chunks go in; findings come out.
+//! The functions take the API server's answers, the Pod, its events and the counted chunks; they return findings and do
+//! no I/O.
 
 use std::fmt;
 
@@ -9,16 +10,16 @@ use serde_json::Value;
 
 use service_core::kube;
 
-/// Most characters of an outside message that are shown.
+/// Most characters that are shown of a message from outside.
 const SHOWN_CHARS_MAX: usize = 300;
 
-/// A reason why the seed does not serve, or the fact that it serves.
+/// A finding: a reason why the seed does not serve, or the fact that it serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub what: String,
-    /// Empty if there is none.
+    /// How to solve the problem; empty if unknown.
     pub remedy: String,
-    /// Whether waiting may be enough.
+    /// Whether the problem may disappear by itself.
     pub passes: bool,
 }
 
@@ -29,16 +30,16 @@ impl fmt::Display for Finding {
     }
 }
 
-/// An event of either API, as far as it explains a failure.
+/// An event of the Pod, from either events API.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Event {
-    /// `FailedMount` and the like.
+    /// The reason, such as `FailedMount`.
     pub reason: String,
     pub message: String,
 }
 
-/// The remedy for an answer other than success; begins with a separator, or is empty.
+/// How to solve a failed request, with a leading separator; empty if unknown.
 pub fn advice(error: &kube::Error) -> String {
     let kube::Error::Status { status, message, .. } = error else { return String::new() };
     let message = message.as_deref().unwrap_or_default();
@@ -48,7 +49,7 @@ pub fn advice(error: &kube::Error) -> String {
     }
 }
 
-/// The remedy for a refusal.
+/// How to solve a refusal.
 fn refusal(status: u16, message: &str) -> Option<String> {
     let has = |part: &str| message.contains(part);
     let remedy = match status {
@@ -80,7 +81,7 @@ fn refusal(status: u16, message: &str) -> Option<String> {
     Some(remedy.to_owned())
 }
 
-/// Findings from the Pod and its events. `events` are in the order in which they happened.
+/// Findings from the Pod and its events. `events` are ordered by time.
 pub fn pod(pod: &Value, events: &[Event]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let status = &pod["status"];
@@ -126,7 +127,7 @@ pub fn pod(pod: &Value, events: &[Event]) -> Vec<Finding> {
     findings
 }
 
-/// The finding from the state of the container.
+/// The finding from the state of a container.
 fn state(state: &Value) -> Option<Finding> {
     if let Some(ended) = state.get("terminated") {
         let (code, reason) = (ended["exitCode"].as_i64().unwrap_or(-1), text(&ended["reason"]));
@@ -159,7 +160,7 @@ fn state(state: &Value) -> Option<Finding> {
     Some(found(&format!("the container waits: {reason} {message}"), remedy, false))
 }
 
-/// The finding from a failed mount.
+/// The finding from an event about a failed mount.
 fn mount(event: &Event) -> Option<Finding> {
     if event.reason != "FailedMount" {
         return None;
@@ -185,7 +186,7 @@ fn text(value: &Value) -> String {
     shown(value.as_str().unwrap_or_default())
 }
 
-/// An outside text on one line.
+/// A text from outside, on one line.
 fn shown(text: &str) -> String {
     let text: String =
         text.chars().map(|char| if char.is_control() { ' ' } else { char }).take(SHOWN_CHARS_MAX).collect();

@@ -1,7 +1,7 @@
-//! The images of a payload: names, manifests and blobs, each blob once however many images share it.
+//! The images of a payload: names, manifests and blobs. A blob that several images share is stored once.
 //!
-//! This module finds the parts of an image (its configuration, layers, the images of an index, its referrers) and the
-//! source of their bytes. A source is a [`Shelf`]: a folder, an archive, or images fetched from a registry.
+//! This module finds the components of an image (configuration, layers, images of an index, referrers) and the source
+//! of their bytes. A source is a [`Shelf`]: a folder, an archive, or images that were fetched from a registry.
 
 mod archive;
 mod beside;
@@ -28,42 +28,42 @@ pub use source::Source;
 
 /// Largest manifest read (OCI distribution specification).
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
-/// Most levels of indexes inside indexes.
+/// Most levels of nested indexes.
 const DEPTH_MAX: usize = 4;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ImagesError {
-    /// The text is no source.
+    /// The text is not a valid source.
     #[error("`{text}`: {what}")]
     Source {
         text: String,
-        /// The remedy.
+        /// What to write instead.
         what: String,
     },
     #[error("{}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// A file has a wrong form.
+    /// The content of a file is invalid.
     #[error("{}: {what}", path.display())]
     Shape { path: PathBuf, what: String },
     /// A blob that an image needs is missing.
     #[error("{}: sha256:{digest} is missing, which {of} needs", path.display())]
     Missing {
-        /// The place where it was expected.
+        /// The path at which the blob was expected.
         path: PathBuf,
         digest: Digest,
         /// The image that needs it.
         of: String,
     },
-    /// The registry did not deliver it.
+    /// A registry did not deliver an image.
     #[error("{image}: {cause}")]
     Registry {
         image: String,
-        /// The reason.
+        /// Why the registry did not deliver it.
         cause: String,
     },
 }
 
-/// A blob and the source of its bytes.
+/// A blob, and the source of its bytes.
 #[derive(Debug, Clone)]
 pub struct Blob {
     pub bytes: u64,
@@ -72,9 +72,9 @@ pub struct Blob {
 
 #[derive(Debug, Clone)]
 enum Storage {
-    /// A file, from an offset on.
+    /// A file, from this offset on.
     File(PathBuf, u64),
-    /// Made here, or read already.
+    /// Bytes in memory.
     Memory(Vec<u8>),
 }
 
@@ -87,7 +87,7 @@ impl Blob {
         Self { bytes: bytes.len() as u64, place: Storage::Memory(bytes) }
     }
 
-    /// Its bytes, exactly as many as its size unless the file became shorter.
+    /// A reader of the blob's bytes. It returns fewer than its size only if the file was truncated.
     pub fn reader(&self) -> Result<Box<dyn Read + '_>, ImagesError> {
         match &self.place {
             Storage::Memory(bytes) => Ok(Box::new(Cursor::new(bytes))),
@@ -102,7 +102,7 @@ impl Blob {
         }
     }
 
-    /// Reads a small blob as a whole.
+    /// Reads a small blob into memory.
     fn read(&self, path: &Path) -> Result<Vec<u8>, ImagesError> {
         if self.bytes > MANIFEST_BYTES_MAX {
             let what = format!("a manifest of {} bytes; the most is {MANIFEST_BYTES_MAX}", self.bytes);
@@ -115,28 +115,28 @@ impl Blob {
     }
 }
 
-/// A place that images are taken from.
+/// A source of images.
 trait Shelf {
-    /// The place, for messages.
+    /// The path of the source, for messages.
     fn path(&self) -> &Path;
-    /// The blob of that digest, if it is there.
+    /// The blob with this digest; `None` if the source lacks it.
     fn blob(&self, digest: &Digest) -> Option<Blob>;
-    /// The entries of its index.
+    /// The entries of the source's index.
     fn listed(&self) -> &[Descriptor];
 }
 
-/// All contents of a payload.
+/// The contents of a payload.
 #[derive(Debug, Default)]
 pub struct Images {
     pub blobs: BTreeMap<Digest, Blob>,
     pub catalog: Catalog,
-    /// Referrers by manifest: the descriptors of a list of referrers.
+    /// Referrers by manifest, as descriptors for a list of referrers.
     pub referrers: BTreeMap<Digest, Vec<Value>>,
 }
 
 impl Images {
-    /// Adds the image of `descriptor` as `name`, with all its parts. With `platform` (such as `linux/amd64`) an index
-    /// is replaced by its image for that platform.
+    /// Adds the image of `descriptor` as `name`, with all its components. With `platform` (such as `linux/amd64`), only
+    /// the image for that platform is taken from an index.
     fn put(
         &mut self,
         shelf: &dyn Shelf,
@@ -175,7 +175,7 @@ impl Images {
         Ok((manifest, blob))
     }
 
-    /// Adds a manifest and everything below it.
+    /// Adds a manifest and everything to which it refers.
     fn tree(
         &mut self,
         shelf: &dyn Shelf,
@@ -221,7 +221,7 @@ impl Images {
         Ok(digest)
     }
 
-    /// Adds signatures and other companions at tags that name an image.
+    /// Adds signatures and other objects whose tags contain an image's digest.
     fn tagged_beside(&mut self, shelf: &dyn Shelf, name: &Name) -> Result<(), ImagesError> {
         for descriptor in shelf.listed() {
             let Some(tag) = beside::tag_of(descriptor, shelf.listed()) else { continue };
@@ -234,7 +234,7 @@ impl Images {
         Ok(())
     }
 
-    /// Candidates for referrers of an image: all listed entries, and the entries of lists of referrers.
+    /// Entries that may refer to an image: all listed ones, and those in lists of referrers.
     fn referring(shelf: &dyn Shelf, of: &str) -> Result<Vec<Descriptor>, ImagesError> {
         let mut all = shelf.listed().to_vec();
         for descriptor in shelf.listed() {
@@ -246,7 +246,7 @@ impl Images {
         Ok(all)
     }
 
-    /// Adds signatures and other companions that refer to an image.
+    /// Adds signatures and other objects that refer to an image.
     fn referrers_of(&mut self, shelf: &dyn Shelf, name: &Name) -> Result<(), ImagesError> {
         for descriptor in &Self::referring(shelf, &name.to_string())? {
             let digest = descriptor.digest(shelf.path())?;
@@ -280,14 +280,14 @@ impl Images {
         Ok(())
     }
 
-    /// The list of referrers of `image`, in the form of a registry's answer.
+    /// The list of referrers of `image`, as a registry answers it.
     pub fn referrers_list(&self, image: &Digest) -> String {
         let descriptors = self.referrers.get(image).map(Vec::as_slice).unwrap_or_default();
         let media_type = "application/vnd.oci.image.index.v1+json";
         json!({"schemaVersion": 2, "mediaType": media_type, "manifests": descriptors}).to_string()
     }
 
-    /// Number of signatures and other companions of the images.
+    /// Number of signatures and other objects that belong to the images.
     pub fn count_beside(&self) -> usize {
         let tags = self.catalog.repositories.values().flat_map(|repository| repository.tags.keys());
         let tagged = tags.filter(|tag| beside::image_of(tag).is_some()).count();
@@ -302,7 +302,7 @@ impl Images {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
     pub name: Name,
-    /// Its name at its source, host included: policies match this name.
+    /// The image's name at its source, with the host. Policies match this name.
     pub known_as: String,
 }
 
@@ -315,7 +315,7 @@ pub struct Name {
 }
 
 impl Taken {
-    /// Parses a reference as people write it. The name in the payload has no host, because the seed serves all hosts.
+    /// Parses an image reference. The result has no host, because the seed serves the images of all hosts.
     fn parse(text: &str) -> Result<Self, ImagesError> {
         let wrong = |what: String| ImagesError::Source { text: text.to_owned(), what };
         Ok(Self::of(Image::parse(text).map_err(|error| wrong(error.to_string()))?))

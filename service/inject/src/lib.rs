@@ -1,9 +1,10 @@
-//! The injection of images into a cluster without a registry: `inject plan`, `apply`, `status` and `clean`.
+//! Brings images into a cluster without a registry: `inject plan`, `apply`, `status` and `clean`.
 //!
-//! This crate owns the payload (images to chunks), the objects that carry it, the pace of sending, the choice of a node
-//! and an image to run the seed with, and the explanation of failures. The other end is the package `service-seed`.
+//! This crate owns the payload (images as chunks), the objects that contain it, the rate of sending, the choice of node
+//! and image for the seed, and the explanation of failures. The package `service-seed` is the program that runs in the
+//! cluster.
 //!
-//! All decisions (`pace`, `place`, `explain`, `objects`) are pure; only `cluster` sends requests.
+//! The modules `pace`, `place`, `explain` and `objects` make all decisions without I/O; only `cluster` sends requests.
 
 mod apply;
 mod clean;

@@ -1,6 +1,6 @@
-//! The metadata of an object, as the API server answers it.
+//! The metadata of an object in the API server's answers.
 //!
-//! This module owns only the keys; the names decide whether an object belongs to an injection.
+//! This module only parses the fields; `Names::owns` decides whether an object belongs to an injection.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct OwnerReference {
     pub name: String,
 }
 
-/// An object with only its metadata.
+/// An object of which only the metadata is parsed.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Partial {

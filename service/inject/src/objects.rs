@@ -1,6 +1,6 @@
-//! The objects that carry a payload: their names, labels and content.
+//! The objects that contain a payload: their names, labels and content.
 //!
-//! Pure. All of them belong to the index's `ConfigMap`: if that one is deleted, the cluster deletes the others.
+//! The `ConfigMap` of the index owns all other objects: if it is deleted, the cluster deletes the others.
 
 use std::fmt::Write as _;
 
@@ -12,15 +12,15 @@ use service_seed::index::{Index, name as chunk_name};
 use super::metadata::Metadata;
 use super::place::Taint;
 
-/// The writer of the objects, for server-side apply.
+/// The field manager of the objects in server-side apply.
 pub const FIELD_MANAGER: &str = "longhaul-inject";
 /// The port of the seed's server.
 pub const PORT: u16 = 5000;
-/// The run that an object belongs to.
+/// The label with the run to which an object belongs.
 pub const RUN_LABEL: &str = "longhaul.dev/run";
-/// The part of an object: `index`, `binary`, `payload`, `seed`.
+/// The label with the purpose of an object: `index`, `binary`, `payload`, `seed`.
 pub const PART_LABEL: &str = "longhaul.dev/part";
-/// The digest of the bytes in a `ConfigMap`.
+/// The annotation with the digest of the bytes in a `ConfigMap`.
 pub const DIGEST_ANNOTATION: &str = "longhaul.dev/sha256";
 const MANAGED_LABEL: &str = "app.kubernetes.io/managed-by";
 const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
@@ -28,13 +28,13 @@ const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
 pub const INDEX_KEY: &str = "index";
 /// The key of the program in its `ConfigMap`.
 pub const BINARY_KEY: &str = "longhaul-seed";
-/// A user that both a `RunAsAny` cluster and one that forbids root accept.
+/// The user id of the seed. It works in clusters with `RunAsAny` and in those that forbid root.
 const USER: u32 = 65_532;
-/// How long the kubelet waits for the seed's end: the seed lets answers under way finish for fifteen seconds.
+/// Grace period of the Pod; the seed finishes open answers within fifteen seconds.
 const GRACE_SECONDS: u32 = 20;
-/// Bytes of the folder in addition to the unpacked files, for the file system itself.
+/// Bytes of the folder beyond those of the unpacked files, for the file system itself.
 const SLACK_BYTES: u64 = 16 << 20;
-/// Longest name of an injection: the names of chunks have eighteen more characters, and labels may have 63.
+/// Longest name of an injection. Names of chunks have eighteen more characters, and labels may have 63.
 pub const NAME_CHARS_MAX: usize = 45;
 
 /// Names of the objects of one injection.
@@ -44,7 +44,7 @@ pub struct Names {
     pub name: String,
 }
 
-/// The object that all others belong to.
+/// The object that owns all others.
 #[derive(Debug, Clone)]
 pub struct Owner {
     /// The name of the index's `ConfigMap`.
@@ -52,25 +52,24 @@ pub struct Owner {
     pub uid: String,
 }
 
-/// The kind of access to the seed.
+/// How clients reach the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Reach {
-    /// Through a port of every node, as container runtimes need.
+    /// Through a node port, which container runtimes need.
     NodePort,
-    /// Inside the cluster only.
+    /// Inside the cluster only, through a Service.
     ClusterIp,
 }
 
 /// The settings of the Pod.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// The image that lends its file system.
+    /// The image from whose file system the seed runs.
     pub image: String,
-    /// The node; without one the scheduler chooses.
+    /// The node; if `None`, the scheduler chooses.
     pub node: Option<String>,
-    /// The architecture, if the scheduler chooses.
+    /// The required architecture, if the scheduler chooses the node.
     pub architecture: String,
-    /// Tolerated taints.
     pub tolerations: Vec<Taint>,
 }
 
@@ -87,13 +86,13 @@ impl Names {
         format!("{}-payload-{}", self.name, chunk_name(number))
     }
 
-    /// The path of a namespaced resource of the core group, or of one object of it.
+    /// The API path of a namespaced resource of the core group, or of one object.
     pub fn path(&self, resource: &str, name: &str) -> String {
         let slash = if name.is_empty() { "" } else { "/" };
         format!("/api/v1/namespaces/{}/{resource}{slash}{name}", self.namespace)
     }
 
-    /// The path for a server-side apply. It takes no field from another owner: such a field is a conflict.
+    /// The path of a server-side apply. Fields of other owners are not taken over; they cause a conflict.
     pub fn applied(&self, resource: &str, name: &str) -> String {
         format!("{}?fieldManager={FIELD_MANAGER}", self.path(resource, name))
     }
@@ -103,8 +102,8 @@ impl Names {
         format!("labelSelector={MANAGED_LABEL}%3D{FIELD_MANAGER},{INSTANCE_LABEL}%3D{}", self.name)
     }
 
-    /// Whether this is an object of this injection: by manager, instance and owner. A foreign object may have our
-    /// labels, or our name.
+    /// Whether an object belongs to this injection, by field manager, instance label and owner. An object of another
+    /// program may have the same labels or the same name.
     pub fn owns(&self, metadata: &Metadata) -> bool {
         let has = |label: &str, value: &str| metadata.labels.get(label).is_some_and(|found| found == value);
         let is_index = metadata.name == self.index();
@@ -112,7 +111,7 @@ impl Names {
         has(MANAGED_LABEL, FIELD_MANAGER) && has(INSTANCE_LABEL, &self.name) && (is_index || is_owned())
     }
 
-    /// Whether an object of this name has the place of one of this injection.
+    /// Whether this injection uses an object of this name.
     pub fn wants(&self, resource: &str, name: &str) -> bool {
         match resource {
             "configmaps" => {
@@ -125,7 +124,7 @@ impl Names {
         }
     }
 
-    /// A query for its chunks.
+    /// A query for the chunks of this injection.
     pub fn payload_selector(&self) -> String {
         format!("{},{PART_LABEL}%3Dpayload", self.selector())
     }
@@ -143,7 +142,7 @@ impl Names {
         metadata
     }
 
-    /// The index's object, which owns all others.
+    /// The index's `ConfigMap`, which owns all other objects.
     pub fn index_object(&self, index: &Index) -> Value {
         let text = index.to_text();
         let mut metadata = self.metadata(&self.index(), &index.run, "index", None);
@@ -178,7 +177,7 @@ impl Names {
         })
     }
 
-    /// The Pod: no rights, no token, and only one writable folder.
+    /// The seed's Pod. It has no rights, no token, and only one writable folder.
     pub fn pod_object(&self, index: &Index, run: &Run, owner: &Owner) -> Value {
         let digest = Digest::of(index.to_text().as_bytes()).to_string();
         let groups = index.chunks.chunks(index.group as usize);
@@ -257,7 +256,7 @@ impl Names {
         pod
     }
 
-    /// One volume for several chunks: one volume each would mean thousands.
+    /// A projected volume for several chunks; one volume per chunk would mean thousands of volumes.
     fn projected(&self, group: usize, chunks: &[service_seed::index::Chunk]) -> Value {
         let sources: Vec<Value> =
             chunks.iter().map(|chunk| json!({"configMap": {"name": self.chunk(chunk.number)}})).collect();
@@ -265,8 +264,8 @@ impl Names {
     }
 }
 
-/// A `ConfigMap` with bytes. Written by hand, because the bytes are most of it and would be copied twice more.
-/// Immutable, so that a kubelet need not watch it and nobody changes it by mistake.
+/// A `ConfigMap` with bytes. Its JSON is written by hand, because a JSON library would copy the bytes twice more. It is
+/// immutable, so that the kubelet need not watch it and nobody changes it by mistake.
 fn carrying(metadata: &Value, key: &str, bytes: &[u8]) -> Bytes {
     let encoding = base64_simd::STANDARD;
     let mut text = String::with_capacity(encoding.encoded_length(bytes.len()) + 1_024);
@@ -356,7 +355,7 @@ mod tests {
         assert_eq!((&object["immutable"], &object["binaryData"]), (&true.into(), &json!({"00002": "YWFhYQ=="})));
     }
 
-    /// The largest chunk fits a `ConfigMap`, and its request the 3 MiB that kube-apiserver reads.
+    /// The largest chunk fits into a `ConfigMap`, and its request into the 3 MiB that kube-apiserver reads.
     #[test]
     fn the_largest_chunk_fits() {
         let bytes = vec![0; service_seed::index::CHUNK_BYTES_MAX as usize];
@@ -366,7 +365,7 @@ mod tests {
         assert!(object.len() < 3 << 20, "{}", object.len());
     }
 
-    /// Base64 adds a third; all else must stay small next to a chunk of the default size.
+    /// A `ConfigMap` is less than forty per cent larger than its chunk: base64 adds a third, and all else is small.
     #[test]
     fn a_chunk_costs_less_than_forty_percent() {
         let bytes = vec![7; 512 << 10];
@@ -374,7 +373,7 @@ mod tests {
         assert!(object.len() * 100 < bytes.len() * 134, "{}", object.len());
     }
 
-    /// etcd accepts 1.5 MiB; the Pod with the most chunks must stay below, with the server's additions.
+    /// The Pod with the most chunks stays below etcd's limit of 1.5 MiB, even with fields that the server adds.
     #[test]
     fn the_pod_of_the_most_chunks_fits_etcd() {
         let names = Names { namespace: "n".repeat(63), name: "n".repeat(NAME_CHARS_MAX) };

@@ -1,46 +1,47 @@
-//! The pace of sending: the number of chunks on their way at one time, by the server's answers.
+//! The rate of sending: how many chunks are sent at one time, depending on the server's answers.
 //!
-//! Pure. It begins with one and adds one for each round of prompt answers; slow answers and refusals reduce it. If a
-//! server names a time, nothing is sent until then.
+//! The number starts at one and grows by one for each round of prompt answers; slow answers and refusals reduce it. If
+//! a server states a delay, nothing is sent until it has passed.
 
 use std::time::{Duration, Instant};
 
-/// The first wait after a refusal that names no time; doubled with each further one in a row.
+/// The first delay after a refusal that states none; it doubles with each further refusal in a row.
 const BACKOFF: Duration = Duration::from_millis(500);
-/// Longest wait: a server that names an hour is asked again earlier, because it may have been restarted since.
+/// Longest delay. A server that states an hour gets a request earlier, because it may have been restarted.
 const WAIT_MAX: Duration = Duration::from_mins(1);
-/// An answer this many times slower than the best one means that the server is busy.
+/// An answer this many times slower than the fastest one shows that the server is busy.
 const SLOW_TIMES: u32 = 4;
-/// A faster answer than this is never slow.
+/// An answer faster than this is never slow.
 const SLOW_LEAST: Duration = Duration::from_millis(200);
-/// Weight of the newest answer in the slow decay of the best one: the best time of an hour ago may not be possible now.
+/// Weight of the newest answer in the fastest time, which slowly adapts: the fastest time of an hour ago may not be
+/// possible now.
 const FORGET: u32 = 64;
 
 #[derive(Debug)]
 pub struct Pace {
-    /// Chunks that may be on their way.
+    /// Most chunks that may be open.
     window: usize,
     most: usize,
-    /// Prompt answers since the window changed.
+    /// The number of prompt answers since the window changed.
     prompt: usize,
-    /// The best answer, which decays slowly.
+    /// The fastest answer, which slowly adapts.
     best: Option<Duration>,
-    /// Refusals in a row.
+    /// The number of refusals in a row.
     refusals: u32,
-    /// Nothing is sent before.
+    /// Nothing is sent before this time.
     until: Option<Instant>,
-    /// When a chunk was accepted last.
+    /// The time at which a chunk was last accepted.
     progress: Instant,
 }
 
 impl Pace {
-    /// A pace of at most `most` chunks at one time.
+    /// A rate of at most `most` open chunks.
     pub fn new(most: usize, now: Instant) -> Self {
         Self { window: 1, most: most.max(1), prompt: 0, best: None, refusals: 0, until: None, progress: now }
     }
 
-    /// Whether one more may be sent while `open` are on their way, else how long to wait; `None` means until one comes
-    /// back.
+    /// Whether another chunk may be sent while `open` are open. Otherwise the error is the delay; `None` means until an
+    /// open chunk is answered.
     pub fn may_send(&self, open: usize, now: Instant) -> Result<(), Option<Duration>> {
         match self.until {
             Some(until) if until > now => Err(Some(until - now)),
@@ -67,7 +68,7 @@ impl Pace {
         }
     }
 
-    /// Records that the server refused a chunk for now, and its named time if any. `random` is from 0 to 1.
+    /// Records that the server refused a chunk for now, with the delay that it states. `random` is from 0 to 1.
     pub fn refused(&mut self, named: Option<Duration>, random: f64, now: Instant) {
         let backoff = BACKOFF * 2_u32.saturating_pow(self.refusals.min(16));
         let backoff = backoff.min(WAIT_MAX).mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0);
@@ -79,7 +80,7 @@ impl Pace {
         self.until = Some(self.until.map_or(until, |before| before.max(until)));
     }
 
-    /// Time since a chunk was accepted last.
+    /// Time since a chunk was last accepted.
     pub fn stuck(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.progress)
     }
@@ -130,7 +131,8 @@ mod tests {
     }
 
     proptest! {
-        /// For any answers of a server, a chunk may be sent again after a minute, and never more than the most.
+        /// Whatever a server answers, a chunk may be sent after at most a minute, and never are more chunks open than
+        /// allowed.
         #[test]
         fn never_stuck_and_never_too_many(answers in prop::collection::vec((any::<bool>(), 0..100_000_u64, 0.0..1.0_f64), 0..200)) {
             let mut now = Instant::now();

@@ -1,7 +1,7 @@
-//! The payload: one compressed archive of images in a file, cut into chunks that an index describes.
+//! The payload: one compressed archive of images in a file. An index describes its chunks.
 //!
-//! The same images give the same bytes, so that an interrupted transfer continues with the same run. Every blob is
-//! compared with its digest while it is written: a damaged one is found here and not in the cluster.
+//! Equal images give equal bytes, so that an interrupted transfer continues with the same run. The digest of every blob
+//! is checked while it is written, so a damaged blob is found here and not in the cluster.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -15,15 +15,15 @@ use sha2::{Digest as _, Sha256};
 
 use super::images::{Images, ImagesError};
 
-/// Smallest chunk: smaller objects cost more than the bytes they carry.
+/// Least chunk size: smaller objects would cost more than the bytes they contain.
 const CHUNK_BYTES_LEAST: u32 = 4 << 10;
-/// Chunks in one folder of the seed's Pod, and so in one projected volume: a kubelet holds a volume's content in memory
+/// Chunks in one folder of the seed's Pod, which is one projected volume. A kubelet holds a volume's content in memory
 /// while it writes it.
 pub const GROUP: u32 = 32;
-/// The window of the compression, as a power of two: the memory that the seed needs. Images are compressed already, so
-/// a larger window gains nothing.
+/// The window of the compression as a power of two, which decides how much memory the seed needs. Images are already
+/// compressed, so a larger window gains nothing.
 const WINDOW_LOG: u32 = 18;
-/// Level of the compression: zstd's own default.
+/// The level of the compression: zstd's default.
 const LEVEL: i32 = 3;
 /// Buffer between the compressor and the file.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -34,7 +34,7 @@ pub enum PayloadError {
     Images(#[from] ImagesError),
     #[error("the payload's file: {0}")]
     File(#[from] io::Error),
-    /// The bytes of a blob do not match its digest.
+    /// A blob has another digest than the manifests state.
     #[error("sha256:{digest}: its bytes have the digest {found}")]
     Blob {
         /// The digest in the manifests.
@@ -42,10 +42,10 @@ pub enum PayloadError {
         /// The digest of the bytes.
         found: Digest,
     },
-    /// The chunk size is outside its limits.
+    /// The chunk size is outside the limits.
     #[error("chunks have {CHUNK_BYTES_LEAST} to {CHUNK_BYTES_MAX} bytes, not {0}, because of the limit of a ConfigMap")]
     ChunkBytes(u32),
-    /// There are more chunks than can be described and mounted.
+    /// There are more chunks than an index can describe and a Pod can mount.
     #[error(
         "{chunks} chunks of {chunk_bytes} bytes are too many: an index describes {CHUNKS_MAX}, so take larger chunks (up to {CHUNK_BYTES_MAX} bytes) or fewer images"
     )]
@@ -57,19 +57,17 @@ pub enum PayloadError {
     /// The payload exceeds a limit of the seed.
     #[error("{what} of {most} is exceeded: take fewer images")]
     Bound {
-        /// The kind of items that are too many.
+        /// What there is too much of.
         what: &'static str,
-        /// The limit.
         most: usize,
     },
 }
 
-/// A payload in a file.
 #[derive(Debug)]
 pub struct Payload {
     file: File,
     pub index: Index,
-    /// Bytes of the uncompressed archive's content.
+    /// Bytes of all files in the archive, uncompressed.
     pub unpacked_bytes: u64,
 }
 
@@ -114,7 +112,7 @@ impl Payload {
         Ok(Self { file, index, unpacked_bytes: bytes })
     }
 
-    /// The bytes of the chunk at `place`.
+    /// The bytes of the chunk at position `place`.
     pub fn chunk(&self, place: usize) -> io::Result<Vec<u8>> {
         let chunk = self.index.chunks[place];
         // All chunks but the last are of one size.
@@ -125,7 +123,7 @@ impl Payload {
     }
 }
 
-/// The archive being written.
+/// The archive that is being written.
 struct Archive<W: Write> {
     out: W,
     files: u32,
@@ -168,7 +166,7 @@ impl<W: Write> Archive<W> {
         self.file(name, content.len() as u64, &mut &content[..])
     }
 
-    /// Writes an entry without owner and time, so that the same content gives the same bytes.
+    /// Writes a file entry without owner and time, so that equal content gives equal bytes.
     fn file(&mut self, name: &str, bytes: u64, content: &mut dyn Read) -> Result<(), PayloadError> {
         let mut header = tar::Header::new_ustar();
         header.set_path(name)?;
@@ -189,7 +187,7 @@ impl<W: Write> Archive<W> {
     }
 }
 
-/// The `index.json` of the payload, which makes it a layout for other tools as well.
+/// The `index.json` of the payload, which makes it an OCI layout for other tools.
 fn layout_index(images: &Images) -> String {
     let mut manifests = Vec::new();
     for (name, repository) in &images.catalog.repositories {
@@ -205,7 +203,7 @@ fn layout_index(images: &Images) -> String {
     json!({"schemaVersion": 2, "mediaType": media_type, "manifests": manifests}).to_string()
 }
 
-/// A reader that hashes its bytes.
+/// A reader that hashes the bytes it reads.
 struct Hashed<R> {
     inner: R,
     hasher: Sha256,
@@ -219,13 +217,13 @@ impl<R: Read> Read for Hashed<R> {
     }
 }
 
-/// A writer that hashes the whole and each chunk, and passes the bytes on.
+/// A writer that passes bytes on, and hashes the whole and each chunk.
 struct Cutter<W> {
     out: W,
     chunk_bytes: u32,
     whole: Sha256,
     current: Sha256,
-    /// Bytes of the current chunk.
+    /// Bytes in the current chunk.
     at: u32,
     chunks: Vec<Chunk>,
 }

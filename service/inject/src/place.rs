@@ -1,7 +1,7 @@
-//! The place of the seed: a node that accepts it, and an image that is already on that node.
+//! Where the seed runs: a node that accepts it, and an image that this node already has.
 //!
-//! Pure. The image only lends its file system: the seed is one static program and needs nothing from it. Objects come
-//! as the API server returns them; missing fields count as nothing.
+//! The seed is one static program and needs nothing from the image except a file system to start in. The functions take
+//! objects as the API server returns them; missing fields count as empty.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use serde::Deserialize;
 
 use super::quantity::milli;
 
-/// Request of the seed's Pod, in thousandths of a processor.
+/// CPU request of the seed's Pod, in thousandths of a processor.
 pub const CPU_MILLI: i128 = 500;
-/// Request of the seed's Pod, in bytes.
+/// Memory request of the seed's Pod, in bytes.
 pub const MEMORY_BYTES: i128 = 64 << 20;
-/// Most reasons shown if no node fits.
+/// Most reasons that are shown if no node is suitable.
 const REASONS_MAX: usize = 20;
 
-/// The fields of a node that decide anything.
+/// The fields of a node that affect the choice.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Node {
@@ -39,7 +39,7 @@ struct NodeSpec {
     taints: Vec<Taint>,
 }
 
-/// A taint, or with an operator the toleration of one.
+/// A taint of a node, or with an operator a toleration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Taint {
@@ -78,7 +78,7 @@ struct NodeImage {
     size_bytes: u64,
 }
 
-/// The fields of a Pod that decide anything.
+/// The fields of a Pod that affect the choice.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Pod {
@@ -128,15 +128,15 @@ struct ContainerStatus {
     state: BTreeMap<String, serde::de::IgnoredAny>,
 }
 
-/// Demands on a place.
+/// The demands on node and image.
 #[derive(Debug, Clone, Default)]
 pub struct Needs {
-    /// By the names of `nodeInfo.architecture`: `amd64`, `arm64`.
+    /// The architecture as in `nodeInfo.architecture`: `amd64`, `arm64`.
     pub architecture: String,
     pub node: Option<String>,
-    /// Tolerated taints: `key`, `key=value` or either with `:effect`.
+    /// Tolerated taints: `key` or `key=value`, each with an optional `:effect`.
     pub tolerations: Vec<String>,
-    /// Hosts whose images are not used: their registry is the one to replace.
+    /// Registry hosts whose images are not used, because the seed replaces these registries.
     pub avoided_hosts: Vec<String>,
 }
 
@@ -144,13 +144,13 @@ pub struct Needs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
     pub node: String,
-    /// The image as its Pod writes it, with its digest if that is known.
+    /// The image as a Pod writes it, with its digest if known.
     pub image: String,
-    /// The Pod that runs it, for people.
+    /// The Pod that uses the image now, for messages.
     pub seen_in: String,
 }
 
-/// Why there is no place: each node with its reason.
+/// Why no node is suitable: each node with a reason.
 #[derive(Debug, thiserror::Error)]
 #[error("no node accepts the seed: {}", reasons.join("; "))]
 pub struct NoPlace {
@@ -164,9 +164,8 @@ struct Used {
     pods: i128,
 }
 
-/// Chooses a node and an image among all nodes that fit. The image of a running Pod without pull secrets is preferred
-/// to one with, then one with a digest, then the order of names decides, so that the same cluster gives the same
-/// choice.
+/// Chooses a node and an image among all suitable nodes. Preferred are images of running Pods without pull secrets,
+/// then images with a digest. Then the order of names decides, so that the same cluster gives the same choice.
 pub fn choose(nodes: &[Node], pods: &[Pod], needs: &Needs) -> Result<Placement, NoPlace> {
     let mut used: BTreeMap<&str, Used> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| !matches!(&*pod.status.phase, "Succeeded" | "Failed")) {
@@ -198,10 +197,10 @@ pub fn choose(nodes: &[Node], pods: &[Pod], needs: &Needs) -> Result<Placement, 
     Err(NoPlace { reasons })
 }
 
-/// Lower is better.
+/// The preference of an image; lower is better.
 type Rank = (bool, bool, bool, String, String);
 
-/// Why a node cannot take the Pod.
+/// Why a node cannot run the Pod; `None` if it can.
 fn unfit(node: &Node, used: &Used, needs: &Needs) -> Option<String> {
     let Node { metadata, spec, status } = node;
     if needs.node.as_ref().is_some_and(|wanted| *wanted != metadata.name) {
@@ -236,7 +235,7 @@ fn unfit(node: &Node, used: &Used, needs: &Needs) -> Option<String> {
     None
 }
 
-/// Whether one of `tolerations` matches the taint.
+/// Whether `tolerations` contain one for the taint.
 fn tolerated(taint: &Taint, tolerations: &[String]) -> bool {
     tolerations.iter().map(|text| toleration(text)).any(|one| {
         one.key == taint.key
@@ -253,7 +252,7 @@ pub fn toleration(text: &str) -> Taint {
 }
 
 impl Taint {
-    /// The toleration in a Pod.
+    /// The toleration as JSON for a Pod.
     pub fn tolerating(&self) -> serde_json::Value {
         let mut toleration = serde_json::json!({"key": self.key, "operator": "Exists"});
         if !self.value.is_empty() {
@@ -267,7 +266,7 @@ impl Taint {
     }
 }
 
-/// Requests of a Pod, in thousandths: the sum of its containers, or its largest init container, plus the overhead of
+/// The requests of a Pod in thousandths: the sum of its containers or its largest init container, plus the overhead of
 /// its runtime class.
 fn requested(pod: &Pod, resource: &str) -> i128 {
     let of = |container: &Container| milli(container.resources.requests.get(resource).map_or("0", String::as_str));
@@ -276,7 +275,7 @@ fn requested(pod: &Pod, resource: &str) -> i128 {
     sum.max(largest) + milli(pod.spec.overhead.get(resource).map_or("0", String::as_str))
 }
 
-/// The best image on a node.
+/// The preferred image on a node.
 fn image(node: &Node, pods: &[Pod], needs: &Needs) -> Option<(Rank, Placement)> {
     let name = &node.metadata.name;
     let avoided = |image: &str| {
@@ -314,7 +313,7 @@ fn image(node: &Node, pods: &[Pod], needs: &Needs) -> Option<(Rank, Placement)> 
     found.into_iter().min_by(|a, b| a.0.cmp(&b.0))
 }
 
-/// The image by digest, if the runtime knows a usable name: an id alone is no name.
+/// The image with its digest, if the runtime states a usable name; an id alone is not usable.
 fn pinned(image: &str, id: &str) -> Option<String> {
     let id = id.strip_prefix("docker-pullable://").unwrap_or(id);
     if image.contains("@sha256:") {

@@ -1,13 +1,13 @@
-//! The progress of a transfer, with its rate and estimated end: one line that is overwritten on a terminal, else a line
-//! from time to time.
+//! The progress of a transfer, with its rate and estimated end. A terminal shows one line that is overwritten; other
+//! outputs get a line from time to time.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-/// How often the line changes on a terminal.
+/// Time between two changes of the line on a terminal.
 const REDRAW: Duration = Duration::from_millis(250);
-/// How often a line is written elsewhere.
+/// Time between two lines on other outputs.
 const LINE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct Progress {
     total: u64,
     total_bytes: u64,
     done: u64,
-    /// Bytes sent by this process: earlier bytes do not count for the rate.
+    /// Bytes that this process has sent. Only these count for the rate.
     sent_bytes: u64,
     left_bytes: u64,
     began: Instant,
@@ -25,20 +25,20 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// `total` pieces of together `total_bytes`.
+    /// Progress of `total` chunks with `total_bytes` in total.
     pub fn new(what: &'static str, total: u64, total_bytes: u64) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let (done, sent_bytes, left_bytes) = (0, 0, total_bytes);
         Self { what, total, total_bytes, done, sent_bytes, left_bytes, began: Instant::now(), shown: None, terminal }
     }
 
-    /// Counts a piece that was there already.
+    /// Counts a chunk that already existed.
     pub fn found(&mut self, bytes: u64) {
         self.done += 1;
         self.left_bytes = self.left_bytes.saturating_sub(bytes);
     }
 
-    /// Counts a piece that was sent.
+    /// Counts a chunk that was sent.
     pub fn sent(&mut self, bytes: u64) {
         self.found(bytes);
         self.sent_bytes += bytes;
@@ -50,7 +50,7 @@ impl Progress {
         }
     }
 
-    /// Shows why nothing moves.
+    /// Shows why nothing is being sent.
     pub fn waits(&mut self, why: &str) {
         let now = Instant::now();
         if self.shown.is_none_or(|shown| shown + REDRAW <= now) {

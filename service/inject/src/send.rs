@@ -1,7 +1,7 @@
-//! The transfer of chunks: existing ones, missing ones, and the rate of sending.
+//! The transfer of chunks: finds existing chunks and sends missing ones.
 //!
-//! This module owns the tasks of one transfer. At most the pace's window of chunks is in memory at one time. All state
-//! is in the cluster, so an interrupted transfer continues where it stopped.
+//! This module owns the tasks of one transfer. Only as many chunks are in memory as `pace` allows at one time. All
+//! state is in the cluster, so an interrupted transfer continues where it stopped.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -22,36 +22,36 @@ use super::payload::Payload;
 use super::progress::Progress;
 use service_core::kube;
 
-/// Chunks that are read back at one time: reading is cheap for a server, and each takes a megabyte here.
+/// Chunks that are read back at one time: reads cost a server little, and each chunk takes a megabyte of memory here.
 const READS: usize = 4;
-/// Most times that one chunk is deleted and sent again because the server calls it immutable.
+/// Most times that one chunk is deleted and sent again because the existing one is immutable.
 const REPLACED_MAX: u32 = 3;
 
-/// The objects of an injection that the cluster has.
+/// The existing objects of an injection.
 #[derive(Debug, Default)]
 pub struct Census {
-    /// Chunks of this run with the right digest in their annotation.
+    /// Positions of chunks of this run whose annotation has the right digest.
     pub claimed: BTreeSet<usize>,
-    /// Objects of other runs, by run.
+    /// Number of objects of other runs, by run.
     pub others: BTreeMap<String, usize>,
-    /// Foreign objects with our names.
+    /// Objects of other programs with names that the injection needs.
     pub strangers: Vec<String>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Sent {
-    /// Chunks that were sent.
+    /// The number of chunks that were sent.
     pub chunks: usize,
     pub request_bytes: u64,
-    /// Number of temporary refusals of the server.
+    /// The number of temporary refusals.
     pub refusals: u64,
-    /// Requests, refused ones included.
+    /// The number of requests, including refused ones.
     pub requests: u64,
     /// Time from the first request to the last answer.
     pub elapsed: Duration,
 }
 
-/// Counts the existing objects, by labels and annotations.
+/// Finds the existing objects by labels and annotations.
 pub async fn census(cluster: &Cluster, index: &Index) -> Result<Census, Error> {
     let names = &cluster.names;
     let places: BTreeMap<String, usize> =
@@ -83,7 +83,7 @@ pub async fn census(cluster: &Cluster, index: &Index) -> Result<Census, Error> {
     Ok(census)
 }
 
-/// Reads back the chunks whose annotation is right; returns those whose bytes are right.
+/// Reads back the chunks with the right annotation; returns those whose bytes are right.
 pub async fn verify(
     cluster: &Arc<Cluster>,
     index: &Index,
@@ -114,7 +114,7 @@ pub async fn verify(
     }
 }
 
-/// The digest of the bytes that a `ConfigMap` really has under a key.
+/// The digest of the bytes that a `ConfigMap` has under a key.
 fn held(object: &Value, key: &str) -> Option<Digest> {
     let text = object["binaryData"][key].as_str()?;
     base64_simd::STANDARD.decode_to_vec(text).ok().map(|bytes| Digest::of(&bytes))
@@ -128,7 +128,7 @@ struct Tried {
     outcome: Result<(), kube::Error>,
 }
 
-/// Sends the chunks at `todo`, at most `most` at one time.
+/// Sends the chunks at the positions `todo`, at most `most` at one time.
 pub async fn send(
     cluster: &Arc<Cluster>,
     payload: &Payload,

@@ -1,5 +1,5 @@
-//! The option `--verify`: images whose signatures the policy refuses are not sent. The packed content is verified,
-//! signatures included, so that clients of the seed find the same.
+//! The option `--verify`: images whose signatures the policy refuses are not sent. Signatures are taken from the
+//! payload, so that clients of the seed find the same ones.
 
 use std::sync::Arc;
 
@@ -10,13 +10,14 @@ use super::images::{Images, InPayload, Taken};
 use service_core::config::Config;
 use service_registry::Pieces;
 
-/// The signers of an image, or the reason for a refusal.
+/// The signers of an image, or the reason for its refusal.
 pub type Verdict = Result<Vec<String>, String>;
 
-/// Decides by a configuration whether an image (with its digest) may run, by signatures among some pieces.
+/// A function that decides under a configuration whether an image (with its digest) may run, with signatures from a
+/// given source.
 pub type Judge = fn(Arc<Config>, String, Arc<dyn Pieces>) -> BoxFuture<'static, Result<Verdict>>;
 
-/// Judges every image; prints the signers, and fails if one may not run.
+/// Checks every image; prints the signers, and fails if an image may not run.
 pub async fn verify(
     images: &Arc<Images>,
     taken: &[Taken],

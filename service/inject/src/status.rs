@@ -1,4 +1,4 @@
-//! The status of an injection: its existing objects, and the reasons why it does not serve.
+//! The status of an injection: its existing objects, and why it does not serve.
 
 use serde_json::Value;
 use service_seed::index::Index;
@@ -10,21 +10,21 @@ use super::send;
 
 #[derive(Debug)]
 pub struct Status {
-    /// The index, if it exists and can be read.
+    /// The index; `None` if it does not exist or is invalid.
     pub index: Option<Index>,
     pub chunks: usize,
-    /// The first missing chunks, by number.
+    /// The numbers of the first missing chunks.
     pub missing: Vec<u32>,
-    /// Objects of other runs than the index's.
+    /// The number of objects that belong to other runs than the index.
     pub others: usize,
     pub pod: Option<Value>,
-    /// The port of every node that leads to the seed.
+    /// The node port of the seed.
     pub node_port: Option<u16>,
     /// Findings from the Pod and its events.
     pub findings: Vec<Finding>,
 }
 
-/// Most missing chunks that are named.
+/// Most missing chunks that are listed.
 const MISSING_MAX: usize = 10;
 
 impl Status {
@@ -70,7 +70,7 @@ pub fn node_port(service: &Value) -> Option<u16> {
     service["spec"]["ports"][0]["nodePort"].as_u64().and_then(|port| u16::try_from(port).ok())
 }
 
-/// The events of the Pod. They only explain: without the right to read them, the status has fewer findings.
+/// The events of the Pod; empty without the right to read them, which only makes the status less detailed.
 pub async fn events(cluster: &Cluster) -> Vec<Event> {
     let names = &cluster.names;
     let query = format!("fieldSelector=involvedObject.kind%3DPod,involvedObject.name%3D{}", names.name);

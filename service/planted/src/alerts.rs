@@ -1,7 +1,7 @@
-//! A sink of alerts with a bug: too few or too many alerts.
+//! Alert sinks with planted bugs: they drop, repeat or add alerts.
 //!
-//! The sink sees the answer to a review and the alerts about it. An answer that changes or refuses an object and had no
-//! alert belongs to a dry run.
+//! The sink sees each review's answer and alerts. A dry run is recognised by its answer: it changes or refuses an
+//! object and has no alert.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use tokio::time::Instant;
 use super::Bug;
 use super::answers::whole;
 
-/// Every tenth alert has the bug.
+/// One in this many alerts has the bug.
 const EVERY: u64 = 10;
-/// Reviews that are remembered: those under way, and some more.
+/// Most reviews that are remembered: all open reviews and some more.
 const TOLD_MAX: usize = 4096;
-/// Alerts that wait whole.
+/// Most alerts that wait in full length.
 const WHOLE_MAX: usize = 10_000;
-/// Time limit of the surplus alerts, for which no caller waits.
+/// Time limit for sending an additional alert, for which no caller waits.
 const GRACE: Duration = Duration::from_secs(10);
 
 pub struct Spoilt {
@@ -38,17 +38,17 @@ pub struct Spoilt {
 }
 
 impl Spoilt {
-    /// Wraps `inner`.
+    /// A sink that passes alerts to `inner`, changed by `bug`.
     pub fn before(inner: Arc<dyn AlertSink>, bug: Bug) -> Arc<Self> {
         Arc::new(Self { inner, bug, count: AtomicU64::new(0), told: Mutex::default(), whole: Mutex::default() })
     }
 
-    /// Whether a bug concerns alerts.
+    /// Whether `bug` changes alerts.
     pub fn is_about(bug: Bug) -> bool {
         matches!(bug, Bug::AlertLost | Bug::AlertTwice | Bug::AlertOnDryRun | Bug::AlertsByNumber)
     }
 
-    /// `handler`, with alerts about its answers to dry runs.
+    /// A handler that also sends an alert for each answer of `handler` to a dry run.
     pub fn tells_dry_runs(self: Arc<Self>, handler: Handler) -> Handler {
         if self.bug != Bug::AlertOnDryRun {
             return handler;
@@ -66,7 +66,7 @@ impl Spoilt {
         })
     }
 
-    /// The alert of a review that had none.
+    /// An alert for a review that sent none.
     fn untold(&self, body: &[u8]) -> Option<Alert> {
         let review: Value = serde_json::from_slice(body).ok()?;
         let response = &review["response"];
@@ -85,7 +85,7 @@ impl Spoilt {
     }
 }
 
-/// The alert as large as if it named every image: one that was left out is as long as the last that is named.
+/// The alert at its size before shortening. Each image that was left out counts as long as the last named image.
 fn uncut(alert: &Alert) -> Alert {
     let mut whole = alert.clone();
     if let Some(last) = alert.images.last() {

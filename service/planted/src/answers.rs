@@ -1,6 +1,6 @@
-//! Reviews whose answers a bug changes, or which a bug makes more expensive.
+//! Planted bugs that change the answers of reviews or make reviews more expensive.
 //!
-//! This code sees the same as the caller of a review: the message of a denial states the reason.
+//! The code sees only the answers that callers get: the message of a denial states its reason.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use super::Bug;
 use super::growth::{Moment, at};
 use super::slower::{linger, longer};
 
-/// Most images that are taken for verified: remembering more would be a leak, which is another bug.
+/// Most images that are remembered as admissible: remembering more would be a leak, which is another bug.
 const DOUBTED_MAX: usize = 4096;
-/// As if the API server gave every review the longest possible time.
+/// The request path with the longest timeout that an API server can set.
 const PATIENT: &str = "PATH?timeout=30s";
-/// Prefix of a denial of one image, which is followed by the image's own message.
+/// The beginning of a denial of one image. The image's own message follows.
 const ONE_IMAGE: &str = "1 image may not run: ";
 
 pub fn around(handler: Handler, bug: Bug) -> Handler {
@@ -79,13 +79,13 @@ async fn spoilt(bug: Bug, answer: Answer, doubted: &Mutex<BTreeSet<String>>) -> 
     answer.map(Full::new)
 }
 
-/// Whether a review is a denial. This service writes it without spaces.
+/// Whether an answer denies its review. The service writes JSON without spaces.
 fn is_denial(body: &[u8]) -> bool {
     const NO: &[u8] = br#","allowed":false"#;
     body.windows(NO.len()).any(|part| part == NO)
 }
 
-/// Whether the bug admits an image denied with this message.
+/// Whether `bug` admits an image that was denied with this message.
 fn believes(bug: Bug, body: &[u8], doubted: &Mutex<BTreeSet<String>>) -> bool {
     if bug == Bug::WrongAllow {
         return true;
@@ -108,7 +108,7 @@ fn believes(bug: Bug, body: &[u8], doubted: &Mutex<BTreeSet<String>>) -> bool {
     }
 }
 
-/// The image of a denial, the class of its failure, and the cause.
+/// The denied image, the class of its failure, and the cause, from a denial's message.
 fn denial(message: &str) -> Option<(&str, &str, &str)> {
     let (_, one) = message.split_once(ONE_IMAGE)?;
     let (image, rest) = one.split_once(": ")?;
@@ -116,7 +116,7 @@ fn denial(message: &str) -> Option<(&str, &str, &str)> {
     Some((image, class, why))
 }
 
-/// The message about signatures that exist and do not count.
+/// The part of a message about signatures that exist and do not count.
 fn found(why: &str) -> Option<&str> {
     let (_, found) = why.split_once(" in any format; ")?;
     Some(found).filter(|found| !found.starts_with("looked at "))
@@ -132,7 +132,7 @@ fn doubt(body: &[u8], doubted: &Mutex<BTreeSet<String>>) {
     }
 }
 
-/// The demanded number of signers, if there are some and too few.
+/// The demanded number of signers, if some signers were found but too few.
 fn too_few(why: &str) -> Option<usize> {
     let (before, _) = why.split_once(" signers: ")?;
     let (count, threshold) = before.split_once(" of ")?;
@@ -140,13 +140,13 @@ fn too_few(why: &str) -> Option<usize> {
     threshold.parse().ok()
 }
 
-/// The number of found signatures.
+/// The number of signatures that the message mentions.
 fn layers(why: &str) -> usize {
     let counts = why.split('(').filter_map(|part| part.split_once(" layers)").or_else(|| part.split_once(" bundles)")));
     counts.filter_map(|(count, _)| count.parse::<usize>().ok()).sum()
 }
 
-/// The review with a changed response; `None` if it failed and has none.
+/// The review with a changed response; `None` if it has no response.
 fn changed(body: &[u8], change: impl FnOnce(&mut Map<String, Value>)) -> Option<Bytes> {
     let mut review: Value = serde_json::from_slice(body).ok()?;
     change(review.get_mut("response")?.as_object_mut()?);

@@ -1,4 +1,4 @@
-//! A shared cache whose authentication codes are not checked.
+//! The planted bug `believes-redis`: a shared cache that does not check authentication codes.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -7,10 +7,10 @@ use prometheus_client::registry::Registry;
 use service_core::known::{Knowledge, Known};
 use service_shared_cache::{Cache, HEAD_BYTES, Hmac, Opened, Seal, SharedCache};
 
-/// The life of every value.
+/// How long each value stays in the cache.
 const LIFE: Duration = Duration::from_mins(1);
 
-/// The cache of a configuration, which accepts every value in it.
+/// The cache that `settings` names. It accepts every stored value.
 pub fn cache(settings: &SharedCache) -> anyhow::Result<Arc<dyn Knowledge>> {
     let seal = Hmac::read(&settings.key_file).map_err(anyhow::Error::msg)?;
     Ok(Cache::sealed_by(settings, Arc::new(Believes(seal)), &mut Registry::default())?)

@@ -1,4 +1,5 @@
-//! An API server that keeps one chunk of an injection when all are deleted: clean-up misses it and reports success.
+//! The planted bug `leaves-a-chunk`: an API server that keeps one chunk when an injection is removed. The clean-up does
+//! not notice the chunk and reports success.
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -15,7 +16,7 @@ use service_core::wire::Error;
 use super::loopback::{Body, listen, response};
 use super::upstream::{Upstream, kubeconfig};
 
-/// Its name in `LONGHAUL_PLANTED_BUG`.
+/// The bug's name in `LONGHAUL_PLANTED_BUG`.
 pub const LEAVES_A_CHUNK: &str = "leaves-a-chunk";
 
 struct Liar {
@@ -23,7 +24,7 @@ struct Liar {
     left: Mutex<Option<String>>,
 }
 
-/// A lying server in front of the cluster of a kubeconfig, served by a thread until the process ends.
+/// A server with the bug in front of the kubeconfig's cluster. A thread serves it until the process ends.
 pub fn cluster(path: Option<&Path>) -> anyhow::Result<Cluster> {
     let liar = Arc::new(Liar { upstream: Upstream::new(Cluster::find(path)?), left: Mutex::default() });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -84,7 +85,7 @@ impl Liar {
         Ok(answer)
     }
 
-    /// A list without the chunk that stays.
+    /// The list without the chunk that was kept.
     fn hidden(&self, list: &Bytes) -> Bytes {
         let left = self.left.lock();
         let Some(left) = &*left else { return list.clone() };

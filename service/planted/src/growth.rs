@@ -1,8 +1,8 @@
-//! The growth of planted bugs: the memory, files and threads that they keep.
+//! Planted bugs that keep memory, files and threads.
 //!
-//! This module owns one store for the process. Everything in it is filled with a value: zeroed memory would stay
-//! unmapped and show no growth. Files and threads are bounded, so that a judge ends the run and not a limit of the
-//! machine.
+//! The process has one store for what is kept. All memory in the store is filled with a value, because zeroed memory
+//! would stay unmapped and show no growth. Files and threads are bounded, so that a judge ends the run before a limit
+//! of the machine does.
 
 use std::collections::{LinkedList, VecDeque};
 use std::fs::File;
@@ -18,13 +18,13 @@ use tokio::time::sleep;
 use super::Bug;
 
 const KIB: usize = 1024;
-/// Size of a review in the large cache; the next line is their number, in all 32 MiB.
+/// Bytes per review in the bug `large-cache`. The next constant is the number of reviews, which fill 32 MiB.
 const CACHED_BYTES: usize = 4 * KIB;
 const CACHED_MAX: usize = 8192;
-/// Size of a review in the saw-tooth; the next line is the number at which all of them go, at 16 MiB.
+/// Bytes per review in the bug `saw-tooth`. The next constant is the number of reviews at which all 16 MiB are freed.
 const TOOTH_BYTES: usize = 16 * KIB;
 const TOOTH_MAX: usize = 1024;
-/// The review at which the step is made, then its size.
+/// The review at which the bug `step` takes its memory; the next constant is its size.
 const STEP_AT: u64 = 5000;
 const STEP_BYTES: usize = 32 * KIB * KIB;
 const REVIEWS_A_FILE: u64 = 50;
@@ -34,16 +34,16 @@ const THREADS_MAX: usize = 256;
 const SLOW_FROM_OBJECTS: usize = 250;
 pub(super) const SLOW_BY: Duration = Duration::from_millis(20);
 
-/// Memory that a review keeps outside the heap, their number, and the room for them: frames are larger in unoptimized
-/// builds.
+/// Stack bytes per review in the bug `outside-the-heap`, then the number of reviews and the size of the stack.
+/// Unoptimized builds have larger frames.
 const FRAME_BYTES: usize = 4 * KIB;
 const FRAMES_MAX: usize = 64 * KIB;
 const STACK_BYTES: usize = KIB * KIB * KIB;
 
-/// How often the counters of watches are read.
+/// Time between two readings of the watch counters.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// The moments at which a bug may act.
+/// The events at which a planted bug may act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// A review was decided.
@@ -59,7 +59,7 @@ pub enum Moment {
 static HOARD: Mutex<Hoard> = Mutex::new(Hoard::new());
 
 struct Hoard {
-    /// A list, because a vector doubles: that would make steps, which no leak has.
+    /// The kept memory. A vector would double its size at times; such steps occur in no leak.
     #[expect(clippy::linkedlist, reason = "nothing else grows by one block at a time")]
     blocks: LinkedList<Box<[u8]>>,
     cache: VecDeque<Box<[u8]>>,
@@ -67,17 +67,17 @@ struct Hoard {
     objects: usize,
     files: Vec<File>,
     threads: usize,
-    /// Makes a thread go one frame deeper.
+    /// The channel of a thread that uses one more stack frame per message.
     deeper: Option<Sender<()>>,
     reviews: u64,
 }
 
-/// Runs the bug's action at this moment.
+/// Runs the action of `bug` for this event.
 pub fn at(bug: Bug, moment: Moment) {
     HOARD.lock().at(bug, moment);
 }
 
-/// Follows the watch metrics of a role, and keeps memory accordingly, until dropped.
+/// Follows the watch metrics of a role and keeps memory as `bug` demands, until dropped.
 pub async fn follow(bug: Bug, watches: Watches) {
     let registry = counted(watches);
     let mut before = [0; 3];
@@ -93,7 +93,7 @@ pub async fn follow(bug: Bug, watches: Watches) {
     }
 }
 
-/// The counters in a registry of their own.
+/// A registry with only the watch counters.
 fn counted(watches: Watches) -> Registry {
     let mut registry = Registry::default();
     registry.register("events", "", watches.events);
@@ -102,7 +102,8 @@ fn counted(watches: Watches) -> Registry {
     registry
 }
 
-/// Objects that were added, lists and ended streams so far. The policies of packages do not count as objects.
+/// The numbers of added objects, of lists and of ended streams so far. The policies of packages do not count as
+/// objects.
 fn read(registry: &Registry) -> [u64; 3] {
     let mut text = String::new();
     // Writing to a string does not fail.
@@ -116,7 +117,7 @@ fn read(registry: &Registry) -> [u64; 3] {
     [sum("events_total{", "kind=\"added\""), sum("lists_total{", ""), sum("streams_total{", "")]
 }
 
-/// Whether so many objects were seen that the bug of that name is slow.
+/// Whether the bug `slow-after-250-objects` has seen enough objects to slow reviews down.
 pub(super) fn has_many_objects() -> bool {
     HOARD.lock().objects >= SLOW_FROM_OBJECTS
 }
@@ -179,8 +180,7 @@ impl Hoard {
     }
 }
 
-/// A thread that goes one frame deeper into its stack for each message, and stays there: memory outside every
-/// allocator.
+/// Starts a thread that uses one more stack frame per message. The kept memory is outside every allocator.
 fn descent() -> Sender<()> {
     let (sender, messages) = mpsc::channel();
     // Without the thread nothing is planted, which the run shows.
@@ -218,7 +218,7 @@ mod tests {
         hoard.blocks.iter().map(|block| block.len()).sum()
     }
 
-    /// Each bug grows at its own moments, and at no others.
+    /// Each bug grows at its own events and at no others.
     #[test]
     fn each_leak_has_its_cause() {
         let moments = [
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(kept(Bug::Step, &reviews), STEP_BYTES, "once");
     }
 
-    /// The thread takes no more than its room, and its end does not end the process.
+    /// The thread uses no more stack than its limit, and the process survives the thread's end.
     #[test]
     fn a_stack_is_filled_to_its_bound() {
         let mut hoard = Hoard::new();

@@ -1,10 +1,10 @@
-//! Planted bugs: the list, and the code that plants them in the roles of the service.
+//! The list of planted bugs, and the code that plants them in the roles of the service.
 //!
-//! Each bug wraps a role and knows only the role's outside. `role` changes a role's inputs and outputs, and
-//! `answers` changes the answers to callers. `relay` is an API server that lies, and `witness` a receiver of
-//! observations that lies.
+//! Each bug wraps a role from outside. `role` changes a role's inputs and outputs, and `answers` changes answers to
+//! callers. `relay` stands in for the API server and `witness` for the receiver of observations; both falsify data.
 //!
-//! One bug is inside: only the room of open calls knows when an answer is taken, so a bug makes it forget answers.
+//! One bug is inside the service: only the limit of open calls knows when an answer was sent, so the bug makes that
+//! limit ignore unsent answers.
 
 mod alerts;
 mod answers;
@@ -25,16 +25,16 @@ use anyhow::Context as _;
 use service::cli::{Bugs, Find};
 use service::roles::{ROLES, Roles};
 
-/// The parts of `longhaul-service-planted` besides the service.
+/// The planted bugs as `service::cli::main` takes them.
 pub const BUGS: Bugs = Bugs { roles, inject };
 
-/// Every role with the bug of that name, which stays until the process ends.
+/// All roles, changed by the named bug until the process ends.
 pub fn roles(name: &str) -> anyhow::Result<Roles> {
     let bug = Bug::parse(name).with_context(|| format!("no such bug: use one of {}", Bug::names()))?;
     Ok(role::around(ROLES, bug))
 }
 
-/// The connection of the `inject` commands to the API server, with the bug of that name.
+/// The connection of the `inject` commands to the API server, changed by the named bug.
 fn inject(name: &str) -> anyhow::Result<Find> {
     anyhow::ensure!(name == chunk::LEAVES_A_CHUNK, "use one of {}", chunk::LEAVES_A_CHUNK);
     Ok(chunk::cluster)
@@ -52,7 +52,7 @@ macro_rules! bugs {
             /// Every bug, in the order of the enum.
             pub const ALL: &'static [Self] = &[$(Self::$bug),*];
 
-            /// Its name in `LONGHAUL_PLANTED_BUG`.
+            /// The bug's name in `LONGHAUL_PLANTED_BUG`.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$bug => $name),* }
             }
@@ -61,13 +61,13 @@ macro_rules! bugs {
 }
 
 bugs! {
-    /// Deletions are dropped: neither the store nor the witness gets them.
+    /// Deletions are dropped: neither the store nor the witness receives them.
     MissedDelete = "missed-delete",
     /// 512 KiB are kept for each object that was added.
     LeakPerObject = "leak-per-object",
-    /// A review with a failing image is admitted without a patch.
+    /// A review whose image cannot be resolved is admitted without a patch.
     WrongAllow = "wrong-allow",
-    /// A 410 resumes from the same version for ever; there is no second list.
+    /// After status 410, the watch is repeated with the same version for ever, without a new list.
     Ignore410 = "ignore-410",
     /// 64 B are kept for each object.
     Leak64PerObject = "leak-64-per-object",
@@ -83,35 +83,36 @@ bugs! {
     LeakPerReconnect = "leak-per-reconnect",
     /// 256 KiB are kept for each complete list.
     LeakPerRelist = "leak-per-relist",
-    /// No leak: 4 KiB are kept for each review, up to 32 MiB, and then the oldest go.
+    /// Not a leak: 4 KiB are kept for each review, up to 32 MiB; then the oldest are freed.
     LargeCache = "large-cache",
-    /// No leak: 16 KiB are kept for each review, and all of it goes at 16 MiB.
+    /// Not a leak: 16 KiB are kept for each review, and all are freed at 16 MiB.
     SawTooth = "saw-tooth",
     /// 32 MiB are kept from the 5,000th review on.
     Step = "step",
-    /// No leak of the heap: 4 KiB of a thread's stack for each review, up to 256 MiB.
+    /// Not on the heap: 4 KiB of a thread's stack are kept for each review, up to 256 MiB.
     OutsideTheHeap = "outside-the-heap",
     /// A file stays open for every 50th review.
     DescriptorLeak = "descriptor-leak",
-    /// A thread stays for every 500th review.
+    /// A thread stays alive for every 500th review.
     ThreadLeak = "thread-leak",
-    /// The process needs a twentieth more processor time, review by review.
+    /// Reviews make the process use 5 % more processor time.
     SlowerBy5 = "slower-by-5-percent",
-    /// The process needs a tenth more processor time, review by review.
+    /// Reviews make the process use 10 % more processor time.
     SlowerBy10 = "slower-by-10-percent",
-    /// The process needs three tenths more processor time, review by review.
+    /// Reviews make the process use 30 % more processor time.
     SlowerBy30 = "slower-by-30-percent",
     /// Every answer is 1 KiB longer.
     LongerAnswer = "answer-1k-longer",
-    /// Two more system calls for each review.
+    /// Each review makes two more system calls.
     MoreSyscalls = "two-more-syscalls",
     /// From 250 objects on, every review takes 20 ms longer.
     SlowAfter = "slow-after-250-objects",
     /// Every tenth event is reported twice.
     DuplicateEvents = "duplicate-events",
-    /// Eight objects keep their first state in the reported store, also after their deletion. The events are reported.
+    /// Eight objects keep their first state in the reported store, even after their deletion. Events about them are
+    /// reported.
     StaleChild = "stale-child",
-    /// Foreign changes to network policies are ignored until their package changes.
+    /// Changes that others make to network policies are ignored until the package changes.
     NoChildWatch = "no-child-watch",
     /// The network policies of a deleted package lose their owner and stay.
     OrphanedChild = "orphaned-child",
@@ -121,25 +122,25 @@ bugs! {
     AcceptsAnySignature = "accepts-any-signature",
     /// A signature of another image counts for this image.
     IgnoresDigestBinding = "ignores-digest-binding",
-    /// An image whose signatures could not be verified is admitted when it should be denied later.
+    /// If an image's signatures could not be checked, the image is admitted the next time instead of denied.
     CachesCannotTell = "caches-cannot-tell",
     /// Two signatures of one signer count as two signers.
     ThresholdCountsTwice = "threshold-counts-twice",
-    /// After a relist the API over Deployments repeats its earlier answers for ever.
+    /// After a relist, the API over Deployments repeats its earlier answers for ever.
     ServesStaleAfterRelist = "serves-stale-after-relist",
-    /// Lists of revoked certificates are ignored.
+    /// Certificate revocation lists are ignored.
     AcceptsRevoked = "accepts-revoked",
-    /// Every fifth count is reported as set and is not.
+    /// Every fifth change of a replica count is reported as done and is not made.
     LostUpdate = "lost-update",
-    /// All received bytes are held, without limit.
+    /// All received bytes are kept in memory, without limit.
     HoldsEverything = "holds-everything",
     /// Open calls are counted and never refused, however many streams a client opens.
     UncountedStreams = "uncounted-streams",
-    /// A call counts until it has an answer, and not until its answer is taken.
+    /// A call counts only until it has an answer, not until the answer is sent.
     UnboundedAnswers = "unbounded-answers",
-    /// An image whose evidence is more than is looked at is let in, as if its registry were unavailable.
+    /// An image with too much evidence to check is admitted, as if its registry were unavailable.
     EvidenceAsUnavailable = "evidence-as-unavailable",
-    /// Alerts wait whole, with all of their images: 10,000 of them, however large.
+    /// Waiting alerts are limited by number alone: 10,000 alerts of any size, each with all images.
     AlertsByNumber = "alerts-by-number",
     /// Every tenth alert is not sent.
     AlertLost = "alert-lost",
@@ -147,15 +148,15 @@ bugs! {
     AlertTwice = "alert-twice",
     /// Dry runs also cause alerts.
     AlertOnDryRun = "alert-on-dry-run",
-    /// The digest lock is ignored.
+    /// The lock file of digests is ignored.
     LockIgnored = "lock-ignored",
     /// Any value in the shared cache counts as a verdict.
     BelievesRedis = "believes-redis",
-    /// Deletions pass no filter of the watcher's actions.
+    /// Deletions match none of the watcher's action filters.
     WatcherDropsDelete = "watcher-drops-delete",
-    /// Of several validators only the first one is ever asked.
+    /// Of several validators, only the first is called.
     AsksOneValidator = "asks-one-validator",
-    /// The remaining time of a review is ignored.
+    /// The time that remains for a review is ignored.
     IgnoresDeadline = "ignores-deadline",
 }
 

@@ -1,4 +1,4 @@
-//! Servers on loopback between a role and the outside.
+//! Servers on loopback that stand between a role and outside servers.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,12 +17,12 @@ use service_core::wire;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// A body, whole or as it comes.
+/// A body, either complete or streamed.
 pub type Body = UnsyncBoxBody<Bytes, wire::Error>;
-/// Answers a request whose body has been read.
+/// A function that answers a request whose body was read.
 pub type Handler = Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
 
-/// A free port, and the future that serves it until dropped.
+/// The address of a new listener, and the future that serves it until dropped.
 pub async fn listen(handler: Handler) -> std::io::Result<(SocketAddr, BoxFuture<'static, ()>)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
@@ -47,7 +47,7 @@ pub async fn listen(handler: Handler) -> std::io::Result<(SocketAddr, BoxFuture<
     Ok((address, serve.boxed()))
 }
 
-/// A complete answer.
+/// A response with a complete body.
 pub fn response(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
     let body = Full::new(body.into()).map_err(|never| match never {}).boxed_unsync();
     let mut answer = Response::new(body);

@@ -1,6 +1,6 @@
-//! The program `longhaul-service-planted`: the same service with known bugs that `LONGHAUL_PLANTED_BUG` switches on.
+//! The program `longhaul-service-planted`: the service with known bugs. `LONGHAUL_PLANTED_BUG` switches one on.
 //!
-//! A harness proves with it that each of its judges fires. Never deploy it.
+//! A harness uses this program to prove that each of its judges finds its bug. Never deploy it.
 
 use std::process::ExitCode;
 

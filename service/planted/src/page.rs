@@ -1,4 +1,4 @@
-//! A watch's diagnostics that show former states of objects.
+//! Diagnostics of a watch that show former states of objects, for the bugs `stale-child` and `missed-delete`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use tokio::time::sleep;
 
 use super::Bug;
 
-/// Most objects that keep a former state: keeping all would be a leak, which is another bug.
+/// Most objects that keep a former state: keeping more would be a leak, which is another bug.
 const STALE_MAX: usize = 8;
-/// How often the objects are read, also without requests.
+/// Time between two readings of the objects, even without requests.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The lines of objects, by their uids.
+/// The diagnostic lines of objects, by uid.
 type Lines = BTreeMap<String, Value>;
 
-/// A probe with wrong diagnostics.
+/// A probe whose diagnostics are wrong.
 pub struct WrongPage {
     probe: Arc<dyn Probe>,
     bug: Bug,
@@ -32,7 +32,7 @@ impl WrongPage {
         Arc::new(Self { probe, bug, kept: Mutex::default() })
     }
 
-    /// Reads the present objects, until dropped.
+    /// Reads the present objects again and again, until dropped.
     pub async fn follow(self: Arc<Self>) {
         loop {
             drop(self.lines());
@@ -40,7 +40,8 @@ impl WrongPage {
         }
     }
 
-    /// The reported lines: with `stale-child` a few in their first state, with `missed-delete` also deleted ones.
+    /// The reported lines: `stale-child` shows a few objects in their first state, `missed-delete` also shows deleted
+    /// objects.
     fn lines(&self) -> Option<Lines> {
         let text = self.probe.objects()?;
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -59,7 +60,7 @@ impl WrongPage {
     }
 }
 
-/// The checksum in the form that a store reports.
+/// The checksum of `lines`, computed as a store does.
 fn checksum(lines: &Lines) -> String {
     let line = |(uid, line): (&String, &Value)| format!("{uid} {}\n", line["resourceVersion"].as_str().unwrap_or(""));
     let mut lines: Vec<String> = lines.iter().map(line).collect();

@@ -1,4 +1,4 @@
-//! An API server between a role and the real one: it passes requests and answers on, and lies in one way.
+//! An API server between a role and the real one. It forwards requests and answers, and falsifies one thing.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -26,28 +26,28 @@ const PACKAGES: &str = "/apis/longhaul.dev/v1alpha1/packages";
 const POLICIES: &str = "/apis/networking.k8s.io/v1/networkpolicies";
 const DEPLOYMENTS: &str = "/apis/apps/v1/deployments";
 
-/// One in this many writes of a count is lost.
+/// One in this many changes of a replica count is lost.
 const LOST_EVERY: u64 = 5;
-/// How long a refused watch waits before it is tried again.
+/// Delay before a refused watch is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
 
 struct Relay {
     upstream: Upstream,
     bug: Bug,
     writes: AtomicU64,
-    /// Whether a list is complete.
+    /// Whether a complete list was seen.
     listed: AtomicBool,
-    /// Packages that are being removed, by their paths.
+    /// The paths of packages that are being deleted.
     going: Mutex<BTreeSet<String>>,
 }
 
-/// Whether the bug needs the relay.
+/// Whether `bug` needs this server.
 pub fn is_needed(bug: Bug) -> bool {
     use Bug::{Ignore410, LostUpdate, NoChildWatch, OldChild, OrphanedChild};
     matches!(bug, Ignore410 | NoChildWatch | OrphanedChild | OldChild | LostUpdate)
 }
 
-/// The kubeconfig of a lying server in front of `cluster`, and the future that serves it.
+/// The kubeconfig of a falsifying server in front of `cluster`, and the future that serves it.
 pub async fn before(cluster: Cluster, bug: Bug) -> anyhow::Result<(PathBuf, BoxFuture<'static, ()>)> {
     let upstream = Upstream::new(cluster);
     let relay = Arc::new(Relay {
@@ -104,7 +104,7 @@ impl Relay {
         response(status, body)
     }
 
-    /// Records by its status whether a package is being removed.
+    /// Records whether a package is being deleted, according to its object.
     fn note_going(&self, path: &str, body: &[u8]) {
         let Some(package) = path.strip_suffix("/status").and_then(|path| path.split_once("/namespaces/")) else {
             return;
@@ -118,7 +118,7 @@ impl Relay {
         }
     }
 
-    /// Whether a policy belongs to a package under removal: its name begins with that of the package.
+    /// Whether a policy belongs to a package that is being deleted: its name begins with the package's name.
     fn is_of_a_going(&self, path: &str) -> bool {
         let policy = path.split_once("/namespaces/").map_or(path, |(_, policy)| policy);
         self.going.lock().iter().any(|package| policy.starts_with(package.as_str()))
@@ -157,7 +157,7 @@ struct Watched {
     from: String,
     stream: Option<Stream>,
     lies: bool,
-    /// The beginning of an incomplete line.
+    /// The bytes of an incomplete line.
     rest: Vec<u8>,
     delivered: bool,
     over: bool,
@@ -199,7 +199,7 @@ impl Watched {
         }
     }
 
-    /// Tries the same version again; meanwhile reports that there is nothing new.
+    /// Repeats the watch with the same version; meanwhile the client gets an empty line.
     async fn again(&mut self) -> Bytes {
         sleep(AGAIN).await;
         let answer = self.relay.upstream.open(self.request.clone()).await;
@@ -210,25 +210,24 @@ impl Watched {
     }
 }
 
-/// Whether a line of a watch has that type.
+/// Whether a line of a watch has the event type `kind`.
 fn is_of(line: &[u8], kind: &str) -> bool {
     let event: Value = serde_json::from_slice(line).unwrap_or_default();
     event["type"] == kind
 }
 
-/// Whether a line reports that the version is out of history.
+/// Whether a line of a watch says that its version is expired (410).
 fn is_gone(line: &[u8]) -> bool {
     let event: Value = serde_json::from_slice(line).unwrap_or_default();
     event["type"] == "ERROR" && event["object"]["code"] == 410
 }
 
-/// Whether a list has no more pages.
+/// Whether a list has no further pages.
 fn is_complete(body: &[u8]) -> bool {
     let list: Value = serde_json::from_slice(body).unwrap_or_default();
     list["metadata"]["continue"].as_str().is_none_or(str::is_empty)
 }
 
-/// The list without its items.
 fn without_items(body: &[u8]) -> Vec<u8> {
     let mut list: Value = serde_json::from_slice(body).unwrap_or_default();
     list["items"] = json!([]);

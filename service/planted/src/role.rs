@@ -1,4 +1,4 @@
-//! A role with a bug: its inputs and its outputs are changed.
+//! A role with a planted bug, which changes the role's inputs and outputs.
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,12 +24,12 @@ use super::page::WrongPage;
 use super::{Bug, answers, believes, growth, relay, stale, witness};
 use service::roles::Roles;
 
-/// More than the machine has, so that every request for memory fits.
+/// A memory limit larger than any machine's memory, so that every request for memory fits.
 const EVERYTHING_BYTES: usize = usize::MAX >> 4;
-/// The watch whose diagnostics are nobody's view.
+/// The name of the watch whose diagnostics the bugs leave unchanged.
 const OWN_PROBE: &str = "watch/networkpolicies";
 
-/// The roles with the bug, until the process ends.
+/// The roles, changed by `bug` until the process ends.
 pub fn around(roles: Roles, bug: Bug) -> Roles {
     let planted = roles.iter().map(|role| {
         let alerts = OnceLock::new();
@@ -41,7 +41,7 @@ pub fn around(roles: Roles, bug: Bug) -> Roles {
 struct Planted {
     role: &'static dyn Role,
     bug: Bug,
-    /// Replaces the process' sink of alerts: one for the lent part and the served part.
+    /// The falsified sink of alerts, which all roles of the process share.
     alerts: OnceLock<Arc<Spoilt>>,
 }
 
@@ -50,7 +50,7 @@ impl Planted {
         self.role.about().sections.contains(&kind::<Watch>())
     }
 
-    /// The configuration with the bug.
+    /// The configuration, changed by the bug.
     fn config(&self, config: &Config) -> Config {
         let mut config = config.clone();
         if let (Bug::HoldsEverything, Some(admission)) = (self.bug, config.find_mut::<Admission>()) {
@@ -75,7 +75,7 @@ impl Planted {
         config
     }
 
-    /// The sink of alerts with the bug.
+    /// The sink of alerts, changed by the bug.
     fn alerts(&self, alerts: Option<Arc<dyn AlertSink>>) -> Option<Arc<dyn AlertSink>> {
         let alerts = alerts?;
         if !Spoilt::is_about(self.bug) {
@@ -84,7 +84,7 @@ impl Planted {
         Some(Arc::clone(self.alerts.get_or_init(|| Spoilt::before(alerts, self.bug))) as _)
     }
 
-    /// The shared values with the bug: one more connection, whose metrics are not served.
+    /// The shared cache, changed by the bug. It opens one more connection, whose metrics are not served.
     fn known(&self, config: &Config, known: Option<Arc<dyn Knowledge>>) -> anyhow::Result<Option<Arc<dyn Knowledge>>> {
         match (self.bug, config.find::<SharedCache>()) {
             (Bug::BelievesRedis, Some(settings)) => Ok(Some(believes::cache(settings)?)),
@@ -120,7 +120,7 @@ impl Planted {
         Ok(self.spoilt(started, start))
     }
 
-    /// The outputs of the role with the bug.
+    /// The outputs of the role, changed by the bug.
     fn spoilt(&self, mut started: Started, start: &mut Start<'_>) -> Started {
         if !self.watches() {
             started.served = started.served.map(|(listener, handler)| {
@@ -153,7 +153,7 @@ impl Planted {
     }
 }
 
-/// The same start with another configuration.
+/// A copy of `start` with another configuration.
 fn with<'s>(start: &'s mut Start<'_>, config: &'s Config) -> Start<'s> {
     Start {
         config,

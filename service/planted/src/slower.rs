@@ -1,7 +1,7 @@
-//! The costs that planted bugs add to each review.
+//! Planted bugs that add cost to each review.
 //!
-//! The added share is exact: a bug of 5 % makes the process need 5 % more processor time, whatever a review does and
-//! wherever the time goes. So a comparison of two builds can be checked against the truth.
+//! The added share is exact: a bug of 5 % makes the process use 5 % more processor time, whatever the reviews do. So
+//! the result of a comparison of two builds can be checked.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -13,30 +13,31 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::{Bug, growth};
 
-/// Added length of an answer.
+/// Bytes that the bug `answer-1k-longer` adds to an answer.
 pub const LONGER_BYTES: usize = 1024;
-/// Most time added to one review: before the first one the process has loaded its certificates and filled its caches.
+/// Most time added to one review. The limit matters at the first review, which follows costly preparations of the
+/// process.
 const BURST_MAX: Duration = Duration::from_millis(2);
 
-/// Reviews between two readings of the processor clocks: each reading is a system call, which another judge would
-/// count.
+/// Reviews between two readings of the processor clock. Each reading is a system call, and another judge counts system
+/// calls.
 const REVIEWS_A_LOOK: u64 = 32;
-/// Turns of the first burn, before the length of a turn is known.
+/// Loop turns of the first burn, when the duration of a turn is unknown.
 const FIRST_TURNS: u64 = 2000;
 
 static DEBT: Mutex<Debt> = Mutex::new(Debt::new());
 
-/// The processor time to burn, and the part already burned.
+/// The processor time that the bug must use, and the time it has already used.
 struct Debt {
     reviews: u64,
-    /// Processor time of the process when its first review was over.
+    /// Processor time of the process at the end of its first review.
     begun: Option<Duration>,
     /// Processor time without the bug at the last reading.
     own: Duration,
     burned: Duration,
-    /// The time that each review burns until the next reading.
+    /// Time that each review burns until the next reading.
     each: Duration,
-    /// Length of a turn.
+    /// Duration of one loop turn.
     turn: Duration,
 }
 
@@ -46,13 +47,13 @@ impl Debt {
         Self { reviews: 0, begun: None, own: nothing, burned: nothing, each: nothing, turn: nothing }
     }
 
-    /// Counts a review; returns whether it reads the clocks.
+    /// Counts a review; returns whether the clocks must be read.
     fn looks(&mut self) -> bool {
         self.reviews += 1;
         self.reviews % REVIEWS_A_LOOK == 1
     }
 
-    /// Sets the time that each review burns from now on, so that `used` grows by exactly `share`.
+    /// Sets the time that each review burns until the next reading, so that `used` grows by exactly `share`.
     fn look(&mut self, used: Duration, share: f64) {
         let begun = *self.begun.get_or_insert(used);
         let own = used.saturating_sub(begun).saturating_sub(self.burned);
@@ -63,14 +64,14 @@ impl Debt {
         self.own = own;
     }
 
-    /// The number of turns that a review burns.
+    /// The number of loop turns that one review burns.
     fn turns(&self) -> u64 {
         let turns = self.each.as_nanos().checked_div(self.turn.as_nanos().max(1)).unwrap_or(0);
         u64::try_from(turns).unwrap_or(u64::MAX)
     }
 }
 
-/// Delays a review by the bug's amount, after its answer.
+/// Delays a review by the bug's amount, after its answer was made.
 pub async fn linger(bug: Bug) {
     match bug {
         Bug::SlowerBy5 => burn(0.05),
@@ -82,7 +83,7 @@ pub async fn linger(bug: Bug) {
     }
 }
 
-/// Uses processor time, as slower code does.
+/// Uses as much processor time as code that is slower by `share`.
 fn burn(share: f64) {
     let mut debt = DEBT.lock();
     if !debt.looks() {
@@ -102,7 +103,7 @@ fn burn(share: f64) {
     debt.look(clock(ClockId::ProcessCPUTime), share);
 }
 
-/// Some nanoseconds of work per turn, which the compiler cannot remove.
+/// Runs a loop that the compiler cannot remove; each turn takes some hundred nanoseconds.
 fn spin(turns: u64) {
     let mut state = turns;
     for turn in 0..turns {
@@ -112,14 +113,14 @@ fn spin(turns: u64) {
     }
 }
 
-/// A turn takes some hundred nanoseconds, so that whole nanoseconds measure it well.
+/// Steps of one loop turn: enough for some hundred nanoseconds, so that whole nanoseconds measure a turn well.
 const STEPS_A_TURN: u64 = 64;
 
 fn clock(id: ClockId) -> Duration {
     Duration::try_from(clock_gettime(id)).unwrap_or_default()
 }
 
-/// One read call and one write call on files that cost nothing else.
+/// Makes one read call and one write call on files without other costs.
 fn two_calls() {
     static FILES: OnceLock<Option<(File, File)>> = OnceLock::new();
     let open = || Some((File::open("/dev/zero").ok()?, File::create("/dev/null").ok()?));
@@ -131,7 +132,7 @@ fn two_calls() {
     }
 }
 
-/// The text that is added to an answer.
+/// The text that the bug adds to an answer.
 pub fn longer(bug: Bug) -> Option<String> {
     (bug == Bug::LongerAnswer).then(|| "x".repeat(LONGER_BYTES))
 }
@@ -140,7 +141,7 @@ pub fn longer(bug: Bug) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Whatever a review costs, in the end the process has used exactly this share more.
+    /// Whatever the reviews cost, the process has used exactly `share` more processor time in the end.
     #[test]
     fn what_is_owed_adds_up_to_the_share() {
         for share in [0.05, 0.10, 0.30] {
@@ -158,7 +159,7 @@ mod tests {
         }
     }
 
-    /// The burned processor time equals the counted one.
+    /// The burned processor time equals the processor time that the system counts.
     #[test]
     fn it_burns_the_time_of_a_processor() {
         let begun = clock(ClockId::ThreadCPUTime);

@@ -1,4 +1,4 @@
-//! Calls that get their earlier answers once a watch had to list again.
+//! The planted bug `serves-stale-after-relist`: after a relist, reads get their earlier answers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use service_core::edge::{Handler, Probe};
 
-/// Most answers that are remembered: keeping all would be a leak, which is another bug.
+/// Most answers that are remembered: remembering more would be a leak, which is another bug.
 const REMEMBERED_MAX: usize = 4096;
 
-/// Headers with present values.
+/// Headers that keep their present values.
 const FRESH: [&str; 3] = ["longhaul-cache-revision", "longhaul-cache-age-ms", "x-request-id"];
 
-/// `handler`, which remembers the answers to reads and repeats them for ever after a relist. Headers about their age
-/// stay true.
+/// A handler that remembers the answers of `handler` to reads and repeats them for ever after a relist. Headers about
+/// the age of an answer stay true.
 pub fn around(handler: Handler, probes: Vec<Arc<dyn Probe>>) -> Handler {
     let remembered: Arc<Mutex<HashMap<String, Response<Bytes>>>> = Arc::default();
     let probes: Arc<[_]> = probes.into();
@@ -44,7 +44,7 @@ pub fn around(handler: Handler, probes: Vec<Arc<dyn Probe>>) -> Handler {
     })
 }
 
-/// Whether a watch had to list again because its stream was unusable.
+/// Whether a watch had to list again because its stream failed.
 fn has_listed_again(probe: &dyn Probe) -> bool {
     let page: Value = probe.page().and_then(|page| serde_json::from_str(&page).ok()).unwrap_or_default();
     let lists = page["relists"].as_object().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! The real API server behind a lying one, and the kubeconfig of the lying one.
+//! The connection to the real API server behind a falsifying one, and the falsifying server's kubeconfig.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -19,7 +19,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 const LIMITS: Limits = Limits { open_max: 64, idle_max: 16 };
 
-/// An API server that receives forwarded requests.
+/// The real API server, which receives forwarded requests.
 pub struct Upstream {
     cluster: Cluster,
     client: Client,
@@ -35,12 +35,12 @@ impl Upstream {
         self.client.fetch(self.onward(request), ANSWER_BYTES_MAX, Instant::now() + TIMEOUT).await
     }
 
-    /// The answer as it comes.
+    /// Sends a request; returns the answer with a streamed body.
     pub async fn open(&self, request: Request<Bytes>) -> Result<Response<Stream>, Error> {
         self.client.stream(self.onward(request), Instant::now() + TIMEOUT).await
     }
 
-    /// The request in its forwarded form.
+    /// The request with the address and headers for the real server.
     fn onward(&self, mut request: Request<Bytes>) -> Request<Bytes> {
         let uri = format!("{}{}", self.cluster.base_path, request.uri());
         *request.uri_mut() = uri.parse::<Uri>().unwrap_or_default();
@@ -56,7 +56,7 @@ impl Upstream {
     }
 }
 
-/// A kubeconfig for `address`, in a file that is removed when the process ends.
+/// Writes a kubeconfig for `address` to a file that is removed when the process ends.
 pub fn kubeconfig(address: SocketAddr) -> std::io::Result<PathBuf> {
     let text = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "relay",

@@ -1,4 +1,4 @@
-//! A receiver of observations in front of the real one: it repeats some, or drops some.
+//! A receiver of observations in front of the real receiver. It repeats or drops some observations.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,11 +16,11 @@ use super::loopback::{Body, listen, response};
 
 /// One in this many observations is sent twice.
 const REPEATED_EVERY: usize = 10;
-/// The service repeats a post that takes longer.
+/// Time limit of a forwarded post. The service repeats its post after the same time.
 const POST_TIMEOUT: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// The URL that replaces `url`, and the future that serves it.
+/// The URL to use instead of `url`, and the future that serves it.
 pub async fn between(bug: Bug, url: &str) -> anyhow::Result<(String, BoxFuture<'static, ()>)> {
     let (origin, path) = service_watch::witness_target(url)?;
     let client = Arc::new(Client::new(origin, Protocol::Http1, Limits { open_max: 4, idle_max: 1 }));

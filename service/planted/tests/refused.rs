@@ -1,4 +1,4 @@
-//! The program refuses a bug that does not exist, and names those that do.
+//! Test that `longhaul-service-planted` refuses an unknown bug and lists the known bugs.
 
 use std::process::Command;
 

@@ -1,24 +1,23 @@
-//! The `WWW-Authenticate` header (RFC 9110, section 11.6.1) as registries write it, and the answer of a token service.
-//!
-//! Pure.
+//! Parses the `WWW-Authenticate` header (RFC 9110, section 11.6.1) of registries, and answers of token services.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 
-/// A token without `expires_in` lives for 60 s (Docker token authentication specification).
+/// Lifetime of a token without `expires_in`: 60 s (Docker token authentication specification).
 const TOKEN_LIFE_DEFAULT_S: u64 = 60;
-/// Longest token. Real ones stay under 8 KiB; a request head with a longer one would be refused by most servers.
+/// Longest accepted token. Real tokens have less than 8 KiB; most servers refuse a request head with a longer one.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 /// Longest parameter of a challenge.
 const PARAMETER_BYTES_MAX: usize = 4 << 10;
-/// Longest accepted life of a token: one refused earlier costs a request, one kept for ever costs memory.
+/// Longest accepted lifetime of a token. A token that is dropped early costs one request; one that is kept for ever
+/// costs memory.
 const TOKEN_LIFE_MAX_S: u64 = 3600;
 
-/// The kind of proof that a registry demands.
+/// The kind of authentication that a registry demands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Challenge {
-    /// A token from `realm`. The scope in the challenge is ignored: this client chooses its own.
+    /// A token from the service at `realm`. The scope in the challenge is ignored: this client chooses the scope.
     Bearer {
         /// URL of the token service.
         realm: String,
@@ -29,7 +28,7 @@ pub enum Challenge {
 }
 
 impl Challenge {
-    /// The first challenge in `header` that we can answer. A challenge with an overlong parameter is skipped.
+    /// The first challenge in `header` that this client supports. A challenge with an overlong parameter is skipped.
     pub fn parse(header: &str) -> Option<Self> {
         let (scheme, rest) = header.trim().split_once(' ').unwrap_or((header.trim(), ""));
         if scheme.eq_ignore_ascii_case("basic") {
@@ -55,7 +54,7 @@ impl Challenge {
     }
 }
 
-/// Splits one `name=value` or `name="value"` from the front; also returns the rest.
+/// Parses one `name=value` or `name="value"` at the front; also returns the rest.
 fn parameter(text: &str) -> Option<(&str, String, &str)> {
     let (name, rest) = text.trim_start_matches([' ', ',']).split_once('=')?;
     let Some(quoted) = rest.strip_prefix('"') else {
@@ -74,7 +73,7 @@ fn parameter(text: &str) -> Option<(&str, String, &str)> {
     None
 }
 
-/// The answer of a token service; older ones write `access_token`.
+/// The answer of a token service; older services write `access_token`.
 #[derive(Deserialize)]
 struct TokenAnswer {
     token: Option<String>,
@@ -83,8 +82,8 @@ struct TokenAnswer {
     expires_in: serde_json::Value,
 }
 
-/// The token in the answer of a token service, and how long it may be used; `None` if there is none that may be sent. A
-/// realm could answer with anything, and its answer is sent to the registry.
+/// The token in a token service's answer, and its lifetime; `None` if there is no valid token. The service could answer
+/// with anything, and the registry receives the token, so its form is checked.
 pub fn token(body: &[u8]) -> Option<(String, Duration)> {
     let answer: TokenAnswer = serde_json::from_slice(body).ok()?;
     let token = answer.token.filter(|token| !token.is_empty()).or(answer.access_token)?;
@@ -112,8 +111,8 @@ fn saturate(number: f64) -> u64 {
     number as u64
 }
 
-/// Whether a text has the form of credentials in RFC 6750, section 2.1 (`token68`). Some registries use more than its
-/// characters, so every visible character is accepted, except those that could end the header or begin another.
+/// Whether a text has the form of credentials in RFC 6750, section 2.1 (`token68`). Some registries use other
+/// characters too. So all visible characters are accepted, except those that could end the header or start another one.
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.len() <= TOKEN_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -1,9 +1,9 @@
-//! The registry client: HEAD, then GET, of a manifest by tag, and the parts of signatures; few retries, always inside
+//! The registry client: resolves a tag by HEAD, then by GET, and fetches signatures. It retries a little, always within
 //! the deadline.
 //!
-//! The digest of a multi-arch tag is that of its index, never of a platform manifest. Answers of registries are trusted
-//! as little as possible: numbers saturate, redirects end, and a cause names class, host and status, but no text from
-//! outside.
+//! The digest of a multi-arch tag is the digest of its index, never of a platform manifest. Answers of registries are
+//! not trusted: numbers saturate, redirects are limited, and error messages contain class, host and status but no text
+//! from outside.
 
 mod exchange;
 mod login;
@@ -30,31 +30,29 @@ use super::wanted::Wanted;
 use crate::verdicts::{Cache, Class, Failure};
 use service_core::wire::{self, Silence};
 
-/// Size of the token cache: some hundred scopes.
+/// Most bytes of the token cache: some hundred scopes.
 const TOKEN_CACHE_BYTES: usize = 1 << 20;
-/// Attempts for one request; after a third failure in a row the registry is down, and the failure is reported while
-/// time is left.
+/// Most attempts for one request. After a third failure in a row the registry counts as down, and the failure is
+/// reported while time remains.
 const ATTEMPTS: u32 = 3;
-/// Base of the wait between attempts, doubled each time and drawn at random.
+/// Base of the delay between attempts; it doubles each time, and the delay is drawn at random.
 const RETRY_BASE: Duration = Duration::from_millis(100);
-/// Interval at which the files of registries are checked: a rotated authority is trusted long before the former one
-/// ends.
+/// Time between two checks of the registries' files. A rotated authority is trusted long before the former one expires.
 const FILES_INTERVAL: Duration = Duration::from_secs(5);
-/// How long a registry may take to answer for its API's version.
+/// Time limit of the request for a registry's API version.
 const VERSION_TIME: Duration = Duration::from_secs(1);
-/// Largest answer to that request: two letters from nearly all registries.
+/// Most bytes of the answer to the request for the API version; nearly all registries answer with two letters.
 const VERSION_BYTES_MAX: usize = 64 << 10;
-/// Longest cause of a failure: enough for a host, a status and a key of the configuration.
+/// Most characters of a failure's cause: enough for a host, a status and a configuration key.
 const CAUSE_CHARS_MAX: usize = 400;
 
-/// The registry client.
 pub struct Registry {
     hosts: Hosts,
-    /// Authorizations that registries accepted, by repository and keyring.
+    /// Authorization headers that registries accepted, by repository and keyring.
     tokens: Mutex<Cache<Arc<str>>>,
 }
 
-/// A request for one piece, and everything needed to send it.
+/// A request for one object of a registry, and everything needed to send it.
 struct Question<'q> {
     upstream: &'q Upstream<'q>,
     repository: &'q str,
@@ -69,7 +67,7 @@ impl Registry {
         Self { hosts, tokens: Mutex::new(Cache::new(TOKEN_CACHE_BYTES)) }
     }
 
-    /// Follows the files of the configuration until dropped.
+    /// Checks the files of the configuration again and again, until dropped.
     pub async fn follow_files(self: Arc<Self>) {
         loop {
             tokio::time::sleep(FILES_INTERVAL).await;
@@ -80,20 +78,21 @@ impl Registry {
         }
     }
 
-    /// The part of `keyring` that may be shown for `reference`.
+    /// The credentials in `keyring` that may be sent for `reference`.
     pub fn relevant(&self, reference: &Reference, keyring: &Keyring) -> Keyring {
         self.relevant_at(&reference.host, &reference.repository, keyring)
     }
 
-    /// The part of `keyring` that may be shown for `repository` at `host`.
+    /// The credentials in `keyring` that may be sent for `repository` at `host`.
     pub fn relevant_at(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring {
         let stops = self.hosts.route(host, repository).unwrap_or_default();
         keyring.narrowed(&stops.into_iter().map(|stop| (stop.host, stop.repository)).collect::<Vec<_>>())
     }
 
-    /// The digest (`sha256:` and 64 hex digits) that the registry serves for `reference` now, as seen with `keyring`.
+    /// The digest (`sha256:` and 64 hex digits) that the registry returns for `reference` with the credentials in
+    /// `keyring`.
     ///
-    /// A failure does not name the keyring's content: holders of an equal keyring may get the same failure.
+    /// An error does not name credentials: callers with an equal keyring may get the same error.
     pub async fn resolve(
         &self,
         reference: &Reference,
@@ -107,7 +106,7 @@ impl Registry {
         })
     }
 
-    /// Asks one place after the other; if no earlier place answers, the last one's result decides.
+    /// Asks the mirrors and the registry in order. If no earlier one has an answer, the result of the last one counts.
     async fn digest(&self, reference: &Reference, keyring: &Keyring, deadline: Instant) -> Result<String, Failure> {
         // Whatever the tag refers to now, and whether or not its registry answers.
         if let Some(locked) = self.hosts.locked(&reference.full_name()) {
@@ -162,7 +161,7 @@ impl Registry {
         manifest::of_get(get.headers(), get.body()).map_err(wrong)
     }
 
-    /// One request with authentication and retries; the answer may have any status.
+    /// Sends a request with authentication and retries; the answer may have any status.
     async fn request(&self, question: &Question<'_>, method: &Method) -> Result<Response<Bytes>, Failure> {
         let mut attempt = 1;
         loop {
@@ -188,7 +187,7 @@ impl Registry {
 }
 
 impl Registry {
-    /// One request through the limiter; `Err` when it is shut.
+    /// Sends a request if the registry's limiter permits it; `Err` if not.
     async fn let_through(
         &self,
         question: &Question<'_>,
@@ -218,8 +217,8 @@ impl Registry {
     }
 }
 
-/// The state of the registry as a whole: it is asked for its API's version, which every registry answers, if only with
-/// 401 (OCI distribution specification, end-1). No credentials are sent.
+/// Whether the registry as a whole works: requests its API version. Every registry answers that, if only with 401 (OCI
+/// distribution specification, end-1). No credentials are sent.
 async fn health(upstream: &Upstream<'_>, deadline: Instant) -> Health {
     let long_enough = Instant::now() + VERSION_TIME;
     let Ok(request) = exchange::request(&Method::GET, "/v2/").body(Bytes::new()) else { return Health::Unknown };
@@ -235,7 +234,7 @@ async fn health(upstream: &Upstream<'_>, deadline: Instant) -> Health {
 }
 
 impl Question<'_> {
-    /// The failure of an answer other than success.
+    /// The failure for an answer that is not a success.
     fn refusal(&self, status: StatusCode) -> Failure {
         let (host, Self { repository, wanted, .. }) = (self.upstream.host(), self);
         let class = match status {
@@ -253,7 +252,7 @@ impl Question<'_> {
     }
 }
 
-/// `text` without control characters, cut to the length of a cause.
+/// `text` without control characters, cut to the longest cause.
 fn shown(text: &str) -> String {
     text.chars().filter(|char| !char.is_control()).take(CAUSE_CHARS_MAX).collect()
 }
@@ -263,8 +262,8 @@ fn is_temporary(status: StatusCode) -> bool {
         || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
 }
 
-/// Whole seconds only; the date form is for humans and clocks that agree. The caller compares the wait with its
-/// deadline.
+/// The seconds in `Retry-After`. Dates are ignored, because they need equal clocks. The caller compares the delay with
+/// its deadline.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }

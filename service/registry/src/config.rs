@@ -1,4 +1,4 @@
-//! The section `resolve`: the resolution of images, and the registries that need more than anonymous HTTPS.
+//! The section `resolve`: how image digests are looked up, and settings of registries.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,39 +11,40 @@ use service_core::config::quantity::{Size, Span};
 use service_core::config::{Checker, Config, Error, Kind, Section, YamlError, kind, yaml};
 use service_core::wire::keeps_secrets;
 
-/// Half of the 10 s that a webhook gets by default, so that a denial with a reason still arrives in time.
+/// Default time for one image: half of the 10 s that a webhook has by default, so that a denial with a reason arrives
+/// in time.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Long enough to serve a rollout from memory, short enough that a moved tag is noticed soon.
+/// Default lifetime of a digest: long enough for a rollout, short enough that a moved tag is noticed soon.
 const CACHE_TTL: Duration = Duration::from_secs(30);
-/// About 15,000 images at some 280 bytes each.
+/// Default size of the digest cache: about 15,000 images at some 280 bytes each.
 const CACHE_BYTES: u64 = 4 << 20;
-/// Requests to one registry at one time: a burst of a hundred distinct images stays two round trips.
+/// Default limit of requests to one registry at one time: a burst of a hundred images takes two round trips.
 pub const MAX_CONCURRENT: usize = 64;
-/// Mirrors of one registry: each takes its share of the time for one image.
+/// Most mirrors of one registry: each gets a share of the time for one image.
 const MIRRORS_MAX: usize = 4;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolve {
-    /// Written images that start with one of these are left alone.
+    /// Images whose text starts with one of these prefixes are not changed.
     pub skip_prefixes: Vec<String>,
-    /// Longest time for one image.
+    /// Longest time for the lookup of one image.
     pub timeout: Duration,
     /// How long a digest may be reused.
     pub cache_ttl: Duration,
-    /// Largest size of the digest cache, bytes.
+    /// Largest size of the digest cache, in bytes.
     pub cache_max_bytes: usize,
-    /// Registries that need something other than anonymous HTTPS.
+    /// Registries that need settings other than anonymous HTTPS.
     pub registries: Vec<Registry>,
-    /// Credentials from elsewhere.
+    /// Further sources of credentials.
     pub keychain: Keychain,
-    /// The digest lock: no registry is asked for its images.
+    /// The lock file with digests; no registry is asked for the images in it.
     pub lock: Option<PathBuf>,
 }
 
-/// Sources of credentials besides the entries of registries.
+/// Sources of credentials other than the entries of registries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keychain {
-    /// A docker configuration, such as `config.json`.
+    /// A docker configuration file, such as `config.json`.
     pub docker_config: Option<PathBuf>,
     /// Whether the pull secrets of pods and their service accounts are read.
     pub pull_secrets: bool,
@@ -51,42 +52,41 @@ pub struct Keychain {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registry {
-    /// Its one name; images may use another spelling.
+    /// The registry's canonical name; images may spell it differently.
     pub host: OneName,
-    /// Host and port that requests for it really go to, such as a mirror inside the cluster. Images keep their
-    /// spelling.
+    /// Host and port to which requests are really sent, such as a mirror in the cluster. Images keep their spelling.
     pub endpoint: Option<Authority>,
-    /// Whether it speaks HTTP without TLS.
+    /// Whether the registry speaks HTTP without TLS.
     pub plain_http: bool,
-    /// PEM file of the authorities trusted for it, instead of the system's.
+    /// PEM file with the authorities that are trusted for the registry instead of the system's.
     pub ca_file: Option<PathBuf>,
-    /// User name and the file that holds the password.
+    /// The user name, and the file with the password.
     pub login: Option<(String, PathBuf)>,
-    /// Places that are asked before it, in this order.
+    /// Mirrors that are asked before the registry, in this order.
     pub mirrors: Vec<Location>,
-    /// Repositories that are at another place.
+    /// Repositories that are served by another registry or path.
     pub rewrite: Vec<Rewrite>,
-    /// Requests at one time.
+    /// Most requests at one time.
     pub max_concurrent: usize,
-    /// Requests per second, if limited.
+    /// Most requests per second; `None` means unlimited.
     pub max_per_second: Option<u32>,
-    /// Hosts of token services that get the credentials and may be internal; without a port, at any port.
+    /// Token services that get the credentials and may be internal. A host without a port matches every port.
     pub realms: Vec<Authority>,
 }
 
-/// A registry and a path in it, written `host[:port][/path]`.
+/// A registry and a path at it, written `host[:port][/path]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
-    /// The registry, named as in its entry.
+    /// The registry, spelled as in its entry.
     pub host: Authority,
-    /// Parts of a repository's name, without `/` at either end; may be empty.
+    /// The beginning of repository names, without `/` at either end; may be empty.
     pub path: String,
 }
 
-/// A prefix of repositories, and the place that serves them instead.
+/// A prefix of repositories, and the location that serves them instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewrite {
-    /// The prefix in whole parts, without `/` at either end; empty for all.
+    /// The prefix in whole path components, without `/` at either end; empty means all repositories.
     pub from: String,
     pub to: Location,
 }
@@ -106,7 +106,7 @@ struct RawResolve {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct RawKeychain {
     pub docker_config: Option<PathBuf>,
-    /// Off by default: a webhook should have the right to read a cluster's secrets only where it is needed.
+    /// Off by default: a webhook should be able to read a cluster's Secrets only if it needs them.
     pub pull_secrets: bool,
 }
 
@@ -145,7 +145,7 @@ pub struct RawFile {
 }
 
 impl Resolve {
-    /// The valid section in `text`, which has no other one.
+    /// The checked section of `text`, which must be valid and have no other section.
     #[doc(hidden)]
     pub fn of(text: &str) -> Self {
         const KINDS: &[Kind] = &[kind::<Resolve>()];
@@ -291,7 +291,7 @@ fn place(check: &Checker<'_>, key: &dyn Fn() -> String, text: &str) -> Result<Lo
     Ok(Location { host, path })
 }
 
-/// Parts of a repository's name, without a `/` at the end.
+/// Checks path components of a repository name, which must not end with `/`.
 fn path(text: &str) -> Option<String> {
     let text = text.strip_suffix('/').unwrap_or(text);
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);

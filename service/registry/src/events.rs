@@ -1,18 +1,18 @@
-//! The events of the clients of registries, each with the keys of its context.
+//! The names of log events about registries, each with the keys of its fields.
 
 service_core::events! {
-    /// Authorities of a registry were replaced.
+    /// Changed authorities of a registry are in use.
     AUTHORITIES_REPLACED = "registry.authorities-replaced" ["file", "registry"],
-    /// Authorities of a registry could not be replaced.
+    /// Changed authorities of a registry cannot be used.
     AUTHORITIES_KEPT = "registry.authorities-kept" ["file", "registry", "what"],
-    /// The docker configuration was replaced.
+    /// A changed docker configuration is in use.
     DOCKER_REPLACED = "registry.docker-replaced" ["file"],
-    /// The docker configuration could not be replaced.
+    /// A changed docker configuration cannot be used.
     DOCKER_KEPT = "registry.docker-not-replaced" ["file", "what"],
-    /// The digest lock was replaced.
+    /// A changed lock file is in use.
     LOCK_REPLACED = "registry.lock-replaced" ["file"],
-    /// The digest lock could not be replaced.
+    /// A changed lock file cannot be used.
     LOCK_KEPT = "registry.lock-not-replaced" ["file", "what"],
-    /// A password could not be read.
+    /// The file of a password could not be read.
     PASSWORD_KEPT = "registry.password-not-read" ["file", "error"],
 }

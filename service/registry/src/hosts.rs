@@ -1,9 +1,8 @@
-//! The hosts of registries: address, trust and credentials of each.
+//! The registries that the client may contact: address, trust and credentials of each host.
 //!
-//! This module owns one pooled client for each host, made at first use and bounded in number. It also owns the rules
-//! about hosts that a registry names: the addresses that a client for them may reach, and whether they get our
-//! credentials. The files of an entry are followed, so that rotated authorities and passwords are picked up without a
-//! restart.
+//! This module owns one pooled client for each host, made at first use and limited in number. It also owns the rules
+//! for hosts that a registry names: which addresses a client may connect to for them, and whether they get our
+//! credentials. Rotated authorities and passwords take effect without a restart.
 
 mod files;
 mod limiters;
@@ -32,9 +31,9 @@ use service_core::authority::{Authority, OneName};
 use service_core::share::Share;
 use service_core::wire::{self, Client, Origin, Proxies, Reach, Trust, is_inside, keeps_secrets};
 
-/// Docker Hub's one name, and the host that really has its images.
+/// Docker Hub's canonical name, and the host that serves its images.
 const DOCKER_HUB: (&str, &str) = ("index.docker.io", "registry-1.docker.io");
-/// Registries whose token service is known to be at another host.
+/// Registries whose token service is known to be at another host, with that host.
 const KNOWN_REALMS: [(&str, &str); 2] = [(DOCKER_HUB.0, "auth.docker.io"), ("registry.gitlab.com", "gitlab.com")];
 
 /// Why the registries of a configuration cannot be used.
@@ -57,7 +56,7 @@ pub struct Hosts {
     entries: BTreeMap<OneName, Entry>,
     docker_config: Option<DockerConfig>,
     lock: Option<LockFile>,
-    /// Made at first need: the system's authorities cost more than a megabyte.
+    /// TLS settings with the system's authorities. They are made at first use, because they cost more than a megabyte.
     system_tls: OnceLock<Arc<ClientConfig>>,
     pool: Pool,
     limiters: Limiters,
@@ -67,28 +66,28 @@ pub struct Hosts {
 /// The registry that serves an image.
 pub struct Upstream<'h> {
     hosts: &'h Hosts,
-    /// Spelled as in images.
+    /// The host, spelled as in image references.
     host: Authority,
     entry: Option<&'h Entry>,
     pub client: Arc<Client>,
-    /// The limiter of its requests.
+    /// The limiter of the registry's requests.
     pub limiter: Arc<Limiter>,
 }
 
-/// A host named by a registry, and its access to our credentials.
+/// A host that a registry named, and whether it gets our credentials.
 pub struct Target {
     pub client: Arc<Client>,
-    /// Whether it gets the registry's credentials.
+    /// Whether the host gets the registry's credentials.
     pub trusted: bool,
 }
 
-/// The relation of a host to the registry that named it.
+/// How a host is related to the registry that named it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Relation {
     Own,
-    /// The configuration names it besides the registry.
+    /// The configuration lists the host in the registry's entry.
     Named,
-    /// Known to be the registry's token service.
+    /// The host is known to be the registry's token service.
     Known,
     /// Any other host.
     Stranger,
@@ -121,15 +120,15 @@ impl Hosts {
         Ok(Self { entries, docker_config, lock, system_tls, pool, limiters, metrics })
     }
 
-    /// Limits the memory of answers to their part of `share`.
+    /// Limits the memory for answers to the registries' part of `share`.
     #[must_use]
     pub fn within(mut self, share: &Share) -> Self {
         self.pool.holding(Arc::clone(share.answers()));
         self
     }
 
-    /// Reads authorities and docker configuration again. New authorities count from the next connection on, and no old
-    /// connection is used any more. Returns whether there are new credentials.
+    /// Reads authorities and docker configuration again. New authorities apply to new connections, and old connections
+    /// are not used again. Returns whether credentials have changed.
     pub fn look_at_files(&self) -> bool {
         for entry in self.entries.values() {
             let Some(authorities) = &entry.authorities else { continue };
@@ -178,18 +177,18 @@ impl Hosts {
         }
     }
 
-    /// The digest that the lock has for an image.
+    /// The digest of an image in the lock file; `None` if the image is not locked.
     pub fn locked(&self, name: &FullName) -> Option<String> {
         Some(self.lock.as_ref()?.value().get(name)?.digest.clone())
     }
 
-    /// The registry that images call `host`.
+    /// The registry for the host `host` of image references.
     #[cfg(test)]
     pub fn upstream(&self, host: &str) -> Result<Upstream<'_>, Failure> {
         Ok(self.upstream_at(parsed(host)?))
     }
 
-    /// The places to ask for the repository that images call `repository` at `host`; never empty.
+    /// The registries and repositories to ask for `repository` at `host`, in order; never empty.
     pub fn route(&self, host: &str, repository: &str) -> Result<Vec<Stop>, Failure> {
         let host = parsed(host)?;
         Ok(route::route(&host, repository, self.entry(&host).map(|entry| &entry.settings)))
@@ -234,7 +233,7 @@ impl Upstream<'_> {
         self.hosts.metrics.request(wanted);
     }
 
-    /// Spelled as in images.
+    /// The host, spelled as in image references.
     pub fn host(&self) -> &Authority {
         &self.host
     }
@@ -245,7 +244,7 @@ impl Upstream<'_> {
         file.value().fitting(&self.host, repository).cloned().collect()
     }
 
-    /// User name and password, if the entry of this registry has them.
+    /// User name and password from the entry of this registry; `None` if it has none.
     pub fn login(&self) -> Result<Option<Arc<Credential>>, Failure> {
         let Some(entry) = self.entry else { return Ok(None) };
         let Some((name, path)) = &entry.settings.login else { return Ok(None) };
@@ -266,13 +265,13 @@ impl Upstream<'_> {
         }
     }
 
-    /// Whether no third party can read the credentials that are sent to it.
+    /// Whether credentials that are sent to this registry cannot be read by others.
     pub fn keeps_secrets(&self) -> bool {
         let (plain, place) = place(&self.host, self.entry);
         keeps_secrets(!plain, &place.host)
     }
 
-    /// The configuration key of a setting of this registry.
+    /// The configuration key of this registry's setting `name`.
     pub fn key(&self, name: &str) -> String {
         match self.entry {
             Some(entry) => format!("resolve.registries[{}].{name}", entry.index),
@@ -280,7 +279,7 @@ impl Upstream<'_> {
         }
     }
 
-    /// The remedy for a registry without TLS.
+    /// Text that tells how to allow a registry without TLS.
     pub fn plain_http_remedy(&self) -> String {
         match self.entry {
             Some(entry) => format!("set resolve.registries[{}].plainHttp: true", entry.index),
@@ -291,7 +290,7 @@ impl Upstream<'_> {
         }
     }
 
-    /// The access to the token service that this registry named.
+    /// The token service at `url` that this registry named, with the rules for it.
     pub fn realm(&self, url: &Url) -> Result<Target, Failure> {
         let plain_allowed = self.entry.is_some_and(|entry| entry.settings.plain_http);
         if url.plain && !plain_allowed {
@@ -315,7 +314,7 @@ impl Upstream<'_> {
         })
     }
 
-    /// The access to `url` when this registry, or a host it redirected to, redirects there.
+    /// The host of `url`, to which this registry redirects directly or indirectly, with the rules for it.
     pub fn redirect(&self, url: &Url) -> Target {
         let relation = self.relation(url);
         if relation == Relation::Own {
@@ -356,7 +355,7 @@ fn parsed(host: &str) -> Result<Authority, Failure> {
         .map_err(|error| Failure::new(Class::Misconfigured, format!("`{host}` is no registry host: {error}")))
 }
 
-/// Whether requests for `host` go without TLS, and their address.
+/// Whether requests for `host` use plain HTTP, and the address that receives them.
 fn place(host: &Authority, entry: Option<&Entry>) -> (bool, Authority) {
     let mut place = entry.and_then(|entry| entry.settings.endpoint.clone()).unwrap_or_else(|| host.clone());
     if OneName::of(&place).as_str() == DOCKER_HUB.0 {

@@ -1,7 +1,7 @@
-//! The keychain: the credentials that may be sent to a registry.
+//! The credentials that may be sent to a registry.
 //!
-//! This module owns docker configurations and the pull secrets of pods and their service accounts. The client decides
-//! the order of tries and interprets the registry's answers.
+//! This module owns docker configurations, and the pull secrets of Pods and their service accounts. The client decides
+//! in which order credentials are tried, and interprets the registry's answers.
 
 mod keyring;
 mod pull_secrets;

@@ -1,7 +1,7 @@
-//! The registry client: from a written image reference to the digest that the registry serves for it.
+//! The registry client: finds the digest that a registry returns for an image reference.
 //!
-//! This crate owns references, hosts, credentials, tokens and the requests (OCI distribution specification 1.1, Docker
-//! token authentication). Every failure has a class. Only tokens are cached here.
+//! This crate owns references, hosts, credentials, tokens and requests (OCI distribution specification 1.1, Docker
+//! token authentication). Every failure has a class. Only tokens are cached in this crate's client.
 
 mod challenge;
 mod client;

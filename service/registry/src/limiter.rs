@@ -1,7 +1,7 @@
-//! The limiter of one registry: requests at one time and per second, and a breaker for a registry that is down.
+//! The limiter of one registry: requests at one time and per second, and a circuit breaker for a registry that is down.
 //!
-//! After failures in a row the breaker is in doubt, and one caller asks the registry for its state; only that result
-//! opens the breaker. While it is open every request fails at once, until after a while another caller asks again.
+//! After several failures in a row, the breaker is in doubt. One caller then checks the registry's health; only that
+//! result opens the breaker. While the breaker is open, every request fails at once, until a later caller checks again.
 //! Callers decide which results count as failures.
 
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::metrics::Breaker;
 use service_core::wire::Silence;
 
-/// Failures in a row after which the registry itself is asked: three requests with all their attempts.
+/// Failures in a row after which the registry's health is checked: three requests with all their attempts.
 pub const BREAK_AFTER: u32 = 10;
-/// How long the breaker stays open: about as long as one request may take, and short compared with a registry's
-/// restart.
+/// How long the breaker stays open: about the time limit of one request, and short compared with a restart of a
+/// registry.
 pub const BREAK_FOR: Duration = Duration::from_secs(5);
-/// An abandoned request counts as a failure if the registry was silent for this long: its callers had less time than it
-/// needed.
+/// An abandoned request counts as a failure only if the registry was silent for this long. Otherwise its caller had too
+/// little time.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(1);
 
 /// The rate limits of one registry.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Requests at one time; more wait, inside their deadline.
+    /// Most requests at one time; further requests wait within their deadline.
     pub concurrent: usize,
-    /// Requests per second, if limited; more wait.
+    /// Most requests per second; further requests wait. `None` means unlimited.
     pub per_second: Option<u32>,
 }
 
@@ -44,11 +44,11 @@ pub struct Limiter {
 struct State {
     failures: u32,
     cause: String,
-    /// Set while the breaker is open; after this time it is in doubt.
+    /// The end of the time in which the breaker is open; afterwards it is in doubt. `None` if it is closed.
     open_until: Option<Instant>,
-    /// Whether a caller is asking the registry for its state.
+    /// Whether a caller is checking the registry's health.
     probing: bool,
-    /// When the next request fits the rate.
+    /// The time at which the rate allows the next request.
     next: Option<Instant>,
 }
 
@@ -57,23 +57,24 @@ struct State {
 pub enum Shut {
     #[error("has failed {BREAK_AFTER} times in a row and is not asked for some seconds; at last: {cause}")]
     Broken { cause: String },
-    /// No place became free before the deadline.
+    /// Too many requests were open until the deadline.
     #[error("is asked as much as it may be (maxConcurrent, maxPerSecond)")]
     Full,
 }
 
-/// The state of a registry that was asked only for it.
+/// The result of a health check of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
-    /// The registry answers.
+    /// The registry answers health checks.
     Well,
-    /// The registry does not answer, or with a failure of its own.
+    /// The registry does not answer, or answers with a failure of its own.
     Sick(String),
-    /// The state is unknown; another caller asks.
+    /// The result is unknown; another caller must check.
     Unknown,
 }
 
-/// The right to send a request. Dropped without a result, it counts as a failure only if that took long.
+/// The permission to send a request. If it is dropped without a result, that counts as a failure only after a long
+/// time.
 #[derive(Debug)]
 pub struct Pass<'g> {
     limiter: &'g Limiter,
@@ -89,7 +90,7 @@ impl Limiter {
         Self { limits, places: Semaphore::new(limits.concurrent), state: Mutex::default(), breaker }
     }
 
-    /// Waits for a place, at most until `deadline`.
+    /// Waits for a permission, at most until `deadline`.
     pub async fn enter(&self, deadline: Instant) -> Result<Pass<'_>, Shut> {
         let now = Instant::now();
         let (mut pass, at) = self.admit(now, deadline)?;
@@ -104,7 +105,7 @@ impl Limiter {
         Ok(pass)
     }
 
-    /// The right to send a request at a time from `now` on.
+    /// A permission, and the time from which the request may be sent.
     fn admit(&self, now: Instant, deadline: Instant) -> Result<(Pass<'_>, Instant), Shut> {
         let mut state = self.state.lock();
         let probe = match state.open_until {
@@ -131,13 +132,13 @@ impl Limiter {
 }
 
 impl Pass<'_> {
-    /// Whether the registry itself has to be asked first, with the result passed to [`Self::probed`].
+    /// Whether the registry's health must be checked first, with the result passed to [`Self::probed`].
     pub fn is_in_doubt(&self) -> bool {
         self.probe
     }
 
-    /// Records the state of the registry, which alone opens, keeps open and closes the breaker. `Ok` if the request may
-    /// be sent.
+    /// Records a health check, which alone opens, keeps open and closes the breaker. Returns `Ok` if the request may be
+    /// sent.
     pub fn probed(mut self, health: Health) -> Result<Self, Shut> {
         self.probe = false;
         self.begun = Instant::now();
@@ -166,18 +167,18 @@ impl Pass<'_> {
         }
     }
 
-    /// Sets the clock of the request. Waits for other peers do not count against the registry.
+    /// Sets the clock of the request. Time spent waiting for other servers does not count against the registry.
     pub fn watched(&mut self, silence: &Arc<Silence>) {
         self.silence = Some(Arc::clone(silence));
     }
 
-    /// Ends the request because of a limit of ours, which says nothing about the registry.
+    /// Ends the request because of a limit of this program, which says nothing about the registry.
     pub fn untold(mut self) {
         self.said = true;
         self.limiter.state.lock().probing &= !self.probe;
     }
 
-    /// Records that the registry answered, with any result.
+    /// Records that the registry answered, with whatever result.
     pub fn well(mut self) {
         self.said = true;
         let mut state = self.limiter.state.lock();
@@ -187,7 +188,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Records that the registry did not answer, or with a failure of its own.
+    /// Records that the registry did not answer, or answered with a failure of its own.
     pub fn sick(mut self, cause: &str) {
         self.said = true;
         self.failed(cause);
@@ -253,7 +254,7 @@ mod tests {
         matches!(limiter.enter(later()).await, Err(Shut::Broken { cause }) if cause == "503")
     }
 
-    /// Records whether the registry itself reports a failure.
+    /// Records the result of a health check; `sick` is the registry's failure.
     async fn probed(limiter: &Limiter, sick: Option<&str>) -> bool {
         let pass = limiter.enter(later()).await.unwrap();
         assert!(pass.is_in_doubt());
@@ -261,7 +262,7 @@ mod tests {
         pass.probed(health).map(Pass::well).is_err()
     }
 
-    /// Also within a millisecond: a verification has four requests, one after the other.
+    /// Several requests within one millisecond do not wait: a signature check has four requests, one after the other.
     #[tokio::test]
     async fn what_may_be_asked_at_once_does_not_wait() {
         let limits = [limiter(64, None), limiter(64, Some(1000))];
@@ -301,7 +302,7 @@ mod tests {
         assert!(!limiter.enter(later()).await.unwrap().is_in_doubt(), "it counts from the beginning");
     }
 
-    /// A Pod with a dozen images that answer 500 is no outage.
+    /// A Pod with a dozen images that get status 500 does not open the breaker while the registry is healthy.
     #[tokio::test(start_paused = true)]
     async fn images_that_fail_do_not_open_it_while_the_registry_is_well() {
         let limiter = limiter(64, None);
@@ -341,7 +342,7 @@ mod tests {
         assert!(!limiter.enter(later()).await.unwrap().is_in_doubt());
     }
 
-    /// A registry that never answers opens the breaker, although every caller gives up early.
+    /// A registry that never answers opens the breaker, although every caller stops early.
     #[tokio::test(start_paused = true)]
     async fn questions_that_are_given_up_late_are_failures_and_early_ones_are_not() {
         let limiter = limiter(64, None);
@@ -360,8 +361,8 @@ mod tests {
         assert_eq!(open.open(), 0, "what is gone is not open");
     }
 
-    /// A registry that answers at once never opens the breaker, however long reading and judging its answers takes
-    /// here.
+    /// A registry that answers at once never opens the breaker, however long this program takes to read and check its
+    /// answers.
     #[tokio::test(start_paused = true)]
     async fn what_waits_for_us_is_no_failure_of_the_registry() {
         let limiter = limiter(64, None);

@@ -1,8 +1,8 @@
-//! The digest lock: the digest of each image at the time of locking, so that a rollback gets the same image, whatever
-//! its tag refers to now.
+//! The lock file: the digest of each image at the time of locking. So a rollback gets the same image, whatever its tag
+//! refers to now.
 //!
-//! This module owns the file `images.lock`. It is sorted YAML with one entry per image, so that a change of one image
-//! changes a few lines.
+//! This module owns the format of `images.lock`. The file is sorted YAML with one entry per image, so a change of one
+//! image changes a few lines.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::reference::{FullName, Reference, ReferenceError};
 
-/// The version of the file that is written and read.
+/// The version of the file format.
 pub const VERSION: u32 = 1;
 /// Largest file: some hundred thousand images.
 const TEXT_BYTES_MAX: usize = 32 << 20;
@@ -19,7 +19,7 @@ const IMAGES_MAX: usize = 200_000;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lock {
-    /// Each image under its one name, with its written spelling.
+    /// Each image by its full name, with its spelling in the file.
     images: BTreeMap<FullName, (String, Locked)>,
 }
 
@@ -27,11 +27,10 @@ pub struct Lock {
 #[serde(deny_unknown_fields)]
 pub struct Locked {
     pub digest: String,
-    /// Time of the lookup (RFC 3339).
+    /// The time of the lookup (RFC 3339).
     pub resolved: String,
-    /// The registry that answered.
     pub registry: String,
-    /// Its signers and their evidence, if signatures were verified.
+    /// The signers and their evidence, if signatures were verified.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
 }
@@ -51,18 +50,18 @@ struct Entry {
     locked: Locked,
 }
 
-/// Why a file is no lock.
+/// Why a file is not a lock file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Not YAML, or of another shape.
+    /// The file is not YAML, or has other keys.
     #[error("it is no lock file: {0}; write it anew with `pin --lock`")]
     Shape(String),
-    /// A version that this program does not know.
+    /// The file has an unknown version.
     #[error("it has version {0}; this program reads version {VERSION}: write it anew with `pin --lock`")]
     Version(u32),
     #[error("`{image}` has two digests, {one} and {two}: delete the entry that is wrong")]
     Twice { image: String, one: String, two: String },
-    /// The digest is not `sha256:` and 64 digits.
+    /// The digest is not `sha256:` and 64 hex digits.
     #[error("the digest of `{image}` is none: `{digest}`; write it anew with `pin --lock`")]
     Digest { image: String, digest: String },
     /// The image has no tag or is invalid.
@@ -75,7 +74,7 @@ pub enum Error {
 
 impl Lock {
     pub fn parse(text: &str) -> Result<Self, Error> {
-        /// Read first, so that an unknown version is reported before other errors.
+        /// The version, which is read first, so that an unknown version is reported before other errors.
         #[derive(Deserialize)]
         struct Version {
             version: u32,
@@ -113,14 +112,14 @@ impl Lock {
         self.images.get(name).map(|(_, locked)| locked)
     }
 
-    /// Locks an image as written; returns its former entry.
+    /// Adds or replaces the entry of an image; returns the former entry.
     pub fn insert(&mut self, image: &str, locked: Locked) -> Result<Option<Locked>, Error> {
         let reference = Reference::parse(image).map_err(|error| Error::Image { image: image.to_owned(), error })?;
         let before = self.images.insert(reference.full_name(), (image.to_owned(), locked));
         Ok(before.map(|(_, locked)| locked))
     }
 
-    /// Every image as written, sorted by its full name.
+    /// Every image in its spelling, sorted by full name.
     pub fn images(&self) -> impl Iterator<Item = (&str, &Locked)> {
         self.images.values().map(|(image, locked)| (image.as_str(), locked))
     }
@@ -147,7 +146,7 @@ impl Lock {
     }
 }
 
-/// Whether it is `sha256:` with 64 lower-case digits.
+/// Whether a text is `sha256:` with 64 lower-case hex digits.
 fn is_digest(text: &str) -> bool {
     text.strip_prefix("sha256:").is_some_and(|hex| {
         hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
@@ -181,7 +180,7 @@ mod tests {
         assert!(lock.insert("a@sha256:0", locked('a')).is_err());
     }
 
-    /// An image is locked under every name of its registry, and has one digest under all of them.
+    /// An image has one entry, and one digest, for all spellings of its registry's name.
     #[test]
     fn another_spelling_is_the_same_image() {
         let mut lock = Lock::default();

@@ -1,13 +1,13 @@
-//! Media types of manifests, and the digest that an answer states for one.
+//! Media types of manifests, and the digest that an answer states for a manifest.
 //!
-//! Pure. Only bytes that are a manifest may be pinned by their hash: an error page has a hash too.
+//! Only bytes that are a manifest may be pinned by their hash: an error page has a hash too.
 
 use http::{HeaderMap, header};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use sha2::{Digest as _, Sha256};
 
-/// Indexes first, so that a registry that picks by Accept picks the index.
+/// The `Accept` header. Indexes come first, so that a registry that chooses by order returns the index.
 pub(super) const ACCEPT: &str = "application/vnd.oci.image.index.v1+json, \
      application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, \
      application/vnd.docker.distribution.manifest.v2+json";
@@ -25,29 +25,29 @@ pub enum Kind {
 /// Why an answer gives no usable digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
-    /// The media type is missing or none of the four that hold manifests.
+    /// The media type is missing, or none of the four types of manifests.
     #[error("no manifest: its Content-Type is none of a manifest")]
     ContentType,
     /// The body is not a JSON object with `schemaVersion` 2 and the shape of an index or image.
     #[error("no manifest: its body has not the shape of one")]
     Shape,
-    /// Body and headers disagree about the kind.
+    /// The body and the headers state different kinds.
     #[error("no manifest: its body is something else than its Content-Type says")]
     Disagreement,
-    /// Two headers have different digests.
+    /// Two headers state different digests.
     #[error("two different digests for one manifest")]
     Digests,
-    /// The header's digest is not the body's.
+    /// The header's digest differs from the body's.
     #[error("a digest that is not the one of its manifest")]
     Digest,
 }
 
-/// The digest in the headers.
+/// The digest that the headers state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stated {
     /// A digest: `sha256:` and 64 hex digits.
     Digest(String),
-    /// No usable digest.
+    /// The headers state no valid digest.
     Nothing,
 }
 
@@ -77,7 +77,7 @@ struct Shape {
     layers: Option<Vec<Object>>,
 }
 
-/// A JSON object of any content.
+/// A JSON object with any content.
 struct Object;
 
 impl<'de> Deserialize<'de> for Object {
@@ -97,9 +97,10 @@ impl<'de> Deserialize<'de> for Object {
     }
 }
 
-/// The kind of the manifest in `body`, sent with `content_type`.
+/// The kind of the manifest in `body`, which came with `content_type`.
 ///
-/// A document that is both an index and an image is refused: two readers would see two things (CVE-2021-41190).
+/// A document that is both an index and an image is refused, because two readers would understand it differently
+/// (CVE-2021-41190).
 pub fn check(content_type: Option<&str>, body: &[u8]) -> Result<Kind, ManifestError> {
     let announced = content_type.and_then(Kind::of).ok_or(ManifestError::ContentType)?;
     if !body.trim_ascii_start().starts_with(b"{") {
@@ -120,7 +121,7 @@ pub fn check(content_type: Option<&str>, body: &[u8]) -> Result<Kind, ManifestEr
     if inside == kind && announced == kind { Ok(kind) } else { Err(ManifestError::Disagreement) }
 }
 
-/// The digest in `headers`. A malformed one counts as absent; two different ones are an error.
+/// The digest in `headers`. An invalid digest counts as absent; two different ones are an error.
 pub fn stated(headers: &HeaderMap) -> Result<Stated, ManifestError> {
     let mut values = headers.get_all(DIGEST_HEADER).iter();
     let Some(first) = values.next() else { return Ok(Stated::Nothing) };
@@ -131,7 +132,7 @@ pub fn stated(headers: &HeaderMap) -> Result<Stated, ManifestError> {
     Ok(digest.map_or(Stated::Nothing, |text| Stated::Digest(text.to_owned())))
 }
 
-/// The digest in the answer to a HEAD, if it may be used without reading the bytes.
+/// The digest in the answer to a HEAD request; `None` if the body must be read for it.
 pub(super) fn of_head(headers: &HeaderMap) -> Result<Option<String>, ManifestError> {
     let known = content_type(headers).is_none_or(|media_type| Kind::of(media_type).is_some());
     match stated(headers)? {
@@ -140,7 +141,7 @@ pub(super) fn of_head(headers: &HeaderMap) -> Result<Option<String>, ManifestErr
     }
 }
 
-/// The digest of the manifest in the answer to a GET.
+/// The digest of the manifest in the answer to a GET request.
 pub(super) fn of_get(headers: &HeaderMap, body: &[u8]) -> Result<String, ManifestError> {
     let stated = stated(headers)?;
     check(content_type(headers), body)?;
@@ -203,7 +204,7 @@ mod tests {
     }
 
     proptest! {
-        /// No bytes and no type panic, and random bytes are never a manifest.
+        /// No input panics, and random bytes are never a manifest.
         #[test]
         fn noise_is_no_manifest(content_type in ".{0,60}", body in prop::collection::vec(any::<u8>(), 0..200)) {
             prop_assert!(check(Some(&content_type), &body).is_err());

@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 
 use super::wanted::Wanted;
 
-/// The one label of the counters; its values are closed lists.
+/// The label of the counters; its values are closed lists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct OutcomeLabel {
     outcome: &'static str,
@@ -22,33 +22,33 @@ pub struct Metrics {
     pull_secret_reads: Family<OutcomeLabel, Counter>,
     open: Family<RegistryLabel, Gauge>,
     transitions: Family<TransitionLabel, Counter>,
-    /// One for each kind of [`Wanted`], in the order of [`PIECES`].
+    /// Request counters for each kind of [`Wanted`], in the order of [`PIECES`].
     requests: [Counter; PIECES.len()],
 }
 
 /// Kinds of requests to registries.
 const PIECES: [&str; 4] = ["image", "manifest", "referrers", "blob"];
 
-/// The one label of the request counter; its values are [`PIECES`].
+/// The label of the request counters; its values are [`PIECES`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct PieceLabel {
     piece: &'static str,
 }
 
-/// The registry; its values are the configured hosts and `other`.
+/// The registry's label; its values are the configured hosts and `other`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RegistryLabel {
     registry: String,
 }
 
-/// A change of a breaker; `to` is `open` or `closed`.
+/// The change of a breaker; `to` is `open` or `closed`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct TransitionLabel {
     registry: String,
     to: &'static str,
 }
 
-/// The metrics of a breaker, shared by all breakers of the same name.
+/// The metrics of all breakers with the same registry label.
 #[derive(Debug, Clone, Default)]
 pub struct Breaker {
     open: Gauge,
@@ -67,7 +67,7 @@ impl Breaker {
         self.closed.inc();
     }
 
-    /// Counts an open breaker that was dropped.
+    /// Subtracts an open breaker that was dropped.
     pub fn gone(&self) {
         self.open.dec();
     }
@@ -78,7 +78,7 @@ impl Breaker {
         self.open.get()
     }
 
-    /// The numbers of openings and closings.
+    /// The number of times that a breaker opened, and that one closed.
     #[cfg(test)]
     pub fn transitions(&self) -> (u64, u64) {
         (self.opened.get(), self.closed.get())
@@ -122,13 +122,13 @@ impl Metrics {
         self.requests[index].inc();
     }
 
-    /// Counts a changed file whose new content is used.
+    /// Counts a changed file that is in use.
     pub fn replaced(&self) {
         self.reloads.get_or_create(&OutcomeLabel { outcome: "replaced" }).inc();
     }
 
-    /// The metrics of the breakers of `registry`; at zero from now on, so that an alert on an increase sees the first
-    /// one.
+    /// The metrics of the breakers of `registry`. They start at zero, so that an alert on an increase notices the first
+    /// opening.
     pub fn breaker(&self, registry: &str) -> Breaker {
         let counter = |to| {
             let label = TransitionLabel { registry: registry.to_owned(), to };
@@ -138,18 +138,18 @@ impl Metrics {
         Breaker { open, opened: counter("open"), closed: counter("closed") }
     }
 
-    /// Forgets the breakers of a replaced configuration, whose registries may be gone.
+    /// Resets the gauges of open breakers after a configuration was replaced, because their registries may be gone.
     pub fn forget_breakers(&self) {
         self.open.clear();
         self.transitions.clear();
     }
 
-    /// Counts the reading of a pull secret or service account, by outcome.
+    /// Counts a read of a pull secret or service account, by outcome.
     pub fn pull_secret_read(&self, outcome: &'static str) {
         self.pull_secret_reads.get_or_create(&OutcomeLabel { outcome }).inc();
     }
 
-    /// Counts a changed file whose content cannot be used.
+    /// Counts a changed file that cannot be used.
     pub fn refused(&self) {
         self.reloads.get_or_create(&OutcomeLabel { outcome: "refused" }).inc();
     }

@@ -1,4 +1,4 @@
-//! The source of signatures' parts: the interface between verification and the storage of images.
+//! The interface between signature checks and the storage of images.
 
 use std::sync::Arc;
 
@@ -9,25 +9,25 @@ use tokio::time::Instant;
 use crate::verdicts::Failure;
 use crate::{Keyring, Piece, Registry, Wanted};
 
-/// A question about one image.
+/// A question about one image: its name, credentials and deadline.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// Its host, spelled as in images.
+    /// The image's host, spelled as in references.
     pub host: String,
     pub repository: String,
     pub digest: Arc<str>,
-    /// Credentials of its pod: those that match the host.
+    /// The credentials of the image's Pod that match the host.
     pub keyring: Keyring,
     /// Deadline of the answer.
     pub deadline: Instant,
 }
 
-/// A source of signatures' parts: a registry, or images that are about to be injected.
+/// A source of signatures: a registry, or images that will be injected.
 pub trait Pieces: Send + Sync + 'static {
-    /// The piece `wanted` of the image's repository, as seen with the question's credentials.
+    /// The object `wanted` from the image's repository, fetched with the question's credentials.
     fn piece<'p>(&'p self, question: &'p Question, wanted: Wanted<'p>) -> BoxFuture<'p, Result<Piece, Failure>>;
 
-    /// The part of `keyring` that may be sent for `repository` at `host`.
+    /// The credentials in `keyring` that may be sent for `repository` at `host`.
     fn relevant(&self, host: &str, repository: &str, keyring: &Keyring) -> Keyring;
 }
 

@@ -1,51 +1,51 @@
 //! Image references as people write them: `nginx`, `nginx:1.25`, `host:5000/team/app:v1@sha256:…`.
 //!
-//! Pure. The grammar is that of the distribution project, which container runtimes use as well; a name without host
-//! belongs to Docker Hub. Only a digest of this grammar counts as one: an `@` alone pins nothing.
+//! The grammar is that of the distribution project, which container runtimes use too. A name without host belongs to
+//! Docker Hub. An `@` pins an image only if a valid digest follows.
 
 use std::fmt;
 
 use service_core::authority::OneName;
 
-/// Longest name, host included (distribution project).
+/// Longest name with host (distribution project).
 const NAME_BYTES_MAX: usize = 255;
 /// Longest tag (OCI distribution specification).
 const TAG_BYTES_MAX: usize = 128;
-/// Longest reference accepted: name, tag, `sha512:` with its digits, and the two separators.
+/// Longest reference: name, tag, `sha512:` with its digits, and two separators.
 const REFERENCE_BYTES_MAX: usize = NAME_BYTES_MAX + TAG_BYTES_MAX + 7 + 128 + 2;
-/// The host of images that name none.
+/// The host of references without a host.
 const DEFAULT_HOST: &str = "docker.io";
-/// The former name of the same host, which Go tools still write.
+/// The former name of Docker Hub's host, which Go tools still write.
 const LEGACY_DEFAULT_HOST: &str = "index.docker.io";
-/// Prefixes of full names at that host, and of names with one part there.
+/// The prefix of full names at Docker Hub.
 const HUB: &str = "index.docker.io/";
 const OFFICIAL: &str = "library/";
-/// Most bytes of a part that a message repeats.
+/// Most bytes of an invalid part of a reference that a message shows.
 const SHOWN_BYTES_MAX: usize = 128;
-/// Algorithms that the OCI image specification registers and runtimes pull by, with the number of their hex digits.
+/// Digest algorithms that the OCI image specification registers and runtimes support, with their number of hex digits.
 const ALGORITHMS: [(&str, usize); 2] = [("sha256", 64), ("sha512", 128)];
 
-/// The parts of a written image.
+/// The components of an image reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
-    /// Host with its port, for example `docker.io` or `127.0.0.1:5000`.
+    /// The host with its port, for example `docker.io` or `127.0.0.1:5000`.
     pub host: String,
-    /// Repository path, for example `library/nginx`.
+    /// The repository, for example `library/nginx`.
     pub repository: String,
-    /// The tag, if one is written.
+    /// The tag; `None` if none is written.
     pub tag: Option<String>,
-    /// The digest with its algorithm, if one is written.
+    /// The digest with its algorithm; `None` if none is written.
     pub digest: Option<String>,
 }
 
-/// A reference by tag, which can be looked up at a registry.
+/// A reference by tag, whose digest a registry can look up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// Host as configured, for example `docker.io` or `127.0.0.1:5000`.
+    /// The host with its port, for example `docker.io` or `127.0.0.1:5000`.
     pub host: String,
-    /// Repository path, for example `library/nginx`.
+    /// The repository, for example `library/nginx`.
     pub repository: String,
-    /// Tag; `latest` if none is written.
+    /// The tag; `latest` if none is written.
     pub tag: String,
 }
 
@@ -60,19 +60,19 @@ pub enum ReferenceError {
     Repository(String),
     #[error("`{0}` is not a tag: letters, digits, `_`, `.` and `-`, at most 128")]
     Tag(String),
-    /// The host cannot be connected to.
+    /// No connection to the host is possible.
     #[error("`{0}` is not a registry host: write a name or address, and a port from 1 to 65535 if it needs one")]
     Host(String),
     /// The text after `@` is no digest.
     #[error("`{0}` is not a digest: write sha256: and 64, or sha512: and 128 lower-case hex digits")]
     Digest(String),
-    /// The reference has a digest where a tag is needed.
+    /// The reference has a digest, although a tag is needed.
     #[error("the reference has a digest already")]
     Pinned,
 }
 
 impl Image {
-    /// Takes `text` apart.
+    /// Parses a reference with or without a digest.
     pub fn parse(text: &str) -> Result<Self, ReferenceError> {
         if text.len() > REFERENCE_BYTES_MAX {
             return Err(ReferenceError::TooLong);
@@ -110,8 +110,8 @@ impl Image {
         Ok(Self { host: host.to_owned(), repository, tag: tag.map(str::to_owned), digest })
     }
 
-    /// One text for all spellings of the same image: the host by its one name, Docker Hub's as the Go tools write it.
-    /// Patterns of policies are matched against it.
+    /// The canonical name of an image, equal for all spellings. The host is the registry's canonical name; Docker Hub
+    /// gets the name that Go tools write. Patterns of policies are matched against this name.
     pub fn full_name(&self) -> String {
         let mut name = OneName::parse(&self.host).before_path();
         name.push('/');
@@ -130,7 +130,7 @@ impl Image {
         name
     }
 
-    /// The reference to look up at a registry; an error for an image with a digest, which needs no lookup.
+    /// The reference for a lookup; an error if the image has a digest, which needs no lookup.
     pub fn into_reference(self) -> Result<Reference, ReferenceError> {
         if self.digest.is_some() {
             return Err(ReferenceError::Pinned);
@@ -146,7 +146,7 @@ impl Reference {
         Image::parse(text)?.into_reference()
     }
 
-    /// The reference as text for a lookup. The host is as written, because the request goes there.
+    /// The reference as text for a lookup. The host keeps its spelling, because the request is sent there.
     pub fn as_asked(&self) -> String {
         format!("{}/{}:{}", self.host, self.repository, self.tag)
     }
@@ -157,8 +157,8 @@ impl Reference {
     }
 }
 
-/// The one name of an image, for all its spellings ([`Image::full_name`]). Everything that is stored by image is stored
-/// under this name.
+/// An image's full name ([`Image::full_name`]), equal for all spellings. Everything that is stored per image uses this
+/// name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FullName(String);
 
@@ -168,18 +168,18 @@ impl fmt::Display for FullName {
     }
 }
 
-/// The beginning of a refused part, which may be as long as a reference.
+/// The beginning of an invalid component, which may be very long.
 fn shown(text: &str) -> String {
     let end = (0..=SHOWN_BYTES_MAX.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     if end == text.len() { text.to_owned() } else { format!("{}…", &text[..end]) }
 }
 
-/// Whether the part before the first `/` is a host and not the beginning of a path at Docker Hub.
+/// Whether the component before the first `/` is a host, and not the beginning of a path at Docker Hub.
 fn names_a_host(first: &str) -> bool {
     first == "localhost" || first.contains(['.', ':']) || first.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
-/// Whether a text is a name or an address with an optional port, without any other part of a URL.
+/// Whether a text is a host name or address with an optional port, without other parts of a URL.
 fn is_host(text: &str) -> bool {
     let (name, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, rest)) => {
@@ -204,12 +204,12 @@ fn is_host(text: &str) -> bool {
     name.split('.').all(label) && port.is_none_or(is_port)
 }
 
-/// Digits only: `parse` alone would accept a sign.
+/// Whether a text has only digits: `parse` alone would accept a sign.
 fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok_and(|port| port != 0)
 }
 
-/// Alphanumeric runs joined by one `.`, one or two `_`, or any number of `-`.
+/// Whether a path component consists of alphanumeric runs, joined by one `.`, one or two `_`, or any number of `-`.
 fn is_component(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = text.as_bytes();

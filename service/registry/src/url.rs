@@ -1,15 +1,15 @@
-//! URLs that a registry names: token realms and the targets of redirects.
+//! URLs that a registry names: token services and targets of redirects.
 //!
-//! Pure. Their authors are strangers, so messages show nothing of a URL but its host.
+//! Anybody may have chosen the URLs, so messages show only their host.
 
 use service_core::authority::Authority;
 
-/// Longest path with query; real ones have a few hundred bytes.
+/// Longest path with query; usual ones have a few hundred bytes.
 const PATH_BYTES_MAX: usize = 4 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
-    /// Whether it is `http`.
+    /// Whether the scheme is `http`.
     pub plain: bool,
     /// Host and port as written.
     pub authority: Authority,
@@ -33,13 +33,13 @@ impl Url {
         is_path(&path).then_some(Self { plain, authority, path })
     }
 
-    /// The port, written or implied.
+    /// The port in the URL, or the default port of the scheme.
     pub fn port(&self) -> u16 {
         self.authority.port.unwrap_or(if self.plain { 80 } else { 443 })
     }
 }
 
-/// Whether `text` can stand in a request line.
+/// Whether `text` is valid in a request line.
 pub fn is_path(text: &str) -> bool {
     text.starts_with('/')
         && text.len() <= PATH_BYTES_MAX

@@ -1,6 +1,6 @@
-//! Facts about images with their lifetimes.
+//! Results about images, and how long each may be reused.
 //!
-//! This module owns the error classes, the digest cache bounded in bytes, and the single flight. It does no I/O.
+//! This module owns the failure classes, a cache of limited size, and the sharing of equal lookups. It does no I/O.
 
 mod cache;
 mod class;

@@ -2,21 +2,21 @@
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted<'q> {
-    /// The manifest of an image, by its tag.
+    /// The manifest of an image, by tag.
     Image(&'q str),
-    /// A manifest that may hold signatures, by its tag or digest.
+    /// A manifest that may contain signatures, by tag or digest.
     Manifest(&'q str),
-    /// The index of referrers of a digest (OCI distribution specification 1.1).
+    /// The referrers of a digest (OCI distribution specification 1.1).
     Referrers(&'q str),
     Blob {
         digest: &'q str,
-        /// Largest size, bytes.
+        /// Largest accepted size, in bytes.
         bytes_max: usize,
     },
-    /// A part of a blob, as large as one answer may be.
+    /// A part of a blob; its size is the limit of one answer.
     Part {
         digest: &'q str,
-        /// Offset of its first byte.
+        /// Offset of the first byte.
         from: u64,
     },
 }

@@ -1,5 +1,5 @@
-//! The commands `completions` and `man`, generated from the definitions of the command line. They are only in builds of
-//! `cargo xtask dist`, which checks that no command is missing in them.
+//! The commands `completions` and `man`, generated from the definitions of the command line. Only builds of `cargo
+//! xtask dist` have these two commands. A test of `dist` checks that their output names every command.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -10,7 +10,7 @@ use clap_complete::Shell;
 
 use super::Cli;
 
-/// Prints the script of a shell.
+/// Prints the completion script for a shell.
 pub(super) fn completions(shell: Shell) -> Result<()> {
     let mut definition = Cli::command();
     let name = definition.get_name().to_owned();
@@ -19,7 +19,7 @@ pub(super) fn completions(shell: Shell) -> Result<()> {
     std::io::stdout().write_all(&script).context("failed to write to stdout")
 }
 
-/// Writes a page for each command.
+/// Writes one man page for each command.
 pub(super) fn man(directory: &Path) -> Result<()> {
     let written = clap_mangen::generate_to(Cli::command(), directory);
     written.with_context(|| format!("failed to write man pages into {}", directory.display()))

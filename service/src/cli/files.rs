@@ -1,4 +1,4 @@
-//! The parts of this program that the commands `pin` and `krm` use.
+//! The policy, registry client and configuration that the commands `pin` and `krm` get from this program.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use service_files::command::{self, Arguments, Function};
 use super::{EXIT_FAILURE, Failure, runtime, usage};
 use crate::config;
 
-/// Pins files, or locks their images.
+/// Runs `pin`: replaces images with their digests, or writes the digests to a lock file.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(command::run(arguments, review, &runtime()?)?)
 }
 
-/// Runs a KRM function.
+/// Runs `krm`: does the work of `pin` as a KRM function.
 pub(super) fn function(arguments: &Function) -> Result<(), Failure> {
     Ok(command::function(arguments, review, &runtime()?)?)
 }

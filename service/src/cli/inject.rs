@@ -1,4 +1,4 @@
-//! The parts of this program that the `inject` commands use.
+//! The connection to the API server and the check of signatures that the `inject` commands get from this program.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::verify::TIMEOUT;
 use super::{Bugs, Failure, PLANTED_VARIABLE, plant, runtime, usage};
 use crate::config;
 
-/// Runs the command; returns whether it succeeded.
+/// Runs an `inject` command; returns whether it succeeded.
 pub(super) fn run(command: Command, bugs: Option<Bugs>) -> Result<bool, Failure> {
     let planted = plant(bugs.map(|bugs| bugs.inject), std::env::var_os(PLANTED_VARIABLE)).map_err(usage)?;
     let program = Program { load, judge: verdict, cluster: planted.unwrap_or(cluster) };
@@ -33,7 +33,7 @@ fn cluster(kubeconfig: Option<&Path>) -> anyhow::Result<Cluster> {
     Ok(Cluster::find(kubeconfig)?)
 }
 
-/// The verdict about `image` under the configuration `file`, with the signatures among `pieces`.
+/// The verdict about `image` under the configuration `file`. The signatures come from `pieces`, not from a registry.
 fn verdict(
     file: Arc<config::Config>,
     image: String,

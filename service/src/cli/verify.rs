@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{EXIT_FAILURE, Failure, usage};
 use crate::config;
 
-/// Longest time for one image: an API server's longest wait for a webhook.
+/// Longest time for one image, equal to the longest time that an API server waits for a webhook.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The image to verify, and the rules for it.
@@ -20,7 +20,7 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 // The group that clap would make of it has all arguments, the image among them.
 #[group(skip)]
 pub(super) struct Arguments {
-    /// The image, as written in a Pod.
+    /// The image, spelled as in a Pod.
     image: String,
     /// The public key (PEM) that must have signed the image. No transparency log entry is required.
     #[arg(long, required_unless_present = "config", conflicts_with = "config")]
@@ -28,7 +28,7 @@ pub(super) struct Arguments {
     /// The configuration file (YAML) with the policy.
     #[arg(long)]
     config: Option<PathBuf>,
-    /// With --key: the registry speaks HTTP without TLS.
+    /// The registry speaks HTTP without TLS. Only with --key.
     #[arg(long, conflicts_with = "config")]
     plain_http: bool,
 }

@@ -1,7 +1,7 @@
-//! The import of Connaisseur's helm values: a configuration of ours, and the list of parts that were not taken over.
+//! The translation of Connaisseur's helm values to a configuration of this service, with a list of untranslated values.
 //!
-//! Pure. It reads the keys it knows, names every other key with a meaning, and never weakens a policy: a validator that
-//! is not built in becomes one that refuses.
+//! The translation does no I/O. Every unknown key with a meaning is named, and no policy becomes weaker: a validator of
+//! a kind that this service lacks becomes one that refuses.
 
 #[cfg(feature = "alerting")]
 mod alerts;
@@ -14,17 +14,16 @@ use serde_json::{Map, Value, json};
 use super::{Error, parse_error};
 use service_admission::config::Pattern;
 
-/// The imported configuration.
 #[derive(Debug)]
 pub struct Imported {
     pub config: String,
-    /// Parts that were not taken over, or have another meaning here; one sentence each.
+    /// Values that were not translated or have another meaning in this service; one sentence each.
     pub left: Vec<String>,
 }
 
-/// Keys of a rule's `with` that are the same here.
+/// Keys of a rule's `with` that mean the same in this service.
 const SAME_IN_WITH: [&str; 6] = ["trustRoot", "threshold", "required", "mode", "verifyInTransparencyLog", "verifySCT"];
-/// The file that replaces the public instance's keys, which Connaisseur fetches and this service does not.
+/// The file with the keys of the public Sigstore instance. Connaisseur downloads them; this service does not.
 const TRUSTED_ROOT: &str = "trusted_root.json";
 
 /// Translates `text`, which was read from `path`.
@@ -78,7 +77,7 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The rules; of two with the same pattern the later one, which applies in Connaisseur.
+/// The translated rules. If two rules have the same pattern, only the later one is kept, as in Connaisseur.
 fn translate_rules(rules: &[Value], validators: &[Value], left: &mut Vec<String>) -> Vec<Value> {
     let mut out: Vec<(Option<Pattern>, Value)> = Vec::new();
     for (index, rule) in rules.iter().enumerate() {
@@ -121,7 +120,7 @@ fn translate_rules(rules: &[Value], validators: &[Value], left: &mut Vec<String>
     out.into_iter().map(|(_, rule)| rule).collect()
 }
 
-/// Removes the signature demands of a rule whose validator now only refuses.
+/// Removes the demands on signatures from a rule whose validator became one that only refuses.
 fn without_validator_of_refusal(mut rule: Value, validators: &[Value]) -> Value {
     let name = text(&rule, "validator").to_owned();
     let is_static = validators.iter().any(|other| text(other, "name") == name && text(other, "type") == "static");
@@ -148,7 +147,7 @@ fn translate_validator(validator: &Value, rules: &[Value], left: &mut Vec<String
     }
 }
 
-/// A cosign validator; `None` if nothing of its trust is left.
+/// The translated cosign validator; `None` if none of its trust roots could be translated.
 fn cosign(validator: &Value, name: &str, rules: &[Value], left: &mut Vec<String>) -> Option<Value> {
     let mut roots = Vec::new();
     for root in validator.get("trustRoots").and_then(Value::as_array).into_iter().flatten() {

@@ -1,13 +1,13 @@
-//! The migration of a file of an older version to this version, with its comments.
+//! The migration of a configuration file from an older version to the present one; comments are kept.
 //!
-//! Each version has one step here. There is one so far: a file without a version counts as version 1, and states it
-//! afterwards.
+//! Each version has one migration step in this module. So far the only step writes `version: 1` into a file without a
+//! version.
 
 use std::path::Path;
 
 use super::{Error, VERSION, parse};
 
-/// The text of the file at `path` in the version of this program. An unusable file is refused as at the start.
+/// The text of the file at `path`, migrated to the present version. Files that `run` would refuse are refused.
 pub fn migrate(path: &Path) -> Result<String, Error> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
     parse(&text, path)?;
@@ -21,7 +21,7 @@ fn names_a_version(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("version:")) || text.trim_start().starts_with('{')
 }
 
-/// The version goes below the comment at the head of the file, above its first key.
+/// Inserts the version above the first key, below the comment at the top of the file.
 fn stamped(text: &str) -> String {
     let is_head = |line: &&str| line.starts_with('#') || line.starts_with("---") || line.starts_with('%');
     let head: usize = text.split_inclusive('\n').take_while(is_head).map(str::len).sum();

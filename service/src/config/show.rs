@@ -1,7 +1,7 @@
-//! The configuration in effect: the file over all defaults, with secrets masked.
+//! The configuration in effect: defaults replaced by the settings of the file, with secrets masked.
 //!
-//! The defaults are those of `example.yaml`, which a test compares with the code; so a new key is shown without a line
-//! here.
+//! The defaults are read from `example.yaml`. A test compares that file with the code, so new keys are shown without a
+//! change here.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 
 use super::{Error, is_empty, is_known, parse};
 
-/// Every key with its default.
+/// A configuration file with every key at its default.
 const EXAMPLE: &str = include_str!("../../example.yaml");
-/// The text in place of a secret.
+/// The text that is printed instead of a secret.
 const MASK: &str = "(masked)";
-/// Keys whose values are secrets at any place. Files that hold secrets are named, not shown.
+/// Keys whose values are masked wherever they occur. Paths of files with secrets are shown.
 const SECRET_KEYS: [&str; 4] = ["password", "secret", "token", "auth"];
-/// The configuration in effect with the file at `path`, as YAML.
+/// The configuration in effect for the file at `path`, as YAML.
 pub fn show(path: &Path) -> Result<String, Error> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.into(), source })?;
     let config = parse(&text, path)?;
@@ -32,7 +32,7 @@ pub fn show(path: &Path) -> Result<String, Error> {
     serde_saphyr::to_string(&effective).map_err(|error| cannot_show(path, &error))
 }
 
-/// The text as plain values; an empty text is an empty map.
+/// Parses YAML into plain values. An empty text gives an empty map.
 fn values(text: &str, path: &Path) -> Result<Map<String, Value>, Error> {
     if is_empty(text) {
         return Ok(Map::new());
@@ -48,7 +48,7 @@ fn cannot_show(path: &Path, error: &dyn std::fmt::Display) -> Error {
     Error::Value { path: path.into(), key: "the file".into(), what: format!("cannot be shown: {error}") }
 }
 
-/// Maps are merged key by key; everything else is replaced.
+/// Merges `above` into `below`: maps key by key; other values are replaced.
 fn lay_over(below: &mut Value, above: Value) {
     match (below, above) {
         (Value::Object(below), Value::Object(above)) => {
@@ -62,7 +62,8 @@ fn lay_over(below: &mut Value, above: Value) {
     }
 }
 
-/// The addresses of chats have their token in the path, and headers often hold secrets.
+/// Masks the addresses and headers of alert receivers: addresses of chats contain a token, and headers often hold
+/// secrets.
 fn mask_alerts(alerts: &mut Value) {
     let streams = alerts.as_object_mut().into_iter().flat_map(Map::values_mut);
     let receivers = streams.filter_map(|stream| stream.get_mut("receivers")?.as_array_mut()).flatten();
@@ -120,7 +121,7 @@ mod tests {
         show(&path).unwrap()
     }
 
-    /// The shown text is a configuration, and the same one.
+    /// The shown text parses to the same configuration as the original file.
     #[test]
     fn what_is_shown_means_what_was_written() {
         for text in [

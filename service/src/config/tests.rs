@@ -1,4 +1,4 @@
-//! Tests of the configuration: accepted files, and the exact messages of refused ones.
+//! Tests of the configuration: valid files, and the exact error messages for invalid ones.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use service_replicas::config::{Bucket, Replicas};
 use service_watch::QueueKey;
 use service_watch::config::Watch;
 
-/// The sections of a file, side by side.
+/// The sections of a parsed file.
 struct Config {
     admission: Option<Admission>,
     replicas: Option<Replicas>,
@@ -390,7 +390,7 @@ fn laid_over(text: &str, values: &[(&str, &str)]) -> Result<super::Config, super
     super::Config::overruled(text, Path::new("x.yaml"), &super::KINDS, &Environment(&find))
 }
 
-/// Every setting of the environment: its name and value there, its section, and the same in a file.
+/// Every setting of the environment: its variable and value, its section, and the same setting as YAML.
 const BOTH_WAYS: [(&str, &str, &str, &str); 12] = [
     ("LONGHAUL_AUTOMATIC_CHILD_APPROVAL", "true", "policy", "automaticChildApproval: true"),
     ("LONGHAUL_AUTOMATIC_CHILD_APPROVAL", "false", "policy", "automaticChildApproval: false"),
@@ -406,8 +406,8 @@ const BOTH_WAYS: [(&str, &str, &str, &str); 12] = [
     ("LONGHAUL_LOG_FORMAT", "json", "log", "format: json"),
 ];
 
-/// The environment cannot bypass a check: for any two keys, and from either source, the same values are refused and
-/// mean the same.
+/// The environment cannot bypass a check. For any two settings, file and environment give the same configuration or the
+/// same refusal.
 #[test]
 fn the_environment_and_the_file_are_refused_alike() {
     let config = |of_file: &[(&str, &str)], environment: &[(&str, &str)]| {
@@ -443,7 +443,7 @@ fn the_environment_and_the_file_are_refused_alike() {
     assert_eq!(refused, 2, "automaticChildApproval and podsOnly, in either order");
 }
 
-/// The table above has every variable that is read from the environment.
+/// The table `BOTH_WAYS` has every variable that the service reads from the environment.
 #[test]
 fn every_name_of_the_environment_is_in_the_table() {
     let asked = std::cell::RefCell::new(std::collections::BTreeSet::new());

@@ -1,4 +1,4 @@
-//! Tests that the list is closed: every call that logs uses an event of it, and the documentation has the same list.
+//! Tests that every log call uses a listed event, and that `docs/service.md` has the same list.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn all() -> impl Iterator<Item = &'static Name> {
     EVENTS.iter().copied().flatten()
 }
 
-/// The calls of a source: the text between the parentheses of `tracing::LEVEL!(`.
+/// The arguments of every call of `tracing::LEVEL!` in a source text.
 fn calls(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for level in ["error", "warn", "info", "debug", "trace"] {
@@ -43,7 +43,7 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// The folders below `folder` with a manifest and sources; crates lie at most two folders deep.
+/// The folders below `folder` that are crates; they lie at most two levels deep.
 fn crates(folder: &Path) -> Vec<PathBuf> {
     let mut found = vec![folder.to_owned()];
     let below = |folder: &Path| {

@@ -1,7 +1,7 @@
-//! The application of a choice to the objects of the manifest files.
+//! Applies the options of `manifests` to the objects of the manifest files.
 //!
-//! Pure: choice and objects in, objects out. If an expected place is missing, that is an error, not a manifest without
-//! the change.
+//! The functions take options and objects and return objects, without I/O. If a field to change is missing, they return
+//! an error.
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::templates::Piece;
 use super::{Certificates, Choice, FailurePolicy};
 
-/// The usual port of API servers that pods reach by the server's own address, not by the Service's.
+/// The port at which most API servers listen. Network policies see this port, not the port of the Service `kubernetes`.
 const API_PORT: u16 = 6443;
-/// The key of the `ConfigMap` that the Deployment's arguments name.
+/// The key of the configuration file in the `ConfigMap`; the Deployment's arguments use the same file name.
 const CONFIG_KEY: &str = "webhook.yaml";
 
-/// All pieces in the order of application: dependencies first, the webhook last.
+/// All objects in named groups, in the order of application: dependencies first, the webhook last.
 pub(super) fn all(choice: &Choice) -> anyhow::Result<Vec<(&'static str, Vec<Value>)>> {
     let own = choice.certificates == Certificates::Own;
     let pieces = [

@@ -1,16 +1,15 @@
-//! The built-in files of `kind/manifests` that belong to the webhook, and the minimal configuration.
+//! The webhook's objects from the built-in files of `kind/manifests`, and a minimal configuration.
 //!
-//! This module selects the objects: the watcher of Packages is a separate example and is left out. Every difference
-//! from the files is made in `render`.
+//! Objects of the Package watcher are left out: the watcher is a separate example. `render` makes all other changes.
 
 use anyhow::Context as _;
 use serde_json::Value;
 
 use super::Certificates;
 
-/// The namespace in the files.
+/// The namespace that the manifest files use.
 pub(super) const NAMESPACE: &str = "longhaul-system";
-/// Prefix of the watcher's objects.
+/// Name prefix of the Package watcher's objects.
 const WATCHER: &str = "longhaul-watch";
 
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +36,7 @@ impl Piece {
     pub const DISRUPTION: Self = piece!("pod-disruption-budget.yaml", "pod-disruption-budget.yaml");
     pub const WEBHOOK: Self = piece!("webhook.yaml", "webhook.yaml");
 
-    /// Its objects of the webhook, in `namespace`.
+    /// The objects of this file that belong to the webhook, with `namespace` as their namespace.
     pub fn objects(self, namespace: &str) -> anyhow::Result<Vec<Value>> {
         // The name of the namespace is part of server names and annotations too.
         let text = self.text.replace(NAMESPACE, namespace);

@@ -1,4 +1,4 @@
-//! Tests of the printed manifests: they equal the files except for the choice, and no choice can disarm a webhook.
+//! Tests of the printed manifests: only chosen options change the manifest files, and no option can disable a webhook.
 
 use clap::Parser as _;
 
@@ -76,7 +76,7 @@ fn with_own_certificates_nothing_is_mounted_and_rights_are_by_name() {
     }
 }
 
-/// Without any choice, the printed manifests equal the files.
+/// Without options, the printed manifests equal the manifest files.
 #[test]
 fn the_files_and_what_is_printed_agree() {
     let objects = printed(&["--certificates", "secret", "--failure-policy", "ignore"]).unwrap();

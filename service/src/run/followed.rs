@@ -1,14 +1,14 @@
-//! The files of a configuration, and whether one of them has changed.
+//! The files that a configuration names, and whether one of them has changed.
 //!
-//! Only the system's facts about files are compared: time, size and inode. A mounted `ConfigMap` or Secret is replaced
-//! by a link to a new folder, so its files get other inodes.
+//! A file counts as changed if its time, size or inode differs. If a mounted `ConfigMap` or Secret changes, a link
+//! points to a new folder, so its files get other inodes.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
 
-/// Most files that are compared; changes of further ones are seen when the file itself is read again.
+/// Most files that are compared. Changes of further files are noticed at the next regular reload.
 const FILES_MAX: usize = 256;
 
 /// The state of the files at the last check.
@@ -18,7 +18,7 @@ pub struct Followed {
     seen: Vec<Option<Look>>,
 }
 
-/// Facts of a file; if they are equal, file and content count as the same.
+/// Metadata of a file. If it is equal, the content counts as unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Look {
     inode: u64,
@@ -27,7 +27,7 @@ struct Look {
 }
 
 impl Followed {
-    /// The present state of the files of `config`, which is at `path`.
+    /// The present metadata of the configuration file at `path` and of all files that `config` names.
     pub fn of(path: &Path, config: &Config) -> Self {
         let mut files = vec![path.to_owned()];
         files.extend(config.files());
@@ -36,12 +36,12 @@ impl Followed {
         Self { files, seen }
     }
 
-    /// Whether both have the same files.
+    /// Whether `self` and `other` follow the same files.
     pub fn is_of_the_same_files(&self, other: &Self) -> bool {
         self.files == other.files
     }
 
-    /// Whether a file has changed.
+    /// Whether one of the files has changed since the metadata was read.
     pub fn changed(&self) -> bool {
         self.files.iter().zip(&self.seen).any(|(file, seen)| look(file) != *seen)
     }

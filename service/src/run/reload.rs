@@ -1,7 +1,7 @@
-//! The reload of the configuration while the process runs: the replaceable parts are swapped as a whole.
+//! The reload of the configuration in a running process.
 //!
-//! Each role and section says which of its settings take effect at once; work under way uses the former ones to its end.
-//! Other changes are named and wait for a restart. An unusable file changes nothing and is named once.
+//! Each role and section says which settings take effect at once; requests under way keep the former settings. Changes
+//! of other settings are logged and wait for a restart. An unusable file changes nothing and is logged once.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,13 +18,12 @@ use tokio::sync::watch as channel;
 use super::followed::Followed;
 use crate::config;
 
-/// How often the file is read, even if it looks unchanged.
+/// Time between two reads of the file, even if its metadata is unchanged.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
-/// How often the files of the configuration are compared: a key that is no longer trusted must be refused within a
-/// second.
+/// Time between two comparisons of file metadata. A key that is no longer trusted must be refused within a second.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The metrics of the configuration.
+/// The metrics about reloads.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     generation: Gauge,
@@ -34,7 +33,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Registers the metrics, with the first generation just loaded.
+    /// Registers the metrics. The first generation counts as just loaded.
     pub fn register(registry: &mut MetricsRegistry) -> Self {
         let metrics = Self::default();
         let sub = registry.sub_registry_with_prefix("longhaul_config");
@@ -59,7 +58,7 @@ impl Metrics {
     }
 }
 
-/// The trouble with the file, for the health page.
+/// The error of the last reload, for the health endpoint.
 #[derive(Debug, Default)]
 pub struct Trouble(Mutex<Option<String>>);
 
@@ -68,8 +67,8 @@ impl Probe for Trouble {
         "config"
     }
 
-    /// Only a note: the former configuration works, and all replicas read the same file. A failure here would turn a
-    /// typing mistake into an outage of the whole webhook.
+    /// Only a note, not a failure: the former configuration still works. All replicas read the same file, so a failure
+    /// would turn a typing mistake into an outage of the whole webhook.
     fn note(&self) -> Option<String> {
         self.0.lock().clone()
     }
@@ -80,13 +79,13 @@ pub struct Reloader {
     pub running: Config,
     pub reloads: Vec<Reload>,
     pub metrics: Metrics,
-    /// The note on the health page.
+    /// The note that the health endpoint shows.
     pub trouble: Arc<Trouble>,
 }
 
 impl Reloader {
-    /// Reads the file at each turn, soon when it or a file that it names looks different, and at once when `look`
-    /// changes, until dropped.
+    /// Reads the file at every interval, soon after the metadata of a named file changes, and at once when `look`
+    /// changes. Runs until dropped.
     pub async fn follow(mut self, mut look: channel::Receiver<u64>) {
         let mut followed = Followed::of(&self.path, &self.running);
         loop {
@@ -144,7 +143,7 @@ impl Reloader {
         Ok(self.running.differences(fresh))
     }
 
-    /// Keeps `note`; returns whether it is new.
+    /// Stores `note` for the health endpoint; returns whether it is new.
     fn note(&self, note: Option<String>) -> bool {
         let mut known = self.trouble.0.lock();
         let new = note.is_some() && *known != note;

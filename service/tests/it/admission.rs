@@ -1,4 +1,4 @@
-//! Tests of admission from socket to registry and back.
+//! Tests of admission over sockets, with a registry.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -53,7 +53,7 @@ pub async fn ask(client: &Client, review: &Value) -> Value {
     answer["response"].clone()
 }
 
-/// The object as the API server stores it after the answer's patch.
+/// The object as the API server stores it: with the patch of the answer.
 pub fn patched(answer: &Value, object: &Value) -> Value {
     assert_eq!(answer["patchType"], "JSONPatch");
     let patch = base64::engine::general_purpose::STANDARD.decode(answer["patch"].as_str().unwrap()).unwrap();
@@ -63,7 +63,7 @@ pub fn patched(answer: &Value, object: &Value) -> Value {
     object
 }
 
-/// The stored image of the Pod `object`, or the denial.
+/// The image of the Pod `object` after the patch, or the denial.
 pub fn verdict(answer: &Value, object: &Value) -> Result<String, String> {
     if answer["allowed"] == true {
         Ok(patched(answer, object)["spec"]["containers"][0]["image"].as_str().unwrap().to_owned())
@@ -72,7 +72,7 @@ pub fn verdict(answer: &Value, object: &Value) -> Result<String, String> {
     }
 }
 
-/// A mirror inside the cluster answers for a name that need not exist in DNS, and images keep that name.
+/// An `endpoint` in the cluster serves a registry's name that DNS need not know, and images keep that name.
 #[tokio::test]
 async fn an_endpoint_stands_in_for_the_host_that_images_name() {
     let registry = Registry::start().await;
@@ -118,7 +118,8 @@ async fn tags_are_pinned_in_both_versions_and_protocols_and_a_second_round_chang
     service.app.stop().await;
 }
 
-/// A registry with plain HTTP, and a configuration that does not state it: with an entry of its own, and without one.
+/// If a registry speaks plain HTTP and the configuration does not say so, the message names the key to set. The
+/// registry may have an entry or none.
 #[tokio::test]
 async fn a_registry_without_tls_is_named_with_the_key_to_set() {
     let registry = Registry::start().await;

@@ -1,4 +1,4 @@
-//! Tests of alerts: each review causes each alert once, dry runs cause none, and an absent receiver has a limited cost.
+//! Tests of alerts: each review sends each alert once, dry runs send none, and an absent receiver costs little.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::admission::{pod, post, review};
 use crate::support::registry::Registry;
 use crate::support::{Server, Service, status, until};
 
-/// A receiver that answers with this status, and the alerts it got.
+/// A receiver that answers with status `code`, and the alerts that it got.
 pub async fn receiver(code: u16) -> (Server, Arc<Mutex<Vec<Value>>>) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let into = Arc::clone(&told);

@@ -1,4 +1,4 @@
-//! Tests of the installed binaries: exit codes, messages, and the end by a signal.
+//! Tests of the compiled programs: exit codes, messages, and the end by a signal.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -63,8 +63,8 @@ fn a_configuration_can_be_checked_asked_and_shown() {
     }
 }
 
-/// Values become a configuration on stdout, untranslated parts become sentences on stderr; a namespace is part of the
-/// question.
+/// Connaisseur's values become a configuration on stdout, and untranslated values become sentences on stderr. `config
+/// explain` takes a namespace.
 #[test]
 fn connaisseurs_values_become_a_configuration_that_explains_images() {
     let folder = tempfile::tempdir().unwrap();

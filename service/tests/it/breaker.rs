@@ -1,4 +1,4 @@
-//! Tests of a failing registry: it is not asked for a while, and cached results are used.
+//! Tests of a failing registry: it gets no requests for a while, and cached results are used.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::support::raw::{Answer, Raw};
 use crate::support::registry::digest;
 use crate::support::{PATIENCE, Service};
 
-/// A service that asks the registry at `host`.
+/// A service that uses the registry at `host`.
 async fn service(host: &str) -> Service {
     let config = format!(
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
@@ -20,7 +20,7 @@ async fn service(host: &str) -> Service {
     Service::start("admission", &config, Options::default()).await
 }
 
-/// A 200 with the digest of an index.
+/// An answer 200 with the digest of an index.
 fn found() -> Vec<u8> {
     let (index, digest) = ("content-type: application/vnd.oci.image.index.v1+json", digest());
     format!("HTTP/1.1 200 OK\r\n{index}\r\ndocker-content-digest: {digest}\r\nconnection: close\r\n\r\n").into()
@@ -75,7 +75,7 @@ async fn a_registry_that_keeps_failing_is_not_asked_until_a_probe_succeeds() {
     service.app.stop().await;
 }
 
-/// An author of images that the registry fails at causes no outage: the registry itself is asked, and is well.
+/// Images for which a registry fails do not open its breaker: the registry's health is checked and is good.
 #[tokio::test]
 async fn images_that_fail_are_no_outage_for_others() {
     let registry = Raw::start(|head| {

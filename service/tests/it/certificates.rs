@@ -1,5 +1,5 @@
-//! Tests of certificates that two replicas make themselves: from an empty Secret, through rotations of certificate and
-//! authority, under load.
+//! Tests of certificates that two replicas make: from an empty Secret, through rotations of certificate and authority,
+//! while reviews are sent.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::support::{Service, deadline, kubeconfig, until};
 const SECRET: &str = "/api/v1/namespaces/ours/secrets/longhaul-webhook-certificates";
 const WEBHOOK: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/longhaul-webhook";
 
-/// An API server with the objects of the manifests: an empty Secret, and a webhook configuration without a bundle.
+/// An API server with the objects of the manifests: an empty Secret, and a webhook configuration without `caBundle`.
 async fn applied() -> Api {
     let api = Api::start(false).await;
     let service = json!({"namespace": "ours", "name": "longhaul-webhook", "path": "/mutate"});
@@ -47,7 +47,7 @@ fn decoded(value: &Value) -> Option<Vec<u8>> {
     base64::engine::general_purpose::STANDARD.decode(value.as_str()?).ok()
 }
 
-/// The authorities that the API server trusts now.
+/// The authorities that the API server trusts at present.
 fn bundle(api: &Api) -> Option<Vec<u8>> {
     decoded(&api.world.lock().core[WEBHOOK]["webhooks"][0]["clientConfig"]["caBundle"])
 }
@@ -56,7 +56,7 @@ fn held(api: &Api, key: &str) -> Option<Vec<u8>> {
     decoded(&api.world.lock().core[SECRET]["data"][key])
 }
 
-/// One review over a new connection, from an API server that trusts `bundle`.
+/// Sends one review over a new connection, as an API server that trusts `bundle`.
 async fn call(service: &Service, bundle: &[u8]) -> Result<(), String> {
     let tls = client_config(Trust::Pem(bundle), None).map_err(|error| error.to_string())?;
     let port = service.app.address("admission").unwrap().port();

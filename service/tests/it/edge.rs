@@ -1,4 +1,4 @@
-//! Tests of the edge with misbehaving clients: slow bodies, idle connections, stalled handshakes.
+//! Tests of listeners with misbehaving clients: slow bodies, idle connections, stalled handshakes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::support::{PATIENCE, Service, deadline};
 
-/// Loopback has more than one address: each is a peer of its own.
+/// A second loopback address, which counts as another peer.
 const NEIGHBOUR: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const HONEST: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 
@@ -36,7 +36,7 @@ async fn connect(service: &Service, from: Ipv4Addr) -> TcpStream {
     socket.connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await.unwrap()
 }
 
-/// A TLS connection for HTTP/1.1 from one of loopback's addresses; an error when the service ends it.
+/// A TLS connection for HTTP/1.1 from a loopback address; an error if the service closes it.
 async fn connect_tls(service: &Service, from: Ipv4Addr) -> std::io::Result<TlsStream<TcpStream>> {
     let mut tls = client_config(Trust::Pem(service.authority()), None).unwrap();
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -44,7 +44,7 @@ async fn connect_tls(service: &Service, from: Ipv4Addr) -> std::io::Result<TlsSt
     TlsConnector::from(Arc::new(tls)).connect(name, connect(service, from).await).await
 }
 
-/// A review that needs no registry.
+/// A review that needs no request to a registry.
 fn review() -> String {
     let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}});
     json!({
@@ -82,7 +82,7 @@ async fn call(stream: &mut TlsStream<TcpStream>) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&answer[..read]).lines().next().unwrap_or_default().to_owned())
 }
 
-/// Announced bytes cost nothing: only received ones are held.
+/// Slow clients with large announced bodies do not keep out others: only received bytes count.
 #[tokio::test]
 async fn slow_bodies_shut_nobody_out() {
     let service = start("").await;
@@ -103,7 +103,7 @@ async fn slow_bodies_shut_nobody_out() {
     service.app.stop().await;
 }
 
-/// A refused large body is read on for a moment, so that its answer arrives; no other caller waits for that.
+/// The rest of a refused large body is read for a moment, so that the answer arrives. No other caller waits for that.
 #[tokio::test]
 async fn a_refused_body_takes_nobodys_place() {
     let service = start(", maxInFlight: 1").await;
@@ -119,7 +119,7 @@ async fn a_refused_body_takes_nobodys_place() {
     service.app.stop().await;
 }
 
-/// One peer gets its share of the reviews in work and no more; a shed call costs the connection nothing.
+/// One peer gets its share of the reviews in work and no more; its connection stays open after a refused call.
 #[tokio::test]
 async fn one_peer_cannot_take_every_place() {
     let service = start(", maxInFlight: 8, maxInFlightPerPeer: 2").await;
@@ -142,7 +142,7 @@ async fn one_peer_cannot_take_every_place() {
     service.app.stop().await;
 }
 
-/// The longest idle connection makes room; busy and honest ones are not affected.
+/// The connection that was idle longest is closed for a new one; busy and young ones stay.
 #[tokio::test]
 async fn idle_connections_do_not_hold_the_listener() {
     let service = start(", maxConnections: 8").await;
@@ -165,7 +165,7 @@ async fn idle_connections_do_not_hold_the_listener() {
     service.app.stop().await;
 }
 
-/// An authority of clients, PEM, and certificates of it.
+/// An authority of client certificates as PEM, and certificates that it has issued.
 struct Clients {
     pem: String,
     issuer: rcgen::Issuer<'static, rcgen::KeyPair>,
@@ -190,7 +190,8 @@ impl Clients {
     }
 }
 
-/// A connection with a certificate, if a call on it succeeds: over TLS 1.3 a client learns of a refusal late.
+/// A connection with a client certificate on which a call has succeeded: in TLS 1.3, a client learns late that its
+/// certificate is refused.
 async fn call_as(service: &Service, identity: Option<Identity>) -> Option<TlsStream<TcpStream>> {
     let mut tls = client_config(Trust::Pem(service.authority()), identity).unwrap();
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -200,7 +201,7 @@ async fn call_as(service: &Service, identity: Option<Identity>) -> Option<TlsStr
     call(&mut stream).await.ok().filter(|line| line == "HTTP/1.1 200 OK").map(|_| stream)
 }
 
-/// With `clientCA` a caller needs a certificate of it; a new authority is followed, and open connections stay.
+/// With `clientCA`, a caller needs a certificate. A new authority takes effect, and open connections stay.
 #[tokio::test]
 async fn callers_prove_who_they_are_when_they_are_asked_to() {
     let folder = tempfile::tempdir().unwrap();
@@ -226,7 +227,7 @@ async fn callers_prove_who_they_are_when_they_are_asked_to() {
     service.app.stop().await;
 }
 
-/// While draining, an HTTP/2 client sends its call before it gets a GOAWAY.
+/// During the drain, an HTTP/2 client can send its call before it gets a GOAWAY.
 #[tokio::test]
 async fn a_connection_made_while_draining_brings_its_call() {
     let config = "admission: {listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}\n\

@@ -1,4 +1,4 @@
-//! Tests of manifests on disk: pinned in place, as a KRM function, and the digest lock, which the webhook uses as well.
+//! Tests of `pin` and `krm` with manifest files, and of the lock file, which the webhook uses too.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -74,7 +74,7 @@ async fn manifests_are_pinned_in_place_and_nothing_else_of_them_changes() {
     assert_eq!((code, read()), (Some(0), pinned.replace("good:2", &format!("good:2@{}", digest()))));
 }
 
-/// A link stays a link, and nothing is written to its target, also not by the temporary file next to it.
+/// A symbolic link is refused and stays a link. Neither its target nor the folder of the target is changed.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_symbolic_link_is_refused_and_what_it_leads_to_stays() {

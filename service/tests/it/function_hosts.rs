@@ -1,15 +1,15 @@
-//! Tests of the KRM function under kpt and kustomize, and a comparison with k8s-digester.
+//! Tests of the KRM function with kpt and kustomize, and a comparison with k8s-digester.
 //!
-//! kustomize comes from the Go proxy (`go install sigs.k8s.io/kustomize/kustomize/v5`), kpt with Google Cloud's SDK,
-//! k8s-digester is built from its repository (`go build -o digester .`). Each is looked for in `$PATH`, and its test is
-//! skipped if it is missing.
+//! kustomize comes from the Go proxy (`go install sigs.k8s.io/kustomize/kustomize/v5`), kpt from Google Cloud's SDK,
+//! and k8s-digester is built from its repository (`go build -o digester .`). The tests find the programs in `$PATH`;
+//! without a program, its tests are skipped.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::support::registry::{Registry, digest};
 
-/// Typical objects: a workload, a Service of Knative, a source of its events, and a custom kind.
+/// Typical manifests: a workload, a Knative Service, a Knative event source, and a custom kind.
 const MANIFESTS: [(&str, &str); 4] = [
     (
         "web.yaml",
@@ -33,7 +33,7 @@ const MANIFESTS: [(&str, &str); 4] = [
 ];
 const PATHS: &str = "spec.workers[*].img";
 
-/// Whether a program can be started; prints a message if not.
+/// Whether a program can be started; if not, prints that the test is skipped.
 fn has(program: &str) -> bool {
     let found = Command::new(program).arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
     if !found {
@@ -42,7 +42,7 @@ fn has(program: &str) -> bool {
     found
 }
 
-/// A folder with the manifests, a configuration next to it, and the expected manifests.
+/// A folder with the manifests, a configuration beside it, and the expected manifests.
 fn package(registry: &Registry) -> (tempfile::TempDir, Vec<(&'static str, String)>) {
     let folder = tempfile::tempdir().unwrap();
     let config = format!("resolve: {{registries: [{{host: \"{}\", plainHttp: true}}]}}\n", registry.host());
@@ -63,7 +63,7 @@ fn pinned(text: &str) -> String {
     (1..4).fold(text.to_owned(), with)
 }
 
-/// A script that runs the function with the configuration: the hosts of functions pass no arguments, or split them.
+/// A script that runs the function with the configuration, because kpt and kustomize cannot pass arguments reliably.
 fn function(folder: &Path) -> String {
     let path = folder.join("function");
     let program = env!("CARGO_BIN_EXE_longhaul-service");
@@ -124,7 +124,7 @@ async fn kustomize_runs_it_as_a_transformer() {
     assert_eq!(images(&built), right, "{built}");
 }
 
-/// If both resolve an image, both find the same digest; docs/measured/krm.md lists the other differences.
+/// If the two programs resolve an image, they find the same digest. docs/measured/krm.md lists other differences.
 #[tokio::test(flavor = "multi_thread")]
 async fn k8s_digester_finds_the_same_digests() {
     if !has("digester") {

@@ -1,6 +1,6 @@
-//! Tests of real cosign's signatures through the whole service: registry, search, configuration, verdict.
+//! Tests of cosign's signatures with the whole service: registry, search, configuration, verdict.
 //!
-//! The fixtures and cosign's answers to them are those of `service-verify`, whose own tests judge the evidence alone.
+//! The fixtures and cosign's answers are those of `service-verify`, whose own tests check the signatures alone.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn read(path: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// The question to cosign: a validator, and the demands of a rule.
+/// The case's question to cosign as a validator and the demands of a rule.
 fn asked(case: &Value) -> (Value, Value) {
     let text = |key: &str| case[key].as_str();
     let mut root = Map::from_iter([("name".to_owned(), json!("root"))]);
@@ -59,7 +59,7 @@ fn asked(case: &Value) -> (Value, Value) {
     (json!({"name": "default", "type": "cosign", "trustRoots": [root], "trustedRootFile": trusted}), with)
 }
 
-/// The same question as a configuration.
+/// The case's question to cosign as a configuration.
 fn config(case: &Value, host: &str) -> Config {
     let (validator, with) = asked(case);
     let text = json!({
@@ -71,7 +71,7 @@ fn config(case: &Value, host: &str) -> Config {
     Config::parse(&text.to_string(), &path).unwrap_or_else(|error| panic!("{}: {error}", case["name"]))
 }
 
-/// The service answers as cosign does, whatever the registry supports; the table explains each difference.
+/// The service answers as cosign does, whichever APIs the registry supports; the table explains each difference.
 #[tokio::test]
 async fn cosign_and_the_service_agree_on_every_case() {
     let table = read("cases.json");

@@ -1,4 +1,4 @@
-//! Tests of hostile registries: none of them has any effect. Each test is a registry with another attack.
+//! Tests of hostile registries. Each test has another attack, and none of the attacks succeeds.
 
 use service::run::Options;
 use service_core::wire::Protocol;
@@ -21,7 +21,7 @@ fn is_head(head: &str) -> bool {
     head.starts_with("HEAD ")
 }
 
-/// A service that uses plain HTTP for `host`, with `more` keys in its entry.
+/// A service that uses plain HTTP for `host`, with the keys `more` in the registry's entry.
 async fn start(host: &str, more: &str) -> Service {
     let config = format!(
         "admission: {{listen: \"127.0.0.1:0\", certificate: tls.crt, key: tls.key}}\nshutdown: {{drain: 50ms}}\n\
@@ -30,7 +30,7 @@ async fn start(host: &str, more: &str) -> Service {
     Service::start("admission", &config, Options::default()).await
 }
 
-/// The denial of a pod with the image `NAME` of `registry`, or the stored image.
+/// The result for a Pod with the image `name` of `registry`: the stored image or the denial.
 async fn verdict(service: &Service, registry: &Raw, name: &str) -> Result<String, String> {
     let object = pod(&[&format!("{}/{name}", registry.host())]);
     let answer = ask(&service.webhook(Protocol::Http1), &review("v1", &object)).await;

@@ -1,4 +1,4 @@
-//! Tests of credentials: those that a registry gets, their order, and the sharing of its answers.
+//! Tests of credentials: which ones a registry gets, their order, and who may share its answers.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn basic(user: &str, password: &str) -> String {
     format!("authorization: Basic {}\r\n", BASE64.encode(format!("{user}:{password}")))
 }
 
-/// A registry that accepts only one login, which may change.
+/// A registry that accepts only one login; a test may change that login.
 async fn private(login: &Arc<Mutex<String>>) -> Raw {
     let login = Arc::clone(login);
     Raw::start(move |head| {
@@ -69,7 +69,7 @@ async fn start(registry: &Raw, api: &Api, more: &str) -> (Service, tempfile::Tem
     (Service::start("admission", &config, Options::default()).await, folder)
 }
 
-/// The stored image, or the denial, for a pod in `namespace` with these pull secrets.
+/// The stored image or the denial, for a Pod in `namespace` with these pull secrets.
 async fn verdict(client: &Client, namespace: &str, image: &str, secrets: &[&str]) -> Result<String, String> {
     let mut object = pod(&[image]);
     let names: Vec<_> = secrets.iter().map(|name| json!({ "name": name })).collect();
@@ -159,7 +159,7 @@ async fn the_registrys_own_login_comes_after_the_pods_and_a_sick_api_server_is_n
     service.app.stop().await;
 }
 
-/// Nothing is read from the API server while no registry has to be asked, and nothing at all by default.
+/// Pull secrets are read only if a registry must be asked; by default they are never read.
 #[tokio::test]
 async fn pull_secrets_are_read_only_when_they_are_needed_and_wanted() {
     let login = Arc::new(Mutex::new(basic("a", "b")));
@@ -222,7 +222,8 @@ async fn a_docker_configuration_is_used_and_followed_and_an_identity_token_is_tr
     service.app.stop().await;
 }
 
-/// An image keeps its name whatever the source of its digest, and a mirror does not get the registry's credentials.
+/// Mirrors are asked first; if they fail, the registry is asked. The image keeps its name, and a mirror does not get
+/// the registry's credentials.
 #[tokio::test]
 async fn mirrors_are_asked_first_and_what_is_wrong_with_them_leads_to_the_registry() {
     let upstream = Raw::start(|_| found()).await;

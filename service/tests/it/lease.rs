@@ -1,4 +1,4 @@
-//! Tests of two replicas and one lease: one reconciles, both watch, and the second takes over.
+//! Tests of two replicas with one Lease: one reconciles, both watch, and the second takes over.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use service::run::Options;
 use crate::support::api::Api;
 use crate::support::{Service, until};
 
-/// A replica whose lease lasts 3 s.
+/// A replica whose Lease lasts 3 s.
 async fn replica(api: &Api) -> Service {
     let lease = "packages: {lease: {namespace: ours, duration: 3s, renew: 2s, retry: 100ms}}";
     Service::watching(api.address(), "", lease, Options::default()).await

@@ -1,4 +1,5 @@
-//! Tests of the service in one process over real sockets: a small registry and a small API server, both in this folder.
+//! Tests of the service in this process over real sockets, with a small registry and a small API server from this
+//! folder.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as the tests do")]
 

@@ -1,8 +1,8 @@
-//! Tests of the memory that outsiders can make the service hold: three attacks on the shipped binary within the shipped
-//! limit of 64 MiB, with other reviews answered meanwhile.
+//! Tests of the memory that outsiders can make the service use: attacks on the shipped program within the shipped limit
+//! of 64 MiB. Meanwhile, other reviews must be answered.
 //!
-//! If this process may make control groups, the limit is a real one, and the kernel kills a process that exceeds it. In
-//! any case the peak of the resident memory is checked.
+//! If this process may create control groups, the limit is real, and the kernel kills a process that exceeds it. In any
+//! case, the test checks the peak of the resident memory.
 
 mod attacks;
 mod process;
@@ -36,8 +36,7 @@ fn config(registries: &[&str], more: &str) -> String {
     )
 }
 
-/// Sends small reviews during `attack`, with a number in place of the `?` in `image`; each must be answered with
-/// `allowed`.
+/// Sends small reviews during `attack`; each must be answered with `allowed`. A number replaces `?` in `image`.
 async fn others_are_answered(process: &Process, image: &str, attack: impl Future<Output = ()>) {
     let others = async {
         let (client, ends, mut tag) = (process.client(), Instant::now() + LASTS, 0);
@@ -59,7 +58,7 @@ fn held_within_the_limit(process: Process, what: &str) {
     assert!(peak.bytes <= LIMIT_BYTES, "{what}: {} KiB ({})", peak.bytes >> 10, peak.of);
 }
 
-/// Two addresses without a certificate, four bodies of 8 MiB each, complete except for the last byte.
+/// An attack by two addresses without certificates: each sends four bodies of 8 MiB and holds back the last byte.
 #[tokio::test(flavor = "multi_thread")]
 async fn eight_bodies_of_eight_mebibytes() {
     let registry = Registry::start().await;
@@ -75,8 +74,8 @@ async fn eight_bodies_of_eight_mebibytes() {
     held_within_the_limit(process, "eight bodies");
 }
 
-/// Three images with twenty bundles of 8 MiB each: long statements, and lists of empty items, which would take twenty
-/// times their text in memory.
+/// An attack by three images with twenty bundles of 8 MiB each. The bundles have long statements, or lists of empty
+/// items, which would take twenty times their text in memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn sixty_bundles_of_eight_mebibytes() {
     let (registry, key) = (Signed::start().await, Key::new());
@@ -106,8 +105,8 @@ async fn sixty_bundles_of_eight_mebibytes() {
     held_within_the_limit(process, "sixty bundles");
 }
 
-/// Sixteen Pods of 500 images each for which their registry is silent; it answers for the images of others, all of them
-/// new.
+/// An attack by sixteen Pods of 500 images each, for which the registry never answers. It answers for the new images of
+/// others.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn eight_thousand_images_of_a_silent_registry() {

@@ -1,4 +1,4 @@
-//! Tests of the operator's view: metrics, health notes, and configuration changes while the process runs.
+//! Tests for operators: metrics, health notes, and changes of the configuration in a running process.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -81,7 +81,7 @@ async fn promtool_has_nothing_to_say_about_the_metrics() {
     assert!(output.status.success() && said.is_empty(), "{said}\n{page}");
 }
 
-/// The table of `docs/service.md` has every metric and no other; those marked † appear with their first event.
+/// `docs/service.md` lists exactly the existing metrics; those with † appear with their first event.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_metric_is_documented() {
     let page = page().await;
@@ -121,7 +121,7 @@ async fn scrapers_get_the_format_that_they_read_and_labels_are_bounded() {
     service.app.stop().await;
 }
 
-/// `?verbose` names every check, as kube-apiserver's endpoints do.
+/// `?verbose` lists every check, as kube-apiserver's endpoints do.
 #[tokio::test]
 async fn health_says_what_it_looked_at() {
     let registry = Registry::start().await;
@@ -136,8 +136,8 @@ async fn health_says_what_it_looked_at() {
     service.app.stop().await;
 }
 
-/// A changed policy is applied while running. An unusable file changes nothing, is reported, and does not take the
-/// process out of service.
+/// A changed policy takes effect in a running process. An unusable file changes nothing, is reported, and does not make
+/// the process unready.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_changed_configuration_is_taken_and_a_broken_one_is_not() {
     let registry = Registry::start().await;

@@ -1,4 +1,4 @@
-//! Tests of our own limits: no policy admits an image that they kept from being examined.
+//! Tests of limits of this program: no policy admits an image that was not examined because of such a limit.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::support::registry::Registry;
 use crate::support::signed::{Key, Signed};
 use crate::verify::{config, start};
 
-/// Admits every failure that a policy can admit.
+/// A policy that admits every failure that a policy can admit.
 const LENIENT: &str = "onFailure: {not-found: allow, auth: allow, unavailable: allow, misconfigured: allow, internal: allow, \
                        unsigned: allow, invalid: allow, mismatch: allow}";
 const RULE: &str = "pattern: \"*\", with: {verifyInTransparencyLog: false}";
@@ -36,8 +36,7 @@ async fn too_much_evidence_is_denied_whatever_is_let_in() {
     service.app.stop().await;
 }
 
-/// A Pod with too many images for a turn each is not admitted because of that, and neither is another Pod that waits
-/// for the same.
+/// A Pod whose images cannot all be looked up in time is denied, and so is another Pod that waits for the same lookups.
 #[tokio::test]
 async fn who_had_no_turn_is_denied_whatever_is_let_in() {
     let registry = Registry::start().await;
@@ -68,7 +67,7 @@ async fn who_had_no_turn_is_denied_whatever_is_let_in() {
     service.app.stop().await;
 }
 
-/// A `ReplicaSet` admitted while its registry was away does not approve its Pods when it is back.
+/// A `ReplicaSet` that was admitted while its registry was away does not approve images of its Pods later.
 #[tokio::test]
 async fn an_owner_that_was_let_in_unseen_approves_no_child() {
     let (registry, api, key) = (Signed::start().await, Api::start(false).await, Key::new());

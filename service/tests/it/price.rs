@@ -1,9 +1,9 @@
-//! The cost of splitting the service (`cargo xtask bench topology`). The forms are one process, one process that asks
-//! itself over the wire, two processes, and two with a network of 1 ms and of 5 ms between them. Each form is measured
-//! cold (every image is new) and warm (every verdict is cached).
+//! Measures the cost of splitting the service (`cargo xtask bench topology`). The forms are one process, one process
+//! that calls itself over the network, two processes, and two with a network delay of 1 ms and of 5 ms. Each form is
+//! measured cold (every image is new) and warm (every verdict is cached).
 //!
 //! The registry and the load are in this process, so that the measured processor time is that of the service alone. The
-//! load is closed: a fixed number of callers, each with the next review as soon as the last is answered.
+//! load is closed: a fixed number of callers, each of which sends the next review as soon as the last is answered.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on must fail where it stands")]
 #![allow(dead_code, reason = "what tests share is more than this needs")]
@@ -29,18 +29,17 @@ use support::signed::{Key, Signed};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use world::{Pki, all, config, cosign};
 
-/// Callers at one time.
 const CALLERS: usize = 4;
-/// Clock ticks of a second in `/proc` (`getconf CLK_TCK`), the same on every Linux this runs on.
+/// Clock ticks per second in `/proc` (`getconf CLK_TCK`), equal on all supported Linux systems.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// The variable with the role of a process of this program other than the measuring one.
+/// The environment variable with the role that this program must run instead of measuring.
 const ROLE: &str = "TOPOLOGY_ROLE";
 const CONFIG: &str = "TOPOLOGY_CONFIG";
-/// The measured roles: those that need no API server.
+/// The roles to measure; none needs an API server.
 const ROLES: &[&dyn Role] = &[&service_admission::AdmissionRole, &service_validator::ValidatorRole];
 
-/// A form of the installation.
+/// How the service is split into processes.
 #[derive(Clone, Copy)]
 enum Form {
     One,
@@ -56,7 +55,7 @@ const FORMS: [(&str, Form); 5] = [
     ("two, 5 ms apart", Form::Two(Duration::from_millis(5))),
 ];
 
-/// Processes that end when this is dropped.
+/// The started processes, which end on drop.
 struct Running(Vec<Child>);
 
 impl Drop for Running {
@@ -78,7 +77,7 @@ impl Running {
         self.0.push(command.stderr(log).spawn().unwrap());
     }
 
-    /// Processor time of all so far, seconds.
+    /// Processor time of all processes so far, in seconds.
     fn cpu_s(&self) -> f64 {
         let ticks = |child: &Child| {
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
@@ -88,7 +87,7 @@ impl Running {
         self.0.iter().map(ticks).sum::<f64>() / TICKS_PER_SECOND
     }
 
-    /// Resident memory of all now, MiB.
+    /// Resident memory of all processes at present, in MiB.
     fn resident_mib(&self) -> f64 {
         let kib = |child: &Child| {
             let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
@@ -103,7 +102,7 @@ fn port() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-/// A network between `from` and `to`: each piece arrives later by `delay`.
+/// Forwards connections between `from` and `to`, and delays all data by `delay`.
 async fn apart(from: tokio::net::TcpListener, to: SocketAddr, delay: Duration) {
     loop {
         let Ok((near, _)) = from.accept().await else { return };
@@ -145,7 +144,7 @@ async fn call(client: &Client, body: Bytes) -> Result<Value, String> {
     serde_json::from_slice(answer.body()).map_err(|error| format!("{}: {error}", answer.status()))
 }
 
-/// Latencies of a review of each image, sorted, milliseconds.
+/// Sends a review of each image; returns the sorted latencies in milliseconds.
 async fn play(client: &Arc<Client>, images: &Arc<Vec<String>>) -> Vec<f64> {
     let next = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let mut callers = tokio::task::JoinSet::new();
@@ -264,7 +263,7 @@ async fn measure(
     lines
 }
 
-/// Runs the process like the service's own program, with the roles of this measurement.
+/// Runs this process as the service, with the measured roles.
 async fn serve(role: String, path: std::path::PathBuf) {
     let config = service::config::load(&path).unwrap();
     let options = Options { roles: ROLES, ..Options::default() };

@@ -1,4 +1,4 @@
-//! Tests of a proxy from the environment: the path to a registry that only the proxy can find.
+//! Tests of a proxy from the environment: the service reaches a registry whose name only the proxy can resolve.
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ use crate::admission::{pod, review};
 use crate::support::registry::digest;
 use crate::support::{PATIENCE, deadline};
 
-/// Answers every request over TLS with a digest.
+/// A registry with TLS that answers every request with a digest.
 async fn registry(certified: &rcgen::CertifiedKey<rcgen::KeyPair>, tasks: &mut JoinSet<()>) -> SocketAddr {
     let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).unwrap();
     let config = rustls::ServerConfig::builder_with_provider(provider())
@@ -41,7 +41,7 @@ async fn registry(certified: &rcgen::CertifiedKey<rcgen::KeyPair>, tasks: &mut J
     address
 }
 
-/// A proxy that makes every tunnel to `registry`, and a list of its requests.
+/// A proxy that connects every tunnel to `registry`, and a list of its requests.
 async fn proxy(registry: SocketAddr, tasks: &mut JoinSet<()>) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -71,7 +71,7 @@ async fn read_head(io: &mut (impl tokio::io::AsyncRead + Unpin)) -> String {
     String::from_utf8_lossy(&head).into_owned()
 }
 
-/// The process, which ends with the test.
+/// The process of the service, which ends on drop.
 struct Child(std::process::Child);
 
 impl Drop for Child {

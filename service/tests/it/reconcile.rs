@@ -1,4 +1,4 @@
-//! Tests of the reconciler over real sockets: start empty, do the work, stop empty.
+//! Tests of the reconciler over sockets: it makes, restores and removes network policies.
 
 use serde_json::{Value, json};
 use service::run::Options;
@@ -14,7 +14,7 @@ fn phase(api: &Api, name: &str) -> Value {
     api.world.lock().packages.get(name).map_or(Value::Null, |object| object["status"]["phase"].clone())
 }
 
-/// Ports that the present policies open.
+/// Ports that the existing policies open.
 fn ports(api: &Api) -> Vec<u64> {
     let world = api.world.lock();
     let mut ports: Vec<_> = world

@@ -1,4 +1,5 @@
-//! Tests of the API over Deployments, row by row: each is named after its row of `docs/measured/replicas.md`.
+//! Tests of the API over Deployments. A test named `r13_…` belongs to row 13 of the table in
+//! `docs/measured/replicas.md`.
 
 mod calls;
 mod image;

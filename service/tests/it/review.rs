@@ -1,5 +1,4 @@
-//! Tests of the fields that a review may change, the effect of a failure, and invalid input: from the socket to the
-//! answer.
+//! Tests over sockets of the fields that a review may change, of the effects of failures, and of invalid requests.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +20,7 @@ use service_registry::{Keyring, Reference};
 use crate::admission::{ask, patched, pod, post, review, start};
 use crate::support::registry::{Registry, digest};
 
-/// An update of `old` to `new`, both of `kind`.
+/// A review of an update from `old` to `new`, which are of kind `kind`.
 fn update(kind: &str, old: &Value, new: &Value) -> Value {
     let group = if kind == "Job" {
         "batch"
@@ -47,7 +46,7 @@ fn with_template(spec: &Value) -> Value {
     json!({"metadata": {"name": "w"}, "spec": {"template": {"spec": spec}}})
 }
 
-/// Status and text of an answer that is no review.
+/// Posts any body; returns status and text of the answer, which need not be a review.
 async fn raw(client: &Client, path: &str, body: impl Into<Bytes>) -> (u16, String) {
     let answer = post(client, path, body).await;
     (answer.status().as_u16(), String::from_utf8_lossy(answer.body()).into_owned())
@@ -140,7 +139,8 @@ async fn an_update_pins_what_changed_where_it_may_change() {
     service.app.stop().await;
 }
 
-/// The controller would not recognize a pinned copy as its own and make another one, for ever.
+/// A `ReplicaSet` of an old Deployment is not pinned: otherwise the controller would not recognize it and would create
+/// another, for ever.
 #[tokio::test]
 async fn the_replica_set_of_an_old_deployment_stays_a_copy_of_it() {
     let registry = Registry::start().await;
@@ -335,7 +335,7 @@ async fn bad_input_gets_its_status_or_a_denial_and_asks_nobody() {
     service.app.stop().await;
 }
 
-/// A source that panics for some tags and finds the others.
+/// A source of digests that panics for some tags and answers for others.
 struct Panicking;
 
 impl Source for Panicking {
@@ -355,7 +355,7 @@ impl Source for Panicking {
     }
 }
 
-/// An endpoint over [`Panicking`] with a policy, and its metrics.
+/// An endpoint that uses [`Panicking`] and a policy, and its metrics.
 fn panicking(policy: &str) -> (Arc<Endpoint>, Arc<Metrics>) {
     let text = format!("admission: {{listen: \"127.0.0.1:0\", certificate: c, key: k}}\n{policy}");
     let config = Config::parse(&text, std::path::Path::new("x.yaml")).unwrap();

@@ -1,5 +1,5 @@
-//! Tests of several processes with a Redis between them: a verdict of one saves the others a verification, and foreign
-//! values are ignored.
+//! Tests of several processes that share a Redis: a verdict of one process saves the others a signature check, and
+//! values of other programs are ignored.
 
 mod container;
 
@@ -15,9 +15,9 @@ use crate::support::{Service, until};
 use crate::verify::{config, start};
 
 const IMAGES: usize = 24;
-/// Replicas that start one after another.
+/// Number of replicas that start one after the other.
 const PROCESSES: usize = 4;
-/// The answer time of a registry in the same region.
+/// Response time of a registry in the same region.
 const REGISTRY_DELAY: Duration = Duration::from_millis(20);
 const RULES: &str = "rules: [{pattern: \"*\", with: {verifyInTransparencyLog: false}}]";
 
@@ -60,7 +60,7 @@ impl Redis {
     }
 }
 
-/// Sends a review for every image at one time; all may run.
+/// Sends a review for every image at the same time; all images may run.
 async fn about_all(client: &Client, images: &[String]) {
     let asked = images.iter().map(|image| async move {
         let answer = ask(client, &review("v1", &pod(&[image]))).await;
@@ -69,8 +69,8 @@ async fn about_all(client: &Client, images: &[String]) {
     futures_util::future::join_all(asked).await;
 }
 
-/// Starts one process after the other, each with an empty memory; returns the number of requests to the registry by
-/// each, and the total time.
+/// Starts the processes one after the other, each without cached verdicts. Returns the number of registry requests of
+/// each process, and the total time.
 async fn cold(registry: &Signed, key: &Key, images: &[String], section: &str) -> (Vec<usize>, Duration) {
     let (mut asked, mut took) = (Vec::new(), Duration::ZERO);
     for _ in 0..PROCESSES {
@@ -101,7 +101,7 @@ async fn cold(registry: &Signed, key: &Key, images: &[String], section: &str) ->
     (asked, took)
 }
 
-/// A slow registry with signed images.
+/// A slow registry with signed images, their key, and the images.
 async fn signed() -> (Signed, Key, Vec<String>) {
     let (registry, key) = (Signed::start().await, Key::new());
     let signed = |number| {
@@ -128,8 +128,8 @@ async fn poll(what: &str, so: impl AsyncFn() -> bool) {
     }
 }
 
-/// The first process sends the usual requests; each later one only looks up the digests of tags, and needs no requests
-/// for signatures.
+/// The first process sends all usual requests. Later processes only look up digests of tags and send no requests for
+/// signatures.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn processes_that_start_cold_ask_for_nothing_that_another_has_verified() {

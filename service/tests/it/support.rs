@@ -1,4 +1,4 @@
-//! The common parts of the tests: a server that answers with a function, a service on free ports, and waiting with a
+//! Common code of the tests: a server whose answers a function makes, a service on free ports, and waits with a
 //! deadline.
 
 pub mod api;
@@ -26,20 +26,20 @@ use service_core::wire::{Client, Limits, Origin, Protocol, Trust, client_config}
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// Time limit of every expected event in a test.
+/// Time limit for every event that a test expects.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub type Body = BoxBody<Bytes, std::convert::Infallible>;
 pub type Handler = std::sync::Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
 
-/// A server on a free port; ends when dropped.
+/// A server on a free port; it ends on drop.
 pub struct Server {
     pub address: SocketAddr,
     _tasks: JoinSet<()>,
 }
 
 impl Server {
-    /// Serves HTTP/1.1, or HTTP/2 without TLS.
+    /// Starts a server for HTTP/1.1, or for HTTP/2 without TLS.
     pub async fn start(http2: bool, handler: Handler) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -77,7 +77,7 @@ pub fn status(code: u16, text: &str) -> Response<Body> {
     Response::builder().status(code).body(full(text.to_owned())).unwrap()
 }
 
-/// A service with its folder of files.
+/// A running service and the folder with its files.
 pub struct Service {
     pub app: App,
     pub folder: tempfile::TempDir,
@@ -85,7 +85,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts `role` with `config`, in which `{dir}` is the folder that holds `tls.crt` and `tls.key`.
+    /// Starts `role` with `config`. In the text, `{dir}` stands for the folder with `tls.crt` and `tls.key`.
     pub async fn start(role: &str, config: &str, options: Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let certified = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
@@ -96,7 +96,8 @@ impl Service {
         Self { app, folder, authority: certified.cert.pem().into_bytes() }
     }
 
-    /// Starts the role `packages` with an API server; `watch` and `more` are the rest of its sections.
+    /// Starts the role `packages` with the API server at `address`; `watch` and `more` are appended to the
+    /// configuration.
     pub async fn watching(address: SocketAddr, watch: &str, more: &str, options: Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kube.yaml");
@@ -110,7 +111,7 @@ impl Service {
         Self::start("packages", &config, options).await
     }
 
-    /// The certificate of the authority that signed the webhook's, PEM.
+    /// The authority that issued the webhook's certificate, as PEM.
     pub fn authority(&self) -> &[u8] {
         &self.authority
     }
@@ -122,7 +123,7 @@ impl Service {
         Client::new(origin, protocol, Limits { open_max: 1000, idle_max: 4 })
     }
 
-    /// Status and body of a health path.
+    /// Status and body of a path at the health listener.
     pub async fn health(&self, path: &str) -> (u16, String) {
         let address = self.app.health().unwrap();
         let origin = Origin { host: "127.0.0.1".into(), port: address.port(), tls: None, server_name: None };

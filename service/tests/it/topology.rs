@@ -1,4 +1,4 @@
-//! Tests of one process and many: the roles admission, validator and alerting, each by itself, over mTLS.
+//! Tests of the service as one process and as several: the roles admission, validator and alerting, connected by mTLS.
 
 mod breaches;
 mod equal;

@@ -1,4 +1,4 @@
-//! Tests of images verified at admission: from the socket to the registry with the signatures, and back.
+//! Tests over sockets of signature checks during admission, with a registry that has the signatures.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::support::api::Api;
 use crate::support::signed::{Key, Signed};
 use crate::support::{PATIENCE, Service, kubeconfig};
 
-/// A configuration that trusts `key`, with `policy` (its content) and more sections.
+/// A configuration that trusts `keys`; `policy` is the section's content, and `more` has further sections.
 pub fn config(registry: &Signed, keys: &[(&str, &Key)], policy: &str, more: &str) -> String {
     let roots: Vec<_> = keys.iter().map(|(name, key)| json!({"name": name, "key": key.pem()})).collect();
     format!(
@@ -26,7 +26,7 @@ pub fn config(registry: &Signed, keys: &[(&str, &Key)], policy: &str, more: &str
     )
 }
 
-/// Every image must be signed by the root `default`; keys need no log.
+/// A policy that demands a signature by the root `default` for every image, without a log entry.
 const ALL: &str = "rules: [{pattern: \"*\", with: {verifyInTransparencyLog: false}}]";
 
 pub async fn start(config: &str) -> (Service, Client) {
@@ -43,14 +43,15 @@ fn message(answer: &Value) -> &str {
     answer["status"]["message"].as_str().unwrap_or_default()
 }
 
-/// The failure class of the one image in a denial.
+/// The failure class in the denial of a Pod with one image.
 fn class(answer: &Value) -> &str {
     assert_eq!((&answer["allowed"], &answer["status"]["code"]), (&json!(false), &json!(403)), "{answer}");
     message(answer).strip_prefix("1 image may not run: ").and_then(|rest| rest.split(": ").nth(1)).unwrap_or("?")
 }
 
-/// Both formats count, in a registry with referrers and in one without; all other images are refused with their class.
-/// A cold verification costs at most four requests, a warm one none, and an unsigned image no more than a signed one.
+/// Signatures in both formats count, in registries with and without referrers; all other images are refused with their
+/// class. A check without cache costs at most four requests, one with cache none. An unsigned image costs no more than
+/// a signed one.
 #[tokio::test]
 async fn signed_images_run_and_others_are_refused_for_at_most_four_requests() {
     for api in [true, false] {
@@ -187,7 +188,7 @@ async fn five_hundred_reviews_cost_four_requests_and_nobody_else_waits() {
     service.app.stop().await;
 }
 
-/// An uncertain result is its own failure, and a repeated question gets the certain result as soon as there is one.
+/// An uncertain result has its own class, and a repeated review gets the certain result as soon as there is one.
 #[tokio::test]
 async fn errors_have_their_class_and_are_never_taken_for_an_unsigned_image() {
     let (registry, key) = (Signed::start().await, Key::new());
@@ -238,7 +239,7 @@ async fn what_somebody_put_there_is_definite() {
     service.app.stop().await;
 }
 
-/// A valid signature is enough, whatever else is wrong around it.
+/// A valid signature is enough, even if other signatures are invalid or unreadable.
 #[tokio::test]
 async fn a_place_that_cannot_be_read_does_not_outweigh_a_good_signature() {
     let (registry, key) = (Signed::start().await, Key::new());
@@ -280,8 +281,8 @@ async fn thresholds_count_distinct_signers_in_all_forms() {
     }
 }
 
-/// Images signed with a removed key are soon refused, although the verdicts were cached; the same holds for a key whose
-/// file has changed.
+/// After a key is removed or its file changes, images that it signed are soon refused, although their verdicts were
+/// cached.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_is_no_longer_trusted_is_refused_at_once() {
     let (registry, old, new) = (Signed::start().await, Key::new(), Key::new());
@@ -381,8 +382,8 @@ async fn with_pods_only_other_objects_are_let_in_with_a_warning() {
     service.app.stop().await;
 }
 
-/// An image that a controller copies from the owner is not verified again; an image whose object only claims an owner
-/// is.
+/// An image that a controller copies from an owner is not verified again. If an object only claims to have an owner,
+/// its image is verified.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_child_has_what_its_owner_has() {
     let (registry, api, key) = (Signed::start().await, Api::start(false).await, Key::new());
@@ -447,7 +448,7 @@ async fn policies_may_be_kubernetes_objects() {
     }
 }
 
-/// `onFailure` decides about classes of signatures as about the others.
+/// `onFailure` applies to failure classes of signatures as to all others.
 #[tokio::test]
 async fn failures_of_signatures_have_their_actions() {
     let (registry, key) = (Signed::start().await, Key::new());
@@ -461,7 +462,7 @@ async fn failures_of_signatures_have_their_actions() {
     service.app.stop().await;
 }
 
-/// The validating webhook demands the verified digest.
+/// The validating webhook demands that a verified image is pinned to the verified digest.
 #[tokio::test]
 async fn the_validating_webhook_wants_the_pin_of_a_verified_image() {
     let (registry, key) = (Signed::start().await, Key::new());
@@ -480,7 +481,7 @@ async fn the_validating_webhook_wants_the_pin_of_a_verified_image() {
     service.app.stop().await;
 }
 
-/// Two reviews of the same image give byte-equal patches, cold and warm.
+/// Two reviews of the same image give equal patches, with and without cache.
 #[tokio::test]
 async fn a_review_is_repeatable() {
     let (registry, key) = (Signed::start().await, Key::new());
@@ -494,7 +495,7 @@ async fn a_review_is_repeatable() {
     service.app.stop().await;
 }
 
-/// The library behind the command line gives the result of a review.
+/// The library function behind `verify` gives the same result as a review.
 #[tokio::test]
 async fn one_image_can_be_verified_without_a_webhook() {
     let (registry, key, stranger) = (Signed::start().await, Key::new(), Key::new());
@@ -516,7 +517,7 @@ async fn one_image_can_be_verified_without_a_webhook() {
     }
 }
 
-/// A validator that no rule uses verifies nothing: `config check`, the log and `/readyz?verbose` report it.
+/// If no rule uses a validator, `config check`, the log and `/readyz?verbose` report that.
 #[tokio::test]
 async fn a_validator_that_nobody_asks_is_said() {
     let (registry, key) = (Signed::start().await, Key::new());

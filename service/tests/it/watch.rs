@@ -1,4 +1,4 @@
-//! Tests of the watch with an API server that fails in every documented way.
+//! Tests of the watch with an API server that fails in all documented ways.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use service::run::Options;
 use crate::support::api::{Api, Fault};
 use crate::support::{Service, until};
 
-/// A watch of `api` with short limits.
+/// Starts a service that watches `api` with short time limits.
 async fn start(api: &Api, transport: &str, more: &str) -> Service {
     let options = Options { witness_url: Some(api.witness_url()), ..Options::default() };
     let watch = format!(", transport: {transport}, silenceLimit: 1s{more}");
@@ -20,7 +20,7 @@ async fn page(service: &Service) -> Value {
     serde_json::from_str(&service.health("/debug/watch").await.1).unwrap()
 }
 
-/// The service's view equals the server's, and the witness got an observation of every existing object.
+/// Waits until the service's view equals the server's, and the witness has an observation of every existing object.
 async fn agrees(api: &Api, service: &Service) {
     // Measured from the last change of the view: a slow machine takes long for a thousand objects, a stuck service
     // stands still.
@@ -50,7 +50,7 @@ async fn agrees(api: &Api, service: &Service) {
     }
 }
 
-/// Whether the witness got an observation of every existing object in its present version.
+/// Whether the witness has an observation of the present version of every existing object.
 fn is_witnessed(api: &Api) -> bool {
     let world = api.world.lock();
     // This runs on the service's thread, so it compares only if it can be true, and without a copy.
@@ -90,7 +90,7 @@ async fn a_list_in_pages_then_events_over_both_transports() {
     }
 }
 
-/// Runs one fault on a started watch, changes objects unseen, and expects the right view.
+/// Causes a fault in a running watch, changes objects meanwhile, and expects the right view.
 async fn survives(fault: Fault, expected: impl Fn(&Value) -> bool) {
     let api = Api::start(false).await;
     api.create("stays", &[]);

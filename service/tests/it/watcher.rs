@@ -1,4 +1,4 @@
-//! Tests of the role `watcher` over real sockets: events to receivers, objects to hooks, and deletions that wait.
+//! Tests over sockets of the role `watcher`: events for receivers, objects for hooks, and deletions that wait.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use tempfile::TempDir;
 use crate::support::api::{Api, Fault};
 use crate::support::{Server, Service, kubeconfig, status, until};
 
-/// A hook that records its calls and answers as scripted.
+/// A hook that records its calls and gives scripted answers.
 struct Hook {
     calls: Arc<Mutex<Vec<Value>>>,
-    /// Statuses of the next answers; then 200.
+    /// Statuses of the next answers; later answers have status 200.
     answers: Arc<Mutex<Vec<u16>>>,
     server: Server,
 }
@@ -46,7 +46,7 @@ impl Hook {
         format!("http://{}/hook", self.server.address)
     }
 
-    /// Change and port of each call.
+    /// Change, object name and port of each call.
     fn seen(&self) -> Vec<(String, String, u64)> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let calls = self.calls.lock();
@@ -76,7 +76,7 @@ async fn start(api: &Api, actions: &str, witness: Option<String>) -> Service {
 
 const PACKAGES: &str = "resource: packages.longhaul.dev/v1alpha1";
 
-/// The changes of `name` that `action` reported.
+/// The changes of the object `name` that `action` reported.
 fn told(api: &Api, action: &str) -> Vec<String> {
     let world = api.world.lock();
     let lines = world.witnessed.iter().filter(|line| line["action"] == action);

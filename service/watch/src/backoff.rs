@@ -1,13 +1,13 @@
-//! Back-off between failed requests: full jitter, an upper bound, and the server's Retry-After as a minimum.
+//! Delays between failed requests, with full jitter and an upper bound; the server's Retry-After is the minimum.
 //!
-//! Pure: randomness and time come in as arguments.
+//! Randomness and time are arguments.
 
 use std::time::Duration;
 
-/// Longest wait that a server can ask for; longer ones are cut to this.
+/// Longest Retry-After that is obeyed; longer values are shortened to this.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(2);
 
-/// The waits between failures in a row.
+/// Computes the delay after each of several failures in a row.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     initial: Duration,
@@ -20,17 +20,17 @@ impl Backoff {
         Self { initial, max, failures: 0 }
     }
 
-    /// Forgets the failures, after progress.
+    /// Forgets the failures after a success.
     pub fn reset(&mut self) {
         self.failures = 0;
     }
 
-    /// Failures in a row.
+    /// The number of failures in a row.
     pub fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// The wait after one more failure. `draw` is uniform in 0..1; `asked` is the server's Retry-After.
+    /// The delay after a further failure. `draw` is uniform in 0..1; `asked` is the server's Retry-After.
     pub fn next(&mut self, draw: f64, asked: Option<Duration>) -> Duration {
         let bound = self.initial.saturating_mul(1u32.checked_shl(self.failures).unwrap_or(u32::MAX)).min(self.max);
         self.failures = self.failures.saturating_add(1);

@@ -1,4 +1,4 @@
-//! The section `watch`: resource, transport and time limits of a watch; and the settings of the leader election.
+//! The section `watch` (resource, transport and time limits of a watch), and the settings of the leader election.
 
 use std::time::Duration;
 
@@ -8,27 +8,28 @@ use service_core::config::quantity::Span;
 use service_core::config::{Checker, Error, Section, YamlError, yaml};
 use service_core::kube::Transport;
 
-/// The interval Pepr uses for the same safety net.
+/// Default time between two safety relists, the same as in Pepr.
 const RELIST_INTERVAL: Duration = Duration::from_mins(10);
-/// A dead link shows when the server should have ended the watch and did not; 45 s keeps that under a minute.
+/// Default `timeoutSeconds` of a watch. A dead connection shows if the server does not end the watch in time; with 45 s
+/// that takes less than a minute.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(45);
-/// The server's timeout and 5 s for a slow end of the stream.
+/// Default of the longest silence: the server's timeout and 5 s for a slow end of the stream.
 const SILENCE_LIMIT: Duration = Duration::from_secs(50);
-/// Twice the time a busy server needs to answer; the actual wait is drawn between zero and this.
+/// Default bound of the first back-off: twice the response time of a busy server. The delay is drawn between zero and
+/// this.
 const BACKOFF_INITIAL: Duration = Duration::from_millis(200);
-/// A recovered server is found again within half a minute.
+/// Default bound of any back-off: a server that works again is found within half a minute.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watch {
     pub transport: Transport,
-    /// The kind of the watched objects.
     pub resource: Resource,
-    /// Time between two safety relists next to a healthy watch.
+    /// Time between two safety relists while a watch works.
     pub relist_interval: Duration,
     /// `timeoutSeconds` of a watch request.
     pub server_timeout: Duration,
-    /// Longest time without a byte before a stream is closed.
+    /// Longest time without a byte, after which a stream is closed.
     pub silence_limit: Duration,
     /// Upper bound of the first back-off.
     pub backoff_initial: Duration,
@@ -38,16 +39,16 @@ pub struct Watch {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// Whether there is an election; if absent, there is one exactly when the namespace is known.
+    /// Whether replicas elect a leader; if absent, they do exactly when the namespace is known.
     pub enabled: Option<bool>,
     pub name: String,
-    /// The Lease's namespace; if absent, the pod's.
+    /// The Lease's namespace; if absent, the Pod's.
     pub namespace: Option<String>,
-    /// How long other replicas wait after the last renewal that they saw; whole seconds.
+    /// How long other replicas wait after they saw the last renewal; whole seconds.
     pub duration: Duration,
-    /// How long a leader works after the last renewal that it sent.
+    /// How long a leader works after it sent the last renewal.
     pub renew: Duration,
-    /// Pause between attempts.
+    /// Pause between two attempts to get or renew the Lease.
     pub retry: Duration,
 }
 
@@ -65,7 +66,7 @@ struct RawWatch {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Resource {
-    /// `packages.longhaul.dev/v1alpha1`.
+    /// The resource `packages` of `longhaul.dev/v1alpha1`.
     #[default]
     Packages,
 }

@@ -1,15 +1,15 @@
-//! Lines out of chunks: a watch stream consists of JSON lines, and its chunks end anywhere.
+//! Splits a watch stream into JSON lines; its chunks may end anywhere.
 //!
-//! Pure. A line has a size limit; the buffer never holds more than one line and one chunk.
+//! The length of a line is limited, so the buffer holds at most one line and one chunk.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
-/// Longest line: etcd's 1.5 MiB limit for an object, doubled for escapes, and room for the frame around it.
+/// Most bytes of a line: etcd's limit of 1.5 MiB for an object, doubled for escapes, and the frame around the object.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
-/// A buffer larger than this, which grew for one large object, is freed afterwards.
+/// A buffer that grew above this size for one large object is freed afterwards.
 const KEEP_BYTES: usize = 256 << 10;
 
-/// A line longer than [`LINE_BYTES_MAX`].
+/// The error about a line longer than [`LINE_BYTES_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a line is longer than {LINE_BYTES_MAX} bytes")]
 pub struct TooLong;
@@ -18,7 +18,7 @@ pub struct TooLong;
 #[derive(Debug, Default)]
 pub struct Lines {
     buffer: BytesMut,
-    /// Bytes at the front that hold no newline.
+    /// How many bytes at the front were searched and have no newline.
     scanned: usize,
 }
 
@@ -49,7 +49,7 @@ impl Lines {
         }
     }
 
-    /// Whether a line has begun and not ended.
+    /// Whether the stream ends in an incomplete line.
     pub fn is_torn(&self) -> bool {
         !self.buffer.trim_ascii().is_empty()
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The lines are the same wherever the bytes are cut, and a torn tail is noticed.
+        /// The lines do not depend on how the bytes are divided, and an incomplete last line is noticed.
         #[test]
         fn cuts_do_not_matter(lines in prop::collection::vec("[a-zé]{0,12}", 0..20), tail in "[a-z]{0,5}", cuts in prop::collection::vec(1usize..9, 1..200)) {
             let mut text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();

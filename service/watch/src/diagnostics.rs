@@ -1,7 +1,7 @@
 //! The diagnostics of a watch: probes, the JSON at `/debug/watch`, and metrics.
 //!
-//! The driver writes the numbers held here, and the health endpoints read them. Liveness is tied to progress: a process
-//! is not alive if its watch neither receives bytes nor lists for longer than its limit.
+//! The driver writes the values, and the health endpoints read them. Liveness depends on progress: the process is not
+//! alive if its watch neither receives bytes nor lists for longer than its limit.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,16 +24,17 @@ use super::source::Source;
 use super::store::Store;
 use service_core::edge::Probe;
 
-/// Most objects in `/debug/watch/objects`: about 10 MB. If `objects` in `/debug/watch` is larger, some are left out.
+/// Most objects in `/debug/watch/objects`: about 10 MB. If `objects` in `/debug/watch` is larger, the list is
+/// incomplete.
 const OBJECTS_MAX: usize = 50_000;
 
-/// How often a watch that waits for its readers reports that it is alive.
+/// How often a watch that waits for its readers renews its progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A watch without a stream for longer than this gets a note. Between two streams lie a second and a list.
+/// A watch without a stream for longer than this gets a note. Usually a second and a list lie between two streams.
 const APART_NOTED: Duration = Duration::from_secs(5);
 
-/// One object, named as in the witness.
+/// One object, with the field names of the witness.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Line<'a> {
@@ -44,7 +45,7 @@ struct Line<'a> {
     resource_version: &'a str,
 }
 
-/// A label whose values are a closed list.
+/// A label with a closed list of values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Label {
     kind: &'static str,
@@ -56,7 +57,7 @@ impl Label {
     }
 }
 
-/// The resource of a watch, and a label whose values are a closed list.
+/// Labels of a watch: its resource, and a label with a closed list of values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct WatchLabel {
     resource: Cow<'static, str>,
@@ -68,18 +69,18 @@ pub struct ResourceLabel {
     resource: Cow<'static, str>,
 }
 
-/// The metrics of watches and reconciler.
+/// The metrics of watches and of the reconciler.
 #[derive(Debug, Default, Clone)]
 pub struct Metrics {
     /// Accepted events by kind of change.
     pub events: Family<WatchLabel, Counter>,
-    /// Lists applied by reason.
+    /// Applied lists, by reason.
     pub relists: Family<WatchLabel, Counter>,
-    /// Watch requests by the way their streams ended.
+    /// Watch requests, by the end of their streams.
     pub streams: Family<WatchLabel, Counter>,
-    /// Events that the watch had lost and a relist found.
+    /// Events that the watch had not delivered and that a relist found.
     pub lost: Family<ResourceLabel, Counter>,
-    /// Events without news.
+    /// Events that changed nothing.
     pub repeats: Family<ResourceLabel, Gauge>,
     pub objects: Family<ResourceLabel, Gauge>,
     /// Reconciliations by result.
@@ -118,14 +119,14 @@ pub struct Diagnostics<K = Package> {
     listed: watch::Sender<bool>,
 }
 
-/// The connection of a watch to the API server.
+/// The state of a watch's connection to the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Whether the first list is done.
+    /// Whether the first list is complete.
     pub listed: bool,
-    /// How long there has been no stream; `None` while there is one.
+    /// How long there has been no stream; `None` if there is one.
     pub apart: Option<Duration>,
-    /// Time since the server last sent a line, a byte, or a page of a list.
+    /// Time since the server last sent a line, a byte or a page.
     pub age: Duration,
     /// The version up to which the view is complete.
     pub revision: Option<Box<str>>,
@@ -134,7 +135,7 @@ pub struct Link {
 
 struct State {
     progress: Instant,
-    /// Since when there is no stream.
+    /// The time since which there is no stream.
     apart: Option<Instant>,
     position: Option<Box<str>>,
     last_list: Option<Note>,
@@ -172,7 +173,7 @@ struct DebugPage<'a> {
 }
 
 impl<K: Kind> Diagnostics<K> {
-    /// A watch that has not begun; it counts as dead after `stall_limit` without progress.
+    /// A watch that has not started. It counts as dead after `stall_limit` without progress.
     pub fn new(source: Source, store: Store<K>, metrics: Metrics, stall_limit: Duration) -> Arc<Self> {
         let state = State {
             progress: Instant::now(),
@@ -200,7 +201,7 @@ impl<K: Kind> Diagnostics<K> {
         *self.listed.borrow()
     }
 
-    /// Waits until the first list is done.
+    /// Waits until the first list is complete.
     pub async fn first_list(&self) {
         // The sender lives as long as this.
         let _ = self.listed.subscribe().wait_for(|listed| *listed).await;
@@ -235,8 +236,8 @@ impl<K: Kind> Diagnostics<K> {
         self.state.lock().progress = Instant::now();
     }
 
-    /// Waits until the receiver of events has room. This does not count as a stall: a restart of the watch would not
-    /// help.
+    /// Waits until the receiver of events can take more. This wait does not count as a stall: a restart of the watch
+    /// would not help.
     pub(super) async fn waiting(&self, mut room: BoxFuture<'static, ()>) {
         while tokio::time::timeout(PROGRESS_INTERVAL, &mut room).await.is_err() {
             self.progress();
@@ -313,7 +314,7 @@ impl<K: Kind> Probe for Diagnostics<K> {
         (!self.is_listed()).then(|| format!("the first list of {} is not done", self.source.resource))
     }
 
-    /// A note on how old the view may be, if the server has been silent for longer than a healthy stream is.
+    /// A note with the possible age of the view, if the server was silent for longer than in a working stream.
     fn note(&self) -> Option<String> {
         let link = self.link();
         let apart = link.apart.filter(|apart| *apart > APART_NOTED && link.listed)?;

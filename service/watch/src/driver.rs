@@ -1,7 +1,7 @@
-//! The driver of a watch: sends the machine's requests to the API server and returns the answers.
+//! The driver of a watch: sends the requests of the state machine to the API server and returns the answers.
 //!
-//! This module owns the sockets, clocks and pauses of the watch. It decides nothing about objects. It never gives up
-//! and never hurries: two watch requests are at least [`OPEN_GAP`] apart, whatever the server does.
+//! This module owns the sockets, clocks and pauses of the watch and decides nothing about objects. The driver never
+//! stops trying. Two watch requests are at least [`OPEN_GAP`] apart, whatever the server does.
 
 mod list;
 mod streamed;
@@ -26,29 +26,30 @@ use list::ListError;
 use service_core::kube::{Client, LIST_PAGE};
 use service_core::wire::{self, Stream};
 
-/// Least time between two watch requests: fewer than two per second, even if each stream ends at once.
+/// Least time between two watch requests. Even if every stream ends at once, there are fewer than two requests per
+/// second.
 const OPEN_GAP: Duration = Duration::from_millis(600);
 /// Least pause after a stream that ended without a byte.
 const EMPTY_PAUSE: Duration = Duration::from_secs(1);
-/// A stream that lived this long worked, even if it carried nothing.
+/// A stream that lasted this long counts as working, even without events.
 const HEALTHY_AFTER: Duration = Duration::from_secs(5);
-/// How long a list next to the watch waits for the watch to catch up; a watch that is later than this has lost
-/// something.
+/// How long a list beside the watch waits until the watch is as new. A watch that is later has lost events.
 const SETTLE_GRACE: Duration = Duration::from_secs(10);
-/// Least pause after a list that is older than the view; at most twice as long, so that clients do not act in step.
-/// Proof that the server went back takes some lists and some seconds, and until then the view cannot be trusted.
+/// Least pause after a list older than the view; at most twice this, at random, so that clients spread. It takes
+/// several lists and seconds to prove that the server was reset to an older state.
 const OLDER_PAUSE: Duration = Duration::from_secs(1);
-/// Least time between two lists caused by a stream with old events: the server may repeat itself for ever.
+/// Least time between two lists because of a stream with old events: the server may repeat old events for ever.
 const DOUBT_GAP: Duration = Duration::from_secs(10);
-/// Failed lists by watch in a row before one list is requested in pages: a proxy in between may not support them.
+/// After this many failed streamed lists in a row, one list is requested in pages: a proxy may not support streamed
+/// lists.
 const STREAMED_FAILURES_MAX: u32 = 3;
-/// Pause after a failed list next to the watch.
+/// Pause after a failed list beside the watch.
 const SIDE_RETRY: Duration = Duration::from_secs(30);
 
-/// The room that a sink has to make before it takes more events; `None` if it has enough.
+/// The future that a sink returns if it cannot take more events yet; `None` if it can.
 pub type Backpressure = Option<BoxFuture<'static, ()>>;
 
-/// Takes every accepted event. It must not block; the watch waits for the room that it asks for, and so does the
+/// Takes every accepted event and must not block. If it returns a future, the watch waits for it, and so does the
 /// server. No event is dropped.
 pub type Sink<K> = Box<dyn Fn(&Event<K>) -> Backpressure + Send>;
 
@@ -56,12 +57,12 @@ pub struct Parts<K> {
     pub source: Source,
     pub settings: config::Watch,
     pub client: Arc<Client>,
-    /// The machine's object store.
+    /// The object store of the state machine.
     pub store: Store<K>,
     pub diagnostics: Arc<Diagnostics<K>>,
-    /// Receiver of observations.
+    /// The receiver of observations.
     pub witness: Witness,
-    /// Receiver of accepted events.
+    /// The receiver of accepted events.
     pub sink: Sink<K>,
 }
 
@@ -70,9 +71,9 @@ pub struct Driver<K> {
     machine: Machine<K>,
     backoff: Backoff,
     page: u32,
-    /// The server cannot list by a watch.
+    /// Whether the server supports only lists in pages.
     paged: bool,
-    /// Failed lists by watch in a row.
+    /// Failed streamed lists in a row.
     streamed_failures: u32,
     opened: Option<Instant>,
     relist_due: Instant,
@@ -90,7 +91,6 @@ enum Wake<K> {
     SettleDue,
 }
 
-/// The progress of one stream.
 struct Progress {
     opened: Instant,
     bytes: bool,
@@ -156,7 +156,7 @@ impl<K: Kind> Driver<K> {
         self.adopt(reason, listing).await;
     }
 
-    /// Lists by a watch, and continues with its stream.
+    /// Lists by a watch request, and continues with the same stream.
     async fn streamed_list(&mut self, reason: Reason, at_least: Option<Box<str>>) {
         if let Some(opened) = self.opened {
             sleep_until(opened + OPEN_GAP).await;
@@ -191,7 +191,7 @@ impl<K: Kind> Driver<K> {
         }
     }
 
-    /// Makes a list the view; returns whether it was used.
+    /// Makes a list the new view; returns whether the list was used.
     async fn adopt(&mut self, reason: Reason, listing: Listing<K>) -> bool {
         let (version, items) = (listing.version.clone(), listing.items.len());
         let mut events = Vec::new();
@@ -242,7 +242,7 @@ impl<K: Kind> Driver<K> {
         }
     }
 
-    /// Reads one stream to its end, then makes the pause that fits the end.
+    /// Reads one stream to its end, then waits as long as this kind of end requires.
     async fn stream(&mut self, mut stream: Stream, mut lines: Lines) {
         let mut progress = Progress { opened: Instant::now(), bytes: false, lines: false };
         // The list at the start of this stream may have ended in the middle of a chunk.
@@ -316,8 +316,8 @@ impl<K: Kind> Driver<K> {
         }
     }
 
-    /// Passes every complete line to the machine and delivers the accepted events; returns why the stream is over, if
-    /// it is.
+    /// Passes complete lines to the state machine and delivers the accepted events; returns the line that ends the
+    /// stream, if one came.
     async fn lines(&mut self, lines: &mut Lines, progress: &mut Progress) -> Option<Line> {
         let mut events = Vec::new();
         let mut over = None;
@@ -346,7 +346,7 @@ impl<K: Kind> Driver<K> {
         over
     }
 
-    /// Handles a line with which the server ended the stream.
+    /// Handles a line by which the server ended the stream.
     async fn over(&mut self, over: Line, progress: &Progress) {
         match over {
             Line::Continue => {}
@@ -369,8 +369,8 @@ impl<K: Kind> Driver<K> {
         }
     }
 
-    /// The server cannot continue from the position: it is out of history, or not reached. The first time, a list
-    /// follows at once; further times without progress are followed by a pause.
+    /// Handles a server that cannot continue from our version, because the version is expired or not reached yet. The
+    /// first time, a list follows at once; later times without progress are followed by a pause.
     async fn lost_position(&mut self, how: &'static str) {
         self.parts.diagnostics.stream_ended(how);
         self.drop_side();
@@ -407,7 +407,7 @@ impl<K: Kind> Driver<K> {
         sleep(pause).await;
     }
 
-    /// The server that answered is behind the view.
+    /// Handles an answer of a server that is behind the view.
     async fn older(&mut self, what: String) {
         self.parts.diagnostics.failed(what);
         sleep(older_pause()).await;
@@ -447,8 +447,8 @@ impl<K: Kind> Driver<K> {
         self.relist_due = Instant::now() + self.parts.settings.relist_interval;
     }
 
-    /// Compares the list next to the watch once the watch has caught up, or if `force` ends the wait. Returns whether
-    /// the watch has lost something and must be opened again.
+    /// Compares the list beside the watch as soon as the watch is as new, or at once with `force`. Returns whether the
+    /// watch has lost events and must be opened again.
     async fn settle(&mut self, force: bool) -> bool {
         let ready = |(listing, _): &mut (Listing<K>, Instant)| force || self.machine.caught_up(listing);
         let Some((listing, _)) = self.settling.take_if(ready) else { return false };

@@ -1,30 +1,30 @@
-//! The events of watches, the witness and the Lease, each with the keys of its context.
+//! The names of log events about watches, the witness and the Lease, each with the keys of its fields.
 
 service_core::events! {
-    /// A list was applied.
+    /// A list was used.
     WATCH_LISTED = "watch.listed" ["resource", "reason", "objects", "differences"],
-    /// A stream began.
+    /// A watch stream started.
     WATCH_OPENED = "watch.opened" ["resource"],
-    /// A stream ended.
+    /// A watch stream ended.
     WATCH_ENDED = "watch.ended" ["resource", "how"],
-    /// Something went wrong with the watch.
+    /// A request or a line of the watch failed.
     WATCH_FAILED = "watch.failed" ["resource", "what"],
     /// An object was added, modified or deleted.
     WATCH_CHANGED = "watch.changed" ["resource", "change", "object", "uid", "revision"],
-    /// The witness does not accept observations.
+    /// The witness is unreachable or refuses observations.
     WITNESS_AWAY = "witness.away" ["why"],
-    /// The witness did not accept the last observations.
+    /// At the end, the witness had not accepted all observations.
     WITNESS_LEFT = "witness.left-over" ["lines"],
-    /// This replica leads.
+    /// This replica became the leader.
     LEASE_TAKEN = "lease.taken" ["identity"],
     /// This replica is no longer the leader.
     LEASE_LOST = "lease.lost" ["why"],
-    /// Another replica leads.
+    /// Another replica is the leader.
     LEASE_HELD = "lease.held" ["holder"],
-    /// The lease was given back.
+    /// The Lease was released.
     LEASE_GIVEN_BACK = "lease.given-back" [],
-    /// The lease could not be given back.
+    /// The Lease could not be released.
     LEASE_NOT_GIVEN_BACK = "lease.not-given-back" ["error"],
-    /// The request for the lease failed.
+    /// A request for the Lease failed.
     LEASE_FAILED = "lease.failed" ["lease", "error"],
 }

@@ -1,6 +1,6 @@
 //! One watched resource: its driver, store, diagnostics and witness, and their end.
 //!
-//! This module owns the tasks of one watch. The sink's owner uses the events.
+//! This module owns the tasks of one watch. Events go to the sink.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::config;
 use service_core::edge::Probe;
 use service_core::kube::Client;
 
-/// How long the witness may take its queue at the end.
+/// How long the witness may take queued observations at the end.
 const DELIVER_MAX: Duration = Duration::from_secs(3);
 
 pub struct Start<'a, K> {
@@ -27,9 +27,9 @@ pub struct Start<'a, K> {
     pub settings: &'a config::Watch,
     pub client: Arc<Client>,
     pub metrics: &'a Metrics,
-    /// URL to which observations are posted, if any.
+    /// The URL that receives observations.
     pub witness_url: Option<&'a str>,
-    /// Takes every accepted event.
+    /// The function that takes every accepted event.
     pub sink: Sink<K>,
 }
 
@@ -39,7 +39,7 @@ pub struct Informer<K> {
     delivery: JoinSet<()>,
 }
 
-/// The view of an informer, for its readers; clones share it.
+/// The view of an informer for its readers. Clones share the view.
 pub struct View<K> {
     store: Store<K>,
     diagnostics: Arc<Diagnostics<K>>,
@@ -57,7 +57,7 @@ impl<K: Kind> Informer<K> {
         Self::start_with(start, Store::default())
     }
 
-    /// Like [`Self::start`], with a given `store` that decides what is kept of each object.
+    /// Like [`Self::start`], with a `store` that decides which part of each object is kept.
     pub fn start_with(start: Start<'_, K>, store: Store<K>) -> Result<Self, TargetError> {
         let settings = start.settings;
         // A stream may be silent for its limit, then back off, then open and list: after that nothing is under way.
@@ -113,12 +113,12 @@ impl<K: Kind> Informer<K> {
         }
     }
 
-    /// Stops watching; [`Self::delivered`] still delivers the observations that wait.
+    /// Stops the watch. [`Self::delivered`] still delivers queued observations.
     pub async fn stop(&mut self) {
         self.driver.shutdown().await;
     }
 
-    /// Waits until the witness has taken the observations that waited when the watch stopped, at most three seconds.
+    /// Waits until the witness has taken the queued observations, at most three seconds.
     pub async fn delivered(mut self) {
         // The driver held the queue's last sender, so the delivery ends when the queue is empty.
         if timeout(DELIVER_MAX, async { while self.delivery.join_next().await.is_some() {} }).await.is_err() {
@@ -136,7 +136,7 @@ impl<K: Kind> View<K> {
         &self.diagnostics
     }
 
-    /// Waits until `wanted` is true of the object at `key`, or of its absence; returns whether it became true before
+    /// Waits until `wanted` accepts the object at `key`, or its absence; returns whether that happened before
     /// `deadline`.
     pub async fn until(&self, key: &Key, deadline: Instant, wanted: impl Fn(Option<&Object<K>>) -> bool) -> bool {
         let mut changes = self.changes.clone();

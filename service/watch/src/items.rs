@@ -1,20 +1,20 @@
-//! The items of a list, one after the other, out of chunks that end anywhere.
+//! Splits a list into its items; the chunks of the list may end anywhere.
 //!
-//! Pure. It holds one item and the text around the items, never the list: a page of five hundred objects may be larger
-//! than the memory of the process. It finds only the ends of items; their readers find whether they are JSON.
+//! Only one item and the text around the items are in memory: a page of five hundred objects may be larger than the
+//! memory of the process. The code finds only the ends of items; its callers parse them.
 
 use crate::decode::LINE_BYTES_MAX;
 
-/// Largest item: a line of a watch carries the same object.
+/// Largest item, equal to the longest line of a watch, which carries the same object.
 const ITEM_BYTES_MAX: usize = LINE_BYTES_MAX;
-/// Most bytes around the items: kind, version and the token of the next page.
+/// Most bytes around the items: kind, version and continue token.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
-/// A buffer larger than this, which grew for one large item, is freed afterwards.
+/// A buffer that grew above this size for one large item is freed afterwards.
 const KEEP_BYTES: usize = 256 << 10;
-/// The key of the items, as written.
+/// The key of the items, with its quotes.
 const KEY: &[u8] = b"\"items\"";
 
-/// Why the bytes are no list with items.
+/// Why the bytes are not a list with items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ItemsError {
     #[error("an item is longer than {ITEM_BYTES_MAX} bytes")]
@@ -30,14 +30,14 @@ pub enum ItemsError {
     Torn,
 }
 
-/// Cuts a list into its items.
+/// Splits a list into its items.
 #[derive(Debug, Default)]
 pub struct Items {
     at: At,
     string: Text,
-    /// Open brackets of the envelope or of the item.
+    /// Open brackets, of the envelope or of the item.
     depth: u32,
-    /// After the colon of a pair of the envelope.
+    /// Whether the position is after the colon of a pair in the envelope.
     in_value: bool,
     /// Start and end of the last key of the envelope.
     key: (usize, usize),
@@ -47,25 +47,25 @@ pub struct Items {
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum At {
-    /// Outside of the items.
+    /// Outside the items.
     #[default]
     Envelope,
     Between,
     Item,
 }
 
-/// Position relative to a string.
+/// The position relative to JSON strings.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Text {
     #[default]
     Outside,
     Inside,
-    /// After a backslash.
+    /// In a string, after a backslash.
     Escaped,
 }
 
 impl Items {
-    /// Takes a chunk, and passes every complete item to `each`.
+    /// Takes a chunk and passes every complete item to `each`.
     pub fn push<E: From<ItemsError>>(
         &mut self,
         mut chunk: &[u8],
@@ -93,13 +93,13 @@ impl Items {
         Ok(())
     }
 
-    /// The text around the items, without them.
+    /// Ends the list; returns the text around the items.
     pub fn finish(self) -> Result<Vec<u8>, ItemsError> {
         let is_whole = self.at == At::Envelope && self.string == Text::Outside && self.depth == 0;
         if is_whole && !self.envelope.is_empty() { Ok(self.envelope) } else { Err(ItemsError::Torn) }
     }
 
-    /// Skips to the next item or to the end of the items; returns the number of bytes taken from the chunk.
+    /// Skips to the next item or to the end of the items; returns the number of bytes used from the chunk.
     fn between(&mut self, chunk: &[u8]) -> Result<usize, ItemsError> {
         let is_gap = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
         let gap = chunk.iter().take_while(|byte| is_gap(byte)).count();
@@ -113,7 +113,7 @@ impl Items {
         Ok(gap)
     }
 
-    /// Takes the envelope up to the items; returns the number of bytes taken from the chunk.
+    /// Reads the envelope up to the items; returns the number of bytes used from the chunk.
     fn around(&mut self, chunk: &[u8]) -> Result<usize, ItemsError> {
         for (at, byte) in chunk.iter().enumerate() {
             if self.envelope.len() == ENVELOPE_BYTES_MAX {
@@ -147,7 +147,7 @@ impl Items {
         self.envelope.get(self.key.0..self.key.1) == Some(KEY)
     }
 
-    /// Takes the item up to its end; returns the number of bytes taken from the chunk.
+    /// Reads an item up to its end; returns the number of bytes used from the chunk.
     fn within(&mut self, chunk: &[u8]) -> Result<usize, ItemsError> {
         let mut at = 0;
         while at < chunk.len() {
@@ -178,7 +178,7 @@ impl Items {
 }
 
 impl Text {
-    /// The position after `byte`.
+    /// The position after a further `byte`.
     fn after(self, byte: u8) -> Self {
         match (self, byte) {
             (Self::Outside, b'"') | (Self::Escaped, _) => Self::Inside,
@@ -195,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    /// Cuts `text` into pieces of those lengths; returns its items and its envelope.
+    /// Divides `text` into chunks with the lengths `cuts`; returns its items and its envelope.
     fn cut(text: &str, cuts: &[usize]) -> Result<(Vec<String>, String), ItemsError> {
         let (mut items, mut found, mut rest) = (Items::default(), Vec::new(), text.as_bytes());
         let mut cuts = cuts.iter().cycle();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     proptest! {
-        /// Items and envelope are the same wherever the bytes are cut, whatever strings contain.
+        /// Items and envelope do not depend on how the bytes are divided, whatever the strings contain.
         #[test]
         fn cuts_do_not_matter(
             texts in prop::collection::vec(r#"[a\]\[{},:"\\é]{0,9}"#, 0..6),

@@ -1,9 +1,9 @@
-//! The Lease that decides which of several replicas reconciles (coordination.k8s.io/v1, with the semantics of
-//! client-go's leader election).
+//! The Lease that decides which replica reconciles (coordination.k8s.io/v1, with the semantics of client-go's leader
+//! election).
 //!
-//! This module owns the requests and their pace; `election` decides who may take the lease. A leader stops by its own
-//! clock before another replica may begin: a term ends `renew` after the last renewal was sent, and others wait
-//! `duration` after they saw it. Clocks of different machines are never compared.
+//! This module owns the requests and their timing; `election` decides who may take the Lease. A leader stops by its own
+//! clock before another replica may start: its term ends `renew` after it sent the last renewal, and others wait
+//! `duration` after they saw that renewal. Clocks of different machines are never compared.
 
 mod election;
 
@@ -22,19 +22,19 @@ use crate::config;
 use election::{Election, Record};
 use service_core::kube::{self, Client, Write};
 
-/// Waiting replicas spread their checks by up to this part of the retry period, as client-go does.
+/// Waiting replicas delay each check at random by up to this multiple of the retry period, as client-go does.
 const JITTER: f64 = 1.2;
-/// Longest time for giving the lease back; without an answer the others wait until it expires.
+/// Time limit for the release of the Lease. Without an answer, the other replicas wait until the Lease expires.
 const RELEASE_MAX: Duration = Duration::from_secs(2);
 
-/// How long this process may reconcile. The reconciler shares it and checks it before each visit, because a suspended
-/// process continues at the point where it stopped.
+/// The term in which this process may reconcile. The reconciler checks it before each object, because a suspended
+/// process continues where it stopped.
 #[derive(Debug, Clone, Default)]
 pub struct Tenure {
     until: Arc<Mutex<Option<Instant>>>,
 }
 
-/// Why an attempt has no outcome.
+/// Why the result of an attempt is unknown.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
@@ -56,13 +56,13 @@ enum Outcome {
     Conflict,
 }
 
-/// One replica's part in the election.
+/// One replica's participation in the election.
 pub struct Elector {
     settings: config::Lease,
     client: Arc<Client>,
     collection: String,
     election: Election,
-    /// `metadata.resourceVersion` of our last write; with it a renewal needs no read.
+    /// `metadata.resourceVersion` after our last write. With it, a renewal needs no read.
     version: Option<Box<str>>,
     tenure: Tenure,
     last_error: String,
@@ -82,7 +82,7 @@ struct Meta {
 }
 
 impl Tenure {
-    /// Whether this process may reconcile now; always true without an election.
+    /// Whether this process may reconcile now. Without an election the result is always true.
     pub fn holds(&self) -> bool {
         self.until.lock().is_none_or(|until| Instant::now() < until)
     }
@@ -102,7 +102,7 @@ impl Tenure {
 }
 
 impl Elector {
-    /// A candidate for the lease in `namespace`, without observations so far.
+    /// A candidate for the Lease in `namespace` that has seen no Lease yet.
     pub fn new(settings: config::Lease, namespace: &str, client: Arc<Client>) -> Self {
         let host = std::env::var("HOSTNAME").ok().filter(|name| !name.is_empty());
         let host = host.or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok()).unwrap_or_default();
@@ -121,7 +121,7 @@ impl Elector {
         }
     }
 
-    /// How long the reconciler may work.
+    /// The term that the reconciler checks.
     pub fn tenure(&self) -> Tenure {
         self.tenure.clone()
     }
@@ -142,7 +142,7 @@ impl Elector {
         }
     }
 
-    /// Renews the lease until that fails for too long or another replica has it; returns the reason.
+    /// Renews the Lease until that fails for too long or another replica has it; returns the reason.
     pub async fn hold(&mut self) -> String {
         loop {
             let end = self.tenure.end();
@@ -166,7 +166,7 @@ impl Elector {
         }
     }
 
-    /// Gives the lease back, so that no replica has to wait until it expires. The caller has stopped reconciling.
+    /// Releases the Lease, so that no replica waits until it expires. The caller has stopped reconciling.
     pub async fn release(&mut self) {
         self.tenure.set(Instant::now());
         let Some(version) = self.version.take() else { return };
@@ -183,7 +183,7 @@ impl Elector {
         }
     }
 
-    /// One attempt, limited to half the time that a leader has to renew, so that a second one fits.
+    /// Makes one attempt within half of the time for a renewal, so that a second attempt fits.
     async fn attempt(&mut self) -> Result<Outcome, Error> {
         let max = self.settings.renew / 2;
         if let Ok(outcome) = timeout(max, self.try_to_have()).await {
@@ -225,7 +225,8 @@ impl Elector {
         self.written(self.client.write(Write::Create, &self.collection, &body).await, sent)
     }
 
-    /// Our term counts from before the write: other replicas cannot have seen it earlier.
+    /// Handles the answer to a write. The term counts from before the write: other replicas cannot have seen it
+    /// earlier.
     fn written(&mut self, answer: Result<bytes::Bytes, kube::Error>, sent: Instant) -> Result<Outcome, Error> {
         match answer {
             Ok(body) => {
@@ -247,7 +248,7 @@ impl Elector {
         Ok(())
     }
 
-    /// Logs each reason once.
+    /// Logs each reason once in a row.
     fn say(&mut self, error: &Error) {
         let text = error.to_string();
         if text != self.last_error {
@@ -257,7 +258,7 @@ impl Elector {
     }
 }
 
-/// Kubernetes' `MicroTime`: always six digits.
+/// The present time as Kubernetes' `MicroTime`, which always has six fractional digits.
 fn now() -> Value {
     format!("{:.6}", Timestamp::now()).into()
 }

@@ -1,7 +1,8 @@
-//! The watch: a complete view of a resource, for any part that needs one.
+//! The watch of a resource: keeps a complete view of its objects.
 //!
 //! This crate owns list, watch, relist, the store, the witness, and the Lease by which replicas elect a leader. The
-//! core (`machine`) is pure: bytes and answers in, events and the next action out; sockets and clocks are in `driver`.
+//! state machine (`machine`) does no I/O: it takes bytes and answers, and returns events and the next request. Sockets
+//! and clocks are in `driver`.
 
 mod backoff;
 pub mod config;

@@ -1,11 +1,11 @@
-//! The core of the watch: the server's answers go in, events and the next action come out.
+//! The state machine of the watch: takes the server's answers; returns events and the next request.
 //!
 //! This module owns the rules that keep the view complete. It has no sockets, no clock and no randomness; the driver
-//! brings those.
+//! supplies them.
 //!
-//! Invariants: the position never goes back except after a proven rewind of the server. An object is deleted only by
-//! its own DELETED event or by a list that is at least as new as the object. A new uid under an old name is a deletion
-//! and an addition. No event is repeated for a version that is already known.
+//! Invariants: the position never goes back, except after proof that the server was reset to an older state (a rewind).
+//! An object is deleted only by its own DELETED event, or by a list at least as new as the object. A new uid with an
+//! old name is a deletion and an addition. No event is emitted twice for one version.
 
 mod frame;
 mod listing;
@@ -24,12 +24,12 @@ pub use listing::{ListPage, Listing, PageError, PageStep, Streamed};
 use rewind::Signs;
 use tombs::Tombs;
 
-/// Failures in a row without progress after which the watch starts over with a list.
+/// After this many failures in a row without progress, the watch starts again with a list.
 const RESUMES_MAX: u32 = 5;
-/// Streams in a row that ended at once without a byte: some servers answer an expired version this way, instead of with
-/// 410.
+/// After this many streams in a row that ended at once without a byte, the version counts as expired. Some servers
+/// answer an expired version this way instead of with 410.
 const EMPTY_STREAMS_MAX: u32 = 3;
-/// Keys remembered while a list next to the watch is under way; with more changes than that its answer is worthless.
+/// Most keys that are remembered during a list beside the watch. With more changes, its result is of no use.
 const TOUCHED_MAX: usize = 100_000;
 
 /// Kinds of changes to an object.
@@ -38,11 +38,11 @@ pub enum Change {
     /// The object was unknown before.
     Added,
     Modified,
-    /// The object is gone; the event carries its last known state.
+    /// The object was deleted; the event has its last known state.
     Deleted,
 }
 
-/// An accepted change.
+/// A change that was accepted into the view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event<K = Package> {
     pub change: Change,
@@ -52,29 +52,29 @@ pub struct Event<K = Package> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
-    /// List everything. `at_least` is a version that the answer must reach, sent to the server when there is one.
+    /// List all objects. If `at_least` is set, the server must answer with this version or a newer one.
     List { reason: Reason, at_least: Option<Box<str>> },
     Watch {
-        /// Last version up to which the view is complete.
+        /// The last version up to which the view is complete.
         from: Box<str>,
     },
 }
 
-/// Why a list is needed.
+/// Why a list is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     Start,
-    /// 410: the version is out of the server's history.
+    /// The server no longer has the version (410).
     Expired,
-    /// The server reports that it has not reached our version.
+    /// The server says that it has not reached our version.
     Ahead,
-    /// The server has gone back: nothing in the view need be true any more.
+    /// The server was reset to an older state: nothing in the view is certain.
     Rewound,
     /// The last list was older than the view.
     Stale,
     /// The watch made no progress for several attempts.
     Stuck,
-    /// The safety net next to a healthy watch.
+    /// The regular list beside a working watch.
     Interval,
 }
 
@@ -82,7 +82,7 @@ impl Reason {
     pub const ALL: [Self; 7] =
         [Self::Start, Self::Expired, Self::Ahead, Self::Rewound, Self::Stale, Self::Stuck, Self::Interval];
 
-    /// The name in metrics and on the diagnostics page.
+    /// The reason's name in metrics and in the diagnostics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -96,22 +96,22 @@ impl Reason {
     }
 }
 
-/// The meaning of a line for the stream.
+/// What a line means for its stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
     Continue,
-    /// The version is out of history; the stream is over.
+    /// The version has expired (410); the stream has ended.
     Expired,
-    /// The server has not reached the version; the stream is over.
+    /// The server has not reached the version; the stream has ended.
     Ahead,
-    /// The server reported an error; the stream is over.
+    /// The server reported another error; the stream has ended.
     Failed {
         code: u16,
-        /// Seconds after which the server asks to retry.
+        /// Seconds after which the server allows a retry.
         retry_after_s: Option<u64>,
         message: String,
     },
-    /// The line is not an event; the stream cannot be trusted any further.
+    /// The line is not an event; the stream is not read any further.
     Malformed(String),
 }
 
@@ -120,23 +120,22 @@ pub enum Line {
 pub enum Applied {
     /// The view is now the list's snapshot.
     Yes,
-    /// The view is now the list, which is older than the former view: the server has gone back in time.
+    /// The view is now the list, although the list is older: the server was reset to an older state.
     Rewound,
     /// The list is older than the view and was not used.
     Stale,
 }
 
-/// The outcome of a list next to the watch.
+/// The result of a list beside the watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
-    /// The watch has lost nothing.
+    /// The watch has lost no event.
     Agrees,
     /// The watch has lost this many events; its stream is faulty and must be opened again.
     Lost(usize),
     /// The list is older than the view and was not used; it should be repeated soon.
     Older,
-    /// The server has gone back in time. The view is now the list's snapshot, and the stream belongs to another
-    /// history.
+    /// The server was reset to an older state. The view is now the list, and the stream belongs to the lost history.
     Rewound(usize),
 }
 
@@ -149,15 +148,15 @@ pub struct Machine<K = Package> {
     ask_at_least: bool,
     fruitless: u32,
     empty_streams: u32,
-    /// While a list next to the watch is under way: the position when it began, and the keys that changed since.
+    /// During a list beside the watch: the position at its start, and the keys that have changed since.
     touched: Option<(Option<Box<str>>, BTreeSet<Key>)>,
     tombs: Tombs,
-    /// Events without news: replays, and deletions of absent objects.
+    /// Events that changed nothing: replays, and deletions of absent objects.
     pub repeats: u64,
 }
 
 impl<K: Kind> Machine<K> {
-    /// A machine without knowledge, which writes into `store`.
+    /// A machine with an empty view that writes into `store`.
     pub fn new(store: Store<K>) -> Self {
         Self {
             store,
@@ -184,12 +183,12 @@ impl<K: Kind> Machine<K> {
         }
     }
 
-    /// Last version up to which the view is complete.
+    /// The last version up to which the view is complete.
     pub fn position(&self) -> Option<&str> {
         self.position.as_deref()
     }
 
-    /// Takes one line of the stream.
+    /// Handles one line of the stream.
     pub fn line(&mut self, line: &[u8], out: &mut Vec<Event<K>>) -> Line {
         let frame = match Frame::parse(line, &self.store) {
             Ok(frame) => frame,
@@ -212,34 +211,33 @@ impl<K: Kind> Machine<K> {
         Line::Continue
     }
 
-    /// The server reports, by HTTP status or in the stream, that the position is out of history.
+    /// Handles an expired version, reported by HTTP status or in the stream.
     pub fn expired(&mut self) -> Line {
         self.needed = Some(Reason::Expired);
         self.cancel_side();
         Line::Expired
     }
 
-    /// The server reports that it has not reached the position: it lags, or it went back and will not reach it for
-    /// long.
+    /// Handles a server that has not reached our version: it lags, or it was reset to an older state.
     pub fn ahead(&mut self) -> Line {
         self.needed = Some(Reason::Ahead);
         self.cancel_side();
         Line::Ahead
     }
 
-    /// A list requested by [`Machine::next`] failed. A server that went back refuses to answer at the version that we
-    /// know, so the next attempt names none.
+    /// Handles the failure of a list that [`Machine::next`] requested. A server that was reset refuses our version, so
+    /// the next attempt demands none.
     pub fn list_failed(&mut self) {
         self.ask_at_least = false;
     }
 
-    /// Whether the stream has shown something older than the view since the last call: a replay, or the new history of
-    /// a server that went back. Only a list can decide which.
+    /// Whether the stream has shown an older version than the view since the last call. It is a replay, or the server
+    /// was reset; only a list can decide which.
     pub fn take_doubt(&mut self) -> bool {
         std::mem::take(&mut self.doubtful)
     }
 
-    /// A watch could not be opened, or failed without progress.
+    /// Records that a watch could not be opened, or failed without progress.
     pub fn fruitless(&mut self) {
         self.fruitless += 1;
         if self.fruitless >= RESUMES_MAX {
@@ -247,7 +245,7 @@ impl<K: Kind> Machine<K> {
         }
     }
 
-    /// A stream ended cleanly at once without a byte.
+    /// Records a stream that ended without error and without a byte.
     pub fn empty_stream(&mut self) {
         self.empty_streams += 1;
         if self.empty_streams >= EMPTY_STREAMS_MAX {
@@ -255,7 +253,7 @@ impl<K: Kind> Machine<K> {
         }
     }
 
-    /// Takes a complete list requested by [`Machine::next`].
+    /// Handles a complete list that [`Machine::next`] requested.
     pub fn list(&mut self, listing: Listing<K>, now: Instant, out: &mut Vec<Event<K>>) -> Applied {
         let stale = self.position.as_deref().is_some_and(|known| older(&listing.version, known));
         if stale && !self.signs.older_list(now) {
@@ -268,7 +266,7 @@ impl<K: Kind> Machine<K> {
         if stale { Applied::Rewound } else { Applied::Yes }
     }
 
-    /// Makes the view equal to `listing`, and continues from there.
+    /// Makes the view equal to `listing`, and continues at its version.
     fn adopt(&mut self, listing: Listing<K>, rewound: bool, out: &mut Vec<Event<K>>) {
         if rewound {
             self.tombs.clear();
@@ -281,25 +279,25 @@ impl<K: Kind> Machine<K> {
         (self.fruitless, self.empty_streams, self.ask_at_least) = (0, 0, false);
     }
 
-    /// A list next to the watch begins: changes are noted from now on, because they may be newer than its snapshot.
+    /// Starts a list beside the watch. From now on changed keys are recorded, because they may be newer than the list.
     pub fn begin_side(&mut self) {
         self.touched = Some((self.position.clone(), BTreeSet::new()));
     }
 
-    /// Forgets a list next to the watch.
+    /// Cancels a list beside the watch.
     pub fn cancel_side(&mut self) {
         self.touched = None;
     }
 
-    /// Whether the watch has come as far as `listing`, so that any difference is one that the watch has lost.
+    /// Whether the watch is as new as `listing`. From then on, every difference is an event that the watch has lost.
     pub fn caught_up(&self, listing: &Listing<K>) -> bool {
         self.position.as_deref().is_some_and(|position| reaches(position, &listing.version))
     }
 
-    /// Compares a list made next to the watch, and replays the events that the watch has lost.
+    /// Compares a list beside the watch with the view, and emits the events that the watch has lost.
     ///
-    /// After [`Settled::Lost`] the position stays: keys that changed meanwhile were not compared, and their events may
-    /// still be under way.
+    /// After [`Settled::Lost`] the position stays the same: keys that changed meanwhile were not compared, and their
+    /// events may still arrive.
     pub fn settle_side(&mut self, listing: Listing<K>, now: Instant, out: &mut Vec<Event<K>>) -> Settled {
         let Some((begun_at, touched)) = self.touched.take() else { return Settled::Agrees };
         let before = out.len();
@@ -324,7 +322,7 @@ impl<K: Kind> Machine<K> {
         (self.fruitless, self.empty_streams) = (0, 0);
     }
 
-    /// The stream proved that it moves; decimal positions never go back.
+    /// Records progress of the stream. Decimal positions never go back.
     fn progress(&mut self, version: &str) {
         (self.fruitless, self.empty_streams) = (0, 0);
         if self.position.as_deref().is_some_and(|known| older(version, known)) {
@@ -383,7 +381,7 @@ impl<K: Kind> Machine<K> {
         out.push(Event { change, object });
     }
 
-    /// Removes `object` from the store; `version` is the one at which it is known to be gone.
+    /// Removes `object` from the store; `version` is the one at which its absence is known.
     fn bury(&mut self, object: Arc<Object<K>>, version: &str, out: &mut Vec<Event<K>>) {
         self.store.remove(&object.key);
         self.tombs.add(&object.uid, version);
@@ -399,12 +397,12 @@ impl<K: Kind> Machine<K> {
         }
     }
 
-    /// Replays the difference between the view and `listing` for the keys that `concerns` accepts. Deletions come
-    /// first, so that a consumer with a quota sees room before it is used again.
+    /// Emits the difference between the view and `listing` for the keys that `concerns` accepts. Deletions come first,
+    /// so that a consumer with a quota has room for additions.
     ///
-    /// A known object that is newer than the snapshot stays. Any other object becomes as in the list, even if the list
-    /// has an older version of it: then the server went back and has overtaken us since. In another history (`rewound`)
-    /// an equal version means nothing either, so there everything is replayed.
+    /// A known object that is newer than the list stays. Every other object becomes equal to the list, even if its
+    /// version there is older: then the server was reset and has passed our version since. After a reset (`rewound`)
+    /// equal versions mean nothing, so every object is emitted.
     fn diff(&mut self, listing: &Listing<K>, concerns: impl Fn(&Key) -> bool, rewound: bool, out: &mut Vec<Event<K>>) {
         let is_newer = |known: &Object<K>| !rewound && older(&listing.version, &known.version);
         for known in self.store.snapshot() {

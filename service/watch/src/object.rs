@@ -1,7 +1,5 @@
-//! An object as the store keeps it: identity, version, and the part of its kind that is needed. `managedFields` and the
-//! rest are never allocated.
-//!
-//! Pure: from JSON text to a value.
+//! An object in the store: identity, version, and the needed fields of its kind. Other fields, such as `managedFields`,
+//! are parsed without a copy in memory.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,13 +12,13 @@ use serde_json::value::RawValue;
 
 use super::source::{Form, Source};
 
-/// Entries of `spec.network.allow`, as `kind/manifests/package-crd.yaml` has it.
+/// Most entries of `spec.network.allow`, as in `kind/manifests/package-crd.yaml`.
 const ALLOW_MAX: usize = 64;
-/// Bytes of `spec.network`: a kilobyte for each entry.
+/// Most bytes of `spec.network`: one kilobyte for each entry.
 const NETWORK_BYTES_MAX: usize = 64 << 10;
-/// Labels of one selector. Each label costs ten times its shortest text.
+/// Most labels of one selector. Each label costs ten times the bytes of its shortest text.
 const LABELS_MAX: usize = 32;
-/// Characters of a message about a spec that cannot be read.
+/// Most characters of a message about a spec that cannot be parsed.
 const ERROR_CHARS_MAX: usize = 300;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,24 +34,24 @@ impl fmt::Display for Key {
     }
 }
 
-/// The part that is kept of each object.
+/// The needed fields of a kind of object.
 pub trait Kind: fmt::Debug + Clone + PartialEq + Send + Sync + 'static {
-    /// Reads the kept part. It must not fail: an event whose object is not understood is still an event.
+    /// Reads the needed fields. It must not fail: an event about an object that cannot be parsed is still an event.
     fn read(raw: &RawObject<'_>) -> Self;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object<K = Package> {
     pub key: Key,
-    /// Identity among all objects that ever had this key.
+    /// The uid, which differs for every object that ever had the same name.
     pub uid: Box<str>,
     /// `metadata.resourceVersion`.
     pub version: Box<str>,
-    /// The kept part of its kind.
+    /// The needed fields of the object's kind.
     pub body: K,
 }
 
-/// The kept part of a package.
+/// The needed fields of a Package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Package {
     /// `metadata.generation`.
@@ -62,9 +60,9 @@ pub struct Package {
     pub deleting: bool,
     /// `metadata.finalizers`.
     pub finalizers: Box<[Box<str>]>,
-    /// `spec.network.allow`, or why it cannot be read.
+    /// `spec.network.allow`, or the reason why it cannot be read.
     pub allow: Result<Box<[Allow]>, Box<str>>,
-    /// `status`, as far as it decides anything.
+    /// The fields of `status` that decide whether there is work.
     pub status: Status,
 }
 
@@ -72,48 +70,47 @@ pub struct Package {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Allow {
-    /// A text for people.
     #[serde(default)]
     pub description: String,
     pub direction: Direction,
-    /// Pods of the package; none means all.
+    /// Labels of the package's Pods; empty means all its Pods.
     #[serde(default)]
     pub pod_labels: BTreeMap<String, String>,
-    /// Namespace of the other side; none means any.
+    /// Namespace of the Pods to communicate with; `None` means any.
     #[serde(default)]
     pub remote_namespace: Option<String>,
-    /// Pods of the other side; none means all.
+    /// Labels of the Pods to communicate with; empty means all Pods.
     #[serde(default)]
     pub remote_labels: BTreeMap<String, String>,
-    /// Port; none means all.
+    /// The port; `None` means all.
     #[serde(default)]
     pub port: Option<u16>,
 }
 
-/// Direction of traffic, seen from the package.
+/// Direction of traffic, from the package's point of view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Direction {
     Ingress,
     Egress,
 }
 
-/// The part of `status` that decides whether there is work.
+/// The fields of `status` that decide whether there is work.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Status {
     /// `Pending`, `Ready`, `Retrying`, `Failed`, `Removing`, `RemovalFailed`, or empty.
     pub phase: Box<str>,
-    /// Generation that the phase describes.
+    /// The generation to which the phase belongs.
     pub observed_generation: Option<i64>,
     pub retry_attempts: Option<i64>,
-    /// Network policies in place.
+    /// The number of network policies that exist.
     pub network_policy_count: Option<i64>,
-    /// All conditions as written, our own and those of other writers.
+    /// All conditions as JSON text: those of this service and those of other writers.
     #[serde(deserialize_with = "text")]
     pub conditions: Option<Box<str>>,
 }
 
-/// An object as written; borrows from the text.
+/// An object as received; its fields borrow from the text.
 #[derive(Deserialize)]
 pub struct RawObject<'a> {
     #[serde(borrow)]
@@ -168,7 +165,7 @@ impl Package {
 }
 
 impl Kind for Package {
-    /// A spec of the wrong shape is kept as its error.
+    /// Reads a package. If its spec is invalid, the error is kept.
     fn read(raw: &RawObject<'_>) -> Self {
         let allow = allowed(raw.spec).map_err(|error| format!("spec.network.allow: {error}").into());
         let meta = &raw.metadata;
@@ -182,7 +179,8 @@ impl Kind for Package {
     }
 }
 
-/// `spec.network.allow` as far as it may be kept. An API server without our definition, or with another one, bounds nothing.
+/// Reads `spec.network.allow` within the limits. An API server without this project's CRD, or with another version of
+/// it, checks no limits.
 fn allowed(spec: Option<&RawValue>) -> Result<Box<[Allow]>, String> {
     // The message repeats what was written.
     let wrong = |error: serde_json::Error| error.to_string().chars().take(ERROR_CHARS_MAX).collect::<String>();
@@ -222,7 +220,7 @@ impl RawObject<'_> {
         self.into_object_by(K::read)
     }
 
-    /// Like [`Self::into_object`], with the part that `read` keeps.
+    /// Like [`Self::into_object`], but the function `read` makes the needed fields.
     pub fn into_object_by<K>(self, read: impl Fn(&RawObject<'_>) -> K) -> Object<K> {
         let body = read(&self);
         let meta = self.metadata;
@@ -234,12 +232,12 @@ impl RawObject<'_> {
         }
     }
 
-    /// `spec`; null if it is absent or cannot be read.
+    /// `spec`; null if it is absent or cannot be parsed.
     pub fn spec(&self) -> Value {
         self.spec_as().unwrap_or_default()
     }
 
-    /// `spec` read as `T`; `None` if it is absent or cannot be read.
+    /// `spec` parsed as `T`; `None` if it is absent or cannot be parsed.
     pub fn spec_as<T: serde::de::DeserializeOwned>(&self) -> Option<T> {
         parsed(self.spec)
     }
@@ -254,17 +252,17 @@ impl RawObject<'_> {
         parsed(self.metadata.annotations).unwrap_or_default()
     }
 
-    /// `metadata.labels` as written; `None` if absent.
+    /// `metadata.labels` as JSON text; `None` if absent.
     pub fn labels_text(&self) -> Option<&str> {
         self.metadata.labels.map(RawValue::get).filter(|text| *text != "null")
     }
 
-    /// `metadata.annotations` as written; `None` if absent.
+    /// `metadata.annotations` as JSON text; `None` if absent.
     pub fn annotations_text(&self) -> Option<&str> {
         self.metadata.annotations.map(RawValue::get).filter(|text| *text != "null")
     }
 
-    /// `metadata.finalizers` as written; `None` if absent.
+    /// `metadata.finalizers` as JSON text; `None` if absent.
     pub fn finalizers_text(&self) -> Option<&str> {
         self.metadata.finalizers.map(RawValue::get).filter(|text| *text != "null")
     }
@@ -284,7 +282,7 @@ impl RawObject<'_> {
         parsed(self.metadata.owner_references).unwrap_or_default()
     }
 
-    /// Whether the identifying fields have content; a real object always has them.
+    /// Whether name, uid and version are not empty, as in every real object.
     pub fn is_identified(&self) -> bool {
         !self.metadata.uid.is_empty() && !self.metadata.name.is_empty() && !self.metadata.resource_version.is_empty()
     }

@@ -1,7 +1,7 @@
-//! The reconcile queue: keys with work, one at a time in each group, forgotten when idle.
+//! The reconcile queue: keys of objects with work. Keys of one group are processed one at a time.
 //!
-//! This module owns order and delay, not the work. A waiting key is not added twice, so the queue is never longer than
-//! the number of objects. The lock is held for single map operations.
+//! This module owns order and delay, not the work. A waiting key is not added again, so the queue is never longer than
+//! the number of objects. Idle groups are dropped. The lock is held only for single map operations.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,22 +13,21 @@ use tokio::time::{Instant, sleep_until};
 
 use super::object::Key;
 
-/// The part of the key that keeps the reconcile queue in order: two objects with the same part are never worked on at
-/// once.
+/// How keys are grouped. Two keys of one group are never processed at the same time.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum QueueKey {
-    /// One object.
+    /// Each object is its own group.
     #[default]
     KindNsName,
-    /// All objects of a namespace.
+    /// All objects of a namespace are one group.
     KindNs,
-    /// All objects of the kind.
+    /// All objects of the kind are one group.
     Kind,
     Global,
 }
 
-/// A group that is kept in order: a part of the key, or `None` for one single group.
+/// The part of a key that identifies its group; `None` if all keys are one group.
 type Group = Option<(std::sync::Arc<str>, Option<std::sync::Arc<str>>)>;
 
 pub struct Queue {
@@ -54,7 +53,7 @@ struct Waiting {
     busy: bool,
 }
 
-/// A key under work; its group is free again when this is given back.
+/// A key that is being processed. Its group becomes free when this is returned.
 pub struct Turn {
     group: Group,
     pub key: Key,
@@ -66,12 +65,12 @@ impl Queue {
         Self { by, state: Mutex::default(), wake: Notify::new(), length }
     }
 
-    /// Adds a key unless it waits already.
+    /// Adds a key unless it is waiting already.
     pub fn add(&self, key: Key) {
         self.enqueue(&mut self.state.lock(), key);
     }
 
-    /// Adds a key at `when`; an earlier appointment of the same key is replaced.
+    /// Adds a key at `when`. An earlier planned time of the same key is replaced.
     pub fn add_at(&self, key: Key, when: Instant) {
         let mut state = self.state.lock();
         if let Some(old) = state.delayed_until.insert(key.clone(), when) {
@@ -82,14 +81,14 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// Adds a key at `when` unless it has an earlier appointment.
+    /// Adds a key at `when`, unless an earlier time is planned for it.
     pub fn add_by(&self, key: Key, when: Instant) {
         if self.state.lock().delayed_until.get(&key).is_none_or(|known| *known > when) {
             self.add_at(key, when);
         }
     }
 
-    /// Waits for the next key; `None` once the queue is closed.
+    /// Waits for the next key; `None` after the queue was closed.
     pub async fn next(&self) -> Option<Turn> {
         loop {
             let appointment = {
@@ -132,7 +131,7 @@ impl Queue {
         }
     }
 
-    /// Ends the queue: workers finish their keys and get no more.
+    /// Closes the queue: workers finish their present keys and get no more.
     pub fn close(&self) {
         self.state.lock().closed = true;
         self.wake.notify_one();

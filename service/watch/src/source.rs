@@ -1,6 +1,6 @@
-//! A source: one resource of an API server, the watched part of it, and the form of the requests.
+//! A watched resource of an API server, its selectors, and the form of the requests.
 //!
-//! Pure. A source owns its texts: those of built-in resources are constants, others come from the configuration.
+//! Texts are constants for built-in resources, and owned texts for those in the configuration.
 
 use std::borrow::Cow;
 
@@ -9,34 +9,34 @@ use std::borrow::Cow;
 pub enum Form {
     /// Whole objects.
     Whole,
-    /// `PartialObjectMetadata`: only metadata crosses the wire. A server without support sends whole objects, and those
-    /// are read the same.
+    /// Only metadata (`PartialObjectMetadata`). A server without support sends whole objects, which are read the same
+    /// way.
     Metadata,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// Its name in observations, diagnostics and metrics: `configmaps`, `packages.longhaul.dev`.
+    /// The resource's name in observations, diagnostics and metrics: `configmaps`, `packages.longhaul.dev`.
     pub resource: Cow<'static, str>,
-    /// Its name among the probes, and in paths below `/debug/`.
+    /// The name of the probe, also used in paths below `/debug/`.
     pub probe: Cow<'static, str>,
-    /// The path of the objects of all namespaces, without query.
+    /// The path of the objects in all namespaces, without query.
     pub path: Cow<'static, str>,
     pub form: Form,
-    /// Whether lists come as a watch (`sendInitialEvents=true`, KEP-3157) as long as the server supports that.
+    /// Whether lists are streamed (`sendInitialEvents=true`, KEP-3157) if the server supports that.
     pub streamed: bool,
     labels: Option<Cow<'static, str>>,
     fields: Option<Cow<'static, str>>,
 }
 
 impl Source {
-    /// All objects at `path`, listed in pages.
+    /// A source for all objects at `path`, listed in pages.
     pub const fn new(resource: &'static str, probe: &'static str, path: &'static str, form: Form) -> Self {
         let (resource, probe, path) = (Cow::Borrowed(resource), Cow::Borrowed(probe), Cow::Borrowed(path));
         Self { resource, probe, path, form, streamed: false, labels: None, fields: None }
     }
 
-    /// A source of the configuration, listed in pages.
+    /// A source whose texts come from the configuration, listed in pages.
     pub fn configured(resource: &str, probe: String, path: &str, form: Form) -> Self {
         Self {
             resource: resource.to_owned().into(),
@@ -49,8 +49,8 @@ impl Source {
         }
     }
 
-    /// Restricts the source to objects that the label selector matches; for the API server, an object that stops
-    /// matching is deleted.
+    /// Restricts the source to objects that match a label selector. If an object stops matching, the API server reports
+    /// a deletion.
     #[must_use]
     pub fn labelled(mut self, selector: impl Into<Cow<'static, str>>) -> Self {
         self.labels = Some(selector.into());
@@ -64,7 +64,7 @@ impl Source {
         self
     }
 
-    /// Requests lists as a watch.
+    /// Requests streamed lists.
     #[must_use]
     pub const fn streamed(mut self) -> Self {
         self.streamed = true;
@@ -83,7 +83,7 @@ impl Source {
     }
 }
 
-/// Escapes a value of a query.
+/// Percent-encodes a value of a query.
 pub(super) fn encode(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }

@@ -1,6 +1,6 @@
-//! The store: every known object, by namespace and name.
+//! The store of all known objects, by namespace and name.
 //!
-//! Shared between the watch (the only writer) and its readers. The lock is held for single map operations only.
+//! Only the watch writes to it; other tasks read. The lock is held only for single map operations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,10 +12,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::object::{Key, Kind, Object, Package, RawObject};
 
-/// A function that reads the kept part of an object.
+/// A function that reads the needed fields of an object.
 type Read<K> = dyn Fn(&RawObject<'_>) -> K + Send + Sync;
 
-/// A handle to the objects; clones share them.
+/// A handle to the store; clones share the objects.
 pub struct Store<K = Package> {
     objects: Arc<RwLock<BTreeMap<Key, Arc<Object<K>>>>>,
     read: Arc<Read<K>>,
@@ -40,7 +40,7 @@ impl<K: Kind> Default for Store<K> {
 }
 
 impl<K> Store<K> {
-    /// A store of the part that `read` keeps of each object, for a choice made at run time.
+    /// A store whose function `read` chooses at run time which fields of each object are kept.
     pub fn keeping(read: impl Fn(&RawObject<'_>) -> K + Send + Sync + 'static) -> Self {
         Self { objects: Arc::default(), read: Arc::new(read) }
     }
@@ -53,20 +53,20 @@ impl<K> Store<K> {
         self.objects.read().get(key).cloned()
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     #[expect(clippy::len_without_is_empty, reason = "a figure for a page, nobody asks for emptiness")]
     pub fn len(&self) -> usize {
         self.objects.read().len()
     }
 
-    /// At most `max` objects whose keys are after `after`, in the order of the keys.
+    /// At most `max` objects whose keys follow `after`, in the order of keys.
     pub fn after(&self, after: Option<&Key>, max: usize) -> Vec<Arc<Object<K>>> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let objects = self.objects.read();
         objects.range::<Key, _>((from, Bound::Unbounded)).take(max).map(|(_, object)| Arc::clone(object)).collect()
     }
 
-    /// All objects, in the order of the keys.
+    /// All objects, in the order of keys.
     pub fn snapshot(&self) -> Vec<Arc<Object<K>>> {
         self.objects.read().values().cloned().collect()
     }
@@ -79,9 +79,9 @@ impl<K> Store<K> {
         self.objects.write().remove(key)
     }
 
-    /// SHA-256 over the lines `uid resourceVersion`, sorted, each ended by a newline; hexadecimal.
+    /// SHA-256 of the sorted lines `uid resourceVersion`, each with a newline; in hexadecimal.
     ///
-    /// Any client that lists the resource can compute the same from `metadata` alone and compare.
+    /// Any client can list the resource and compute the same checksum from `metadata` alone.
     pub fn checksum(&self) -> String {
         let mut lines: Vec<String> =
             self.snapshot().iter().map(|object| format!("{} {}\n", object.uid, object.version)).collect();

@@ -1,7 +1,7 @@
-//! The comparison of resource versions.
+//! Compares resource versions.
 //!
-//! Versions are opaque. Since Kubernetes 1.35 (KEP-5504) decimal ones may be compared within one resource: without
-//! leading zero, by length, then by digits. All others have no order, and every caller must handle `None`. Pure.
+//! Since Kubernetes 1.35 (KEP-5504), decimal versions of one resource may be compared: without leading zeros, by
+//! length, then by digits. All other versions are opaque and have no order, so every caller must handle `None`.
 
 use std::cmp::Ordering;
 
@@ -10,12 +10,12 @@ pub fn compare(a: &str, b: &str) -> Option<Ordering> {
     (is_decimal(a) && is_decimal(b)).then(|| a.len().cmp(&b.len()).then_with(|| a.cmp(b)))
 }
 
-/// Whether `a` is surely older than `b`.
+/// Whether `a` is certainly older than `b`.
 pub fn older(a: &str, b: &str) -> bool {
     compare(a, b) == Some(Ordering::Less)
 }
 
-/// Whether `a` is surely as new as `b` or newer.
+/// Whether `a` is certainly as new as `b` or newer.
 pub fn reaches(a: &str, b: &str) -> bool {
     a == b || matches!(compare(a, b), Some(Ordering::Equal | Ordering::Greater))
 }

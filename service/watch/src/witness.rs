@@ -1,7 +1,7 @@
-//! The witness: proof of the events that the watch accepted, posted as JSON lines to a URL.
+//! The witness: posts accepted events as JSON lines to a URL, to prove what the watch has seen.
 //!
-//! This module owns the queue and its delivery, in order, with retries. The queue is bounded: if the receiver is away,
-//! the watch waits, because a dropped observation looks like a missed event.
+//! This module owns the queue and its delivery in order, with retries. The queue is limited: if the receiver is
+//! unreachable, the watch waits, because a dropped observation looks like a missed event.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,19 +18,19 @@ use service_core::wire::{Client, Limits, Origin, Protocol};
 
 /// Most lines in one post.
 const BATCH_LINES: usize = 500;
-/// How long a line waits for further lines of the same post.
+/// How long a line waits for others to share its post.
 const BATCH_DELAY: Duration = Duration::from_millis(50);
-/// Lines that wait for delivery: a relist of some thousand objects fits.
+/// Most lines that wait for delivery: a relist of some thousand objects fits.
 const QUEUE_LINES: usize = 4096;
-/// A post that takes longer is repeated.
+/// Time limit of a post; then the post is repeated.
 const POST_TIMEOUT: Duration = Duration::from_secs(5);
-/// No part of the answer is read.
+/// Most bytes of an answer, whose content is not used.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
-/// How long the rest of the queue is delivered after the order to end.
+/// How long the rest of the queue is delivered at the end.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 
-/// Why a URL cannot be a witness.
+/// Why a URL cannot receive observations.
 #[derive(Debug, thiserror::Error)]
 #[error("a witness is http://host:port/path")]
 pub struct TargetError;
@@ -46,7 +46,7 @@ struct Line<'a> {
     change: &'static str,
 }
 
-/// The sending side of the queue; does nothing without a witness URL.
+/// The sender of the queue. Without a witness URL it does nothing.
 #[derive(Clone)]
 pub struct Witness {
     resource: Arc<str>,
@@ -69,12 +69,12 @@ pub fn target(url: &str) -> Result<(Origin, String), TargetError> {
 }
 
 impl Witness {
-    /// A witness without a receiver.
+    /// A witness that has no receiver.
     pub fn absent() -> Self {
         Self { resource: "".into(), queue: None }
     }
 
-    /// A witness at `url` for observations of `resource`, and the delivery to run.
+    /// A witness that posts observations of `resource` to `url`, and its delivery task.
     pub fn new(resource: &str, url: &str) -> Result<(Self, Delivery), TargetError> {
         let (origin, path) = target(url)?;
         let (sender, queue) = mpsc::channel(QUEUE_LINES);
@@ -82,7 +82,7 @@ impl Witness {
         Ok((Self { resource: resource.into(), queue: Some(sender) }, Delivery { client, path, queue }))
     }
 
-    /// Queues the line of `event`; waits while the queue is full.
+    /// Queues the line about `event`; waits while the queue is full.
     pub async fn saw<K: Kind>(&self, event: &Event<K>) {
         let Some(queue) = &self.queue else { return };
         let object = &event.object;

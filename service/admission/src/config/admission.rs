@@ -11,17 +11,18 @@ use super::{Checker, Error, Section, YamlError, yaml};
 use service_core::config::quantity::{Size, written};
 use service_own_certificates::{OwnCertificates, RawOwn};
 
-/// etcd limits an object to 1.5 MiB; a review carries two of them, escaped, and some overhead.
+/// Default size limit of a review. etcd limits an object to 1.5 MiB; a review has two objects, escaped, and some more.
 const MAX_BODY_BYTES: u64 = 8 << 20;
-/// A larger review could by itself hold more memory than the whole service should need.
+/// Largest value of `maxBodyBytes`. A larger review could use more memory than the whole service should need.
 const MAX_BODY_BYTES_MOST: u64 = 64 << 20;
-/// Far more than a webhook needs.
+/// Largest value of `maxHeldBytes`, far more than a webhook needs.
 const MAX_HELD_BYTES_MOST: u64 = 4 << 30;
-/// Forty times the 25 idle connections that one kube-apiserver keeps for a webhook.
+/// Default limit of connections: forty times the 25 idle connections that one kube-apiserver keeps for a webhook.
 const MAX_CONNECTIONS: usize = 1024;
-/// Connections that one peer must leave to others: the idle connections of one kube-apiserver.
+/// Connections that one peer must leave to others: as many as one kube-apiserver keeps idle.
 const CONNECTIONS_FOR_OTHERS: usize = 25;
-/// kube-apiserver allows itself 200 mutating requests in flight by default; twice that serves two of them.
+/// Default limit of reviews in work. kube-apiserver sends at most 200 mutating requests at one time by default; this
+/// serves two of them.
 const MAX_IN_FLIGHT: usize = 400;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,25 +32,25 @@ pub struct Admission {
     pub certificate: PathBuf,
     /// PEM file of the private key; empty with `own`.
     pub key: PathBuf,
-    /// Certificates that the replicas make themselves, instead of those two files.
+    /// Settings of certificates that the replicas make, instead of the files `certificate` and `key`.
     pub own: Option<OwnCertificates>,
     /// Whether the webhook checks its own registration.
     pub registration: Option<Registration>,
-    /// PEM file of the authorities of client certificates; with it every caller needs one.
+    /// PEM file with the authorities of client certificates; if set, every caller needs a certificate.
     pub client_ca: Option<PathBuf>,
     /// Accepted names in client certificates; empty accepts all.
     pub client_names: Vec<String>,
     /// Largest accepted review, bytes.
     pub max_body_bytes: usize,
-    /// Memory that all outsiders may hold together, in bytes; `None`: half of the memory that this process may use.
+    /// Memory that all outsiders may use together, in bytes; `None` means half of the memory that this process may use.
     pub max_held_bytes: Option<usize>,
-    /// Reviews in work at one time; more are shed with 429.
+    /// Most reviews in work at one time; further reviews get status 429.
     pub max_in_flight: usize,
-    /// Of these, reviews of one peer: one network address, or one name in a client certificate.
+    /// Most reviews in work from one peer, which is a network address or a name in a client certificate.
     pub max_in_flight_per_peer: usize,
-    /// Open connections; beyond this number, idle ones are closed.
+    /// Most open connections; if more come, idle connections are closed.
     pub max_connections: usize,
-    /// Of these, connections of one network address.
+    /// Most open connections of one network address.
     pub max_connections_per_peer: usize,
 }
 
@@ -92,7 +93,7 @@ impl Section for Admission {
         raw.admission.map(|raw| Checker(*check).admission(raw)).transpose()
     }
 
-    /// Shows defaults that follow other keys, and the sections that are absent by default.
+    /// Adds defaults that depend on other keys, and sections that are absent by default.
     fn show(&self, shown: &mut Map<String, Value>) {
         let Some(Value::Object(section)) = shown.get_mut("admission") else { return };
         section.insert("maxInFlightPerPeer".into(), json!(self.max_in_flight_per_peer));

@@ -1,7 +1,7 @@
-//! Policies as Kubernetes objects: `kind: ImagePolicy`, in files, or in the data of a `ConfigMap`.
+//! Policies as Kubernetes objects of `kind: ImagePolicy`, in files or in a mounted `ConfigMap`.
 //!
-//! This module owns their spelling and their conversion to rules and validators. A mounted `ConfigMap` is a folder;
-//! each of its files may hold several documents.
+//! This module owns the format and its conversion to rules and validators. A mounted `ConfigMap` is a folder; each of
+//! its files may contain several documents.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,12 +20,12 @@ const API_VERSION: &str = "longhaul.dev/v1alpha1";
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Most files of one folder.
 const FILES_MAX: usize = 100;
-/// Most documents altogether.
+/// Most documents in all files together.
 const DOCUMENTS_MAX: usize = 100;
 /// Most images of one document.
 const IMAGES_MAX: usize = 50;
 
-/// A document and its origin.
+/// A document and the file that contains it.
 #[derive(Debug)]
 pub(super) struct RawDocument {
     pub source: PathBuf,
@@ -47,15 +47,15 @@ struct Metadata {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawSpec {
-    /// Patterns of images, as in rules.
+    /// Patterns of images, with the same syntax as in rules.
     images: Vec<String>,
     mode: Option<Mode>,
     recheck: Option<Recheck>,
     #[serde(default)]
     on_failure: OnFailure,
-    /// A validator of the configuration; excludes authorities.
+    /// The name of a configured validator; excludes `authorities`.
     validator: Option<String>,
-    /// The roots whose signatures are accepted, with the same keys as a trust root.
+    /// The roots whose signatures are accepted, with the keys of a trust root.
     #[serde(default)]
     authorities: Vec<RawTrustRoot>,
     trusted_root_file: Option<PathBuf>,
@@ -78,7 +78,7 @@ impl Checker<'_> {
         Ok(documents)
     }
 
-    /// The rules of one document; its authorities become a validator of their own.
+    /// Converts one document to rules. Its authorities become a separate validator.
     pub(super) fn document(
         &self,
         document: RawDocument,
@@ -136,7 +136,7 @@ impl Checker<'_> {
     }
 }
 
-/// Adds the policies of one document of `file`.
+/// Adds one document of `file` to `documents`.
 fn take(document: Value, file: &Path, documents: &mut Vec<RawDocument>) -> Result<(), Error> {
     let text = |key: &str| document.get(key).and_then(Value::as_str).unwrap_or_default();
     match (text("apiVersion"), text("kind")) {
@@ -173,7 +173,8 @@ fn take(document: Value, file: &Path, documents: &mut Vec<RawDocument>) -> Resul
     }
 }
 
-/// The file itself, or the files of a folder by name. Kubernetes' hidden entries of a mounted folder begin with a dot.
+/// The file itself, or the files of a folder sorted by name. Names with a leading dot are skipped: Kubernetes uses them
+/// in mounted folders.
 fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let read = |source| Error::Read { path: path.into(), source };
     let metadata = std::fs::metadata(path).map_err(read)?;

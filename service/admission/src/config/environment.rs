@@ -1,4 +1,4 @@
-//! Environment variables that overrule the policy in the file: those of Connaisseur, with a prefix.
+//! Environment variables that replace settings of the policy: Connaisseur's variables, with a prefix.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use service_core::config::{Environment, Error};
 
 use super::policy::{RawPolicy, Recheck, Resources};
 
-/// Puts the settings of `environment` over the written policy.
+/// Replaces settings of the written policy with those of `environment`.
 pub(super) fn overrule(policy: &mut RawPolicy, environment: &Environment<'_>) -> Result<(), Error> {
     if let Some(on) = environment.flag("AUTOMATIC_CHILD_APPROVAL")? {
         policy.automatic_child_approval = on;

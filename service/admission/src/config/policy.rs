@@ -1,7 +1,7 @@
-//! The section `policy`: the rule of an image, and the action on a failure of each class.
+//! The section `policy`: the rules for images, and the actions on failures by class.
 //!
-//! This module owns the spelling of modes, actions and patterns, and refuses rules that can never apply. The built-in
-//! actions, and the use in a review, are in `admission`.
+//! This module owns how modes, actions and patterns are written, and refuses rules that can never apply. The built-in
+//! actions are in `policy.rs` of this crate.
 
 mod bootstrap;
 mod namespaces;
@@ -29,35 +29,36 @@ pub(super) use with::RawWith;
 pub use with::demanded;
 pub use with::{Attestation, Roots, With};
 
-/// Most rules: each is matched against each image and compared with every other rule, and people lose track of more.
+/// Most rules. Each rule is compared with each image and with every other rule, and people lose track of more.
 const RULES_MAX: usize = 200;
-/// How long an image stays verified: the cache key contains its digest, the rule and the trust.
+/// Default time for which an image stays verified. The cache key contains the image's digest, the rule and the trusted
+/// keys.
 const VERIFIED_TTL: Duration = Duration::from_hours(1);
-/// About 8,000 verdicts at some 500 bytes each.
+/// Default size of the cache of verdicts: about 8,000 at some 500 bytes each.
 const VERDICTS_BYTES: u64 = 4 << 20;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// The actions on failures, unless the image's rule has its own.
+    /// The actions on failures, for images whose rule sets none.
     pub on_failure: OnFailure,
-    /// The rules in the order of the file, then those of documents.
+    /// The rules of the file in order, then those of documents.
     pub rules: Vec<Rule>,
-    /// How many of the rules are the file's own.
+    /// The number of rules in the file, without those of documents.
     pub own_rules: usize,
     pub no_match: NoMatch,
     /// Whether nothing is refused or changed, whatever the rules say.
     pub detection: bool,
     pub resources: Resources,
-    /// Whether a child object may keep the images that its owner already has.
+    /// Whether a child object may keep images that its owner already has.
     pub child_approval: bool,
-    /// Namespaces whose objects are not examined.
+    /// The namespaces whose objects are examined or exempt.
     pub namespaces: Namespaces,
-    /// Images that start without verified signatures.
+    /// Images that may start before signatures can be verified.
     pub bootstrap: Option<Bootstrap>,
     pub verdicts: Verdicts,
 }
 
-/// Settings of the memory of verdicts.
+/// Settings of the cache of verdicts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdicts {
     pub ttl: Duration,
@@ -73,44 +74,44 @@ impl Default for Verdicts {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NoMatch {
-    /// The image gets its digest.
+    /// The image is pinned to its digest.
     #[default]
     Resolve,
-    /// The image is left alone.
+    /// The image stays as it is.
     Allow,
-    /// The image is left alone, with a warning.
+    /// The image stays as it is, with a warning.
     Warn,
     Deny,
 }
 
-/// The objects whose images are judged.
+/// The kinds of objects whose images are judged.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Resources {
     #[default]
     All,
-    /// Images of Pods; those of other objects are only reported.
+    /// Images of Pods are judged; failures in other objects are only reported.
     PodsOnly,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// The image gets its digest.
+    /// The image is pinned to its digest.
     #[default]
     Resolve,
     /// The image is not examined.
     Skip,
-    /// Its signatures are verified.
+    /// The image's signatures are verified.
     Verify,
-    /// Its signatures are verified, and it gets the digest that they sign.
+    /// The image's signatures are verified, and the image is pinned to the signed digest.
     VerifyAndPin,
-    /// The image is examined and nothing is changed or refused: the change or refusal becomes a warning.
+    /// The image is examined, but every change or refusal is only a warning.
     Detect,
 }
 
 impl Mode {
-    /// The name in the configuration.
+    /// The mode's name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Resolve => "resolve",
@@ -126,7 +127,7 @@ impl Mode {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Recheck {
-    /// When it differs from the stored one.
+    /// When the image differs from the stored one.
     #[default]
     Changed,
     Always,
@@ -142,25 +143,25 @@ pub enum Action {
     Error,
 }
 
-/// Actions by class of failure; for absent classes the next level decides.
+/// Actions by failure class. For an absent class, the next level decides: rule, policy, built-in action.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct OnFailure {
-    /// The registry reports that tag or repository does not exist.
+    /// The registry says that the tag or repository does not exist.
     pub not_found: Option<Action>,
-    /// The registry refuses our credentials.
+    /// The registry refuses the credentials.
     pub auth: Option<Action>,
-    /// The result is unknown: timeout, overload, broken connection.
+    /// The result is unknown: timeout, overload or broken connection.
     pub unavailable: Option<Action>,
-    /// The reference or our own configuration cannot work.
+    /// The reference or this program's configuration cannot work.
     pub misconfigured: Option<Action>,
     /// A defect of this program.
     pub internal: Option<Action>,
-    /// The image has no signature that could count.
+    /// The image has no signature in any supported format.
     pub unsigned: Option<Action>,
-    /// A signature is not valid, or there are too few.
+    /// A signature is invalid, or there are too few signatures.
     pub invalid: Option<Action>,
-    /// A signature is of another image.
+    /// A signature belongs to another image.
     pub mismatch: Option<Action>,
 }
 
@@ -174,7 +175,7 @@ pub(super) struct RawPolicy {
     pub resources: Resources,
     pub automatic_child_approval: bool,
     pub recheck: Recheck,
-    /// Overrules file and rules; only the environment can set it.
+    /// Replaces the value of every rule; only the environment can set it.
     #[serde(skip)]
     pub recheck_of_all: Option<Recheck>,
     pub namespaces: RawNamespaces,
@@ -184,11 +185,11 @@ pub(super) struct RawPolicy {
     pub documents: Vec<PathBuf>,
 }
 
-/// Defaults for rules.
+/// Default values for rules.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Defaults {
     pub recheck: Recheck,
-    /// Overrules the rule's own value.
+    /// Replaces the value of every rule.
     pub recheck_of_all: Option<Recheck>,
     pub matcher: Matcher,
 }
@@ -201,7 +202,7 @@ pub(super) struct RawCache {
 }
 
 impl RawPolicy {
-    /// Defaults for the rules and documents.
+    /// The default values for rules and documents.
     pub(super) fn defaults(&self) -> Defaults {
         Defaults { recheck: self.recheck, recheck_of_all: self.recheck_of_all, matcher: self.matcher }
     }
@@ -218,7 +219,7 @@ impl Checker<'_> {
         named.map(|(name, raw)| self.rule(name, raw, defaults, validators)).collect()
     }
 
-    /// Checks the section. Its own rules are the first `own_rules` of `rules`; the others come from documents.
+    /// Checks the section. The first `own_rules` of `rules` come from the file; the others come from documents.
     pub(super) fn policy(&self, raw: RawPolicy, rules: Vec<Rule>, own_rules: usize) -> Result<Policy, Error> {
         self.within("policy.rules", rules.len() as u64, 0, RULES_MAX as u64)?;
         for (index, rule) in rules.iter().enumerate() {
@@ -249,7 +250,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Refuses two rules if one of them can never apply, or if neither takes precedence for some image.
+    /// Refuses two rules if one of them can never apply, or if for some image neither is more specific.
     fn both_count(&self, rule: &Rule, other: &Rule) -> Result<(), Error> {
         let (key, theirs) = (format!("{}.pattern", rule.name), other.pattern.as_str());
         if other.pattern.equals(&rule.pattern) {

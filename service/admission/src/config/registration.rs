@@ -1,4 +1,4 @@
-//! The section `admission.registration`: the webhook checks its own registration, and whether it is called.
+//! The section `admission.registration`: the webhook checks that it is registered, and that it is called.
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use serde::Deserialize;
 use super::{Checker, Error};
 use service_core::config::quantity::Span;
 
-/// The webhook configuration in the manifests.
+/// Default name: the webhook configuration in the manifests.
 const WEBHOOK: &str = "longhaul-webhook";
-/// The Lease of the manifests in which the replicas share the time of their last call.
+/// Default Lease in which the replicas record the time of their last call; the manifests have it.
 const LEASE: &str = "longhaul-webhook-calls";
-/// Longer than a rollout, shorter than the time until many objects are unpinned.
+/// Default of `quiet`: longer than a rollout, and short enough that few objects stay unpinned.
 const QUIET: Duration = Duration::from_mins(5);
-/// Costs one small request a minute while the webhook is called.
+/// Default of `interval`: while the webhook is called, each check costs one small request.
 const INTERVAL: Duration = Duration::from_mins(1);
 
-/// Settings of the check of the webhook's own registration.
+/// Settings of the check that the webhook is registered and called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
     /// `MutatingWebhookConfiguration`s that should call this service.
     pub webhooks: Vec<String>,
-    /// The namespace of the Lease; if absent, the pod's.
+    /// The namespace of the Lease; if absent, the Pod's.
     pub namespace: Option<String>,
-    /// The Lease in which the replicas share the time of their last call.
+    /// The Lease in which the replicas record the time of their last call.
     pub lease: String,
-    /// Age of a Pod created without a review at which it is reported.
+    /// A Pod that was created without a review is reported after this time.
     pub quiet: Duration,
-    /// Interval of the check.
+    /// Time between two checks.
     pub interval: Duration,
 }
 

@@ -1,6 +1,6 @@
-//! The section `validators`: the validators of images, and their trust.
+//! The section `validators`: the validators of images, and the keys that they trust.
 //!
-//! This module owns the spelling of validators and of their trust roots, which is Connaisseur's. Keys and certificates
+//! This module owns how validators and trust roots are written, which is Connaisseur's format. Keys and certificates
 //! are plain texts or file names here; their users read and check them.
 
 mod remote;
@@ -19,15 +19,15 @@ pub use trust_root::{Constraint, Root, TrustRoot};
 
 /// The validator of rules that name none.
 pub const DEFAULT: &str = "default";
-/// Most validators: each is compiled and kept, and people lose track of more.
+/// Most validators. Each is compiled and kept in memory, and people lose track of more.
 const VALIDATORS_MAX: usize = 100;
-/// Most trust roots of one validator: a signature is compared with each.
+/// Most trust roots of one validator, because a signature is compared with each.
 const ROOTS_MAX: usize = 64;
 
 /// A configured validator, which decides whether an image may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validator {
-    /// Its name in rules.
+    /// The validator's name in rules.
     pub name: String,
     pub kind: Kind,
 }
@@ -36,31 +36,31 @@ pub struct Validator {
 pub enum Kind {
     /// Gives the same answer for every image.
     Static { approve: bool },
-    /// Verifies signatures as cosign makes them.
+    /// Verifies signatures in the formats of cosign.
     Cosign(Cosign),
-    /// Asks another process of this service, or any other server of its contract.
+    /// Asks another process of this service, or another server that implements docs/contract.md.
     Remote(Remote),
-    /// Asks a provider of Gatekeeper's external data.
+    /// Asks a provider for Gatekeeper's external data.
     ExternalData(Provider),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cosign {
-    /// The accepted roots; never empty, names are unique.
+    /// The trust roots; at least one, with unique names.
     pub roots: Vec<TrustRoot>,
-    /// A sigstore `trusted_root.json`: authorities, logs and timestamp authorities.
+    /// Sigstore's `trusted_root.json`: authorities, logs and timestamp authorities.
     pub trusted_root: Option<PathBuf>,
     /// The public key of the transparency log.
     pub rekor_pubkey: Option<Text>,
-    /// The authority of signers' certificates.
+    /// The authority that issues signers' certificates.
     pub fulcio_cert: Option<Text>,
-    /// The public key of the log of certificates.
+    /// The public key of the certificate transparency log.
     pub ct_log_pubkey: Option<Text>,
     /// Certificates of timestamp authorities, for all roots.
     pub timestamp_cert: Option<Text>,
 }
 
-/// A PEM text, or the file that has it.
+/// A PEM text, or the file that contains it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Text {
     Inline(String),
@@ -111,7 +111,7 @@ impl Cosign {
         self.roots.iter().find(|root| root.name == name)
     }
 
-    /// Every file with a part of its trust.
+    /// Every file that contains trusted keys or certificates.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let texts = [&self.rekor_pubkey, &self.fulcio_cert, &self.ct_log_pubkey, &self.timestamp_cert];
         let texts = texts.into_iter().flatten().chain(self.roots.iter().flat_map(TrustRoot::texts));

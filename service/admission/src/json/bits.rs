@@ -1,13 +1,13 @@
-//! The places of quotes, backslashes and brackets in a block of text, as bits: the first byte is the lowest bit.
+//! The positions of quotes, backslashes and brackets in a block of text, as bits: the lowest bit is the first byte.
 //!
-//! The way to find the brackets outside strings is that of Langdale and Lemire, "Parsing gigabytes of JSON per second"
-//! (VLDB 2019), section 3.1.
+//! Brackets outside strings are found as in Langdale and Lemire, "Parsing gigabytes of JSON per second" (VLDB 2019),
+//! section 3.1.
 
 use super::piece::{PIECE, Piece};
 
 const BLOCK: usize = 64;
 
-/// The bytes of a block that form the structure of JSON.
+/// The positions of the bytes of a block that form the structure of JSON.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Structure {
     quote: u64,
@@ -16,7 +16,7 @@ struct Structure {
     close: u64,
 }
 
-/// Length of the object or array at the start of `text`; `None` if it does not end.
+/// Length of the object or array at the start of `text`; `None` if it has no end.
 pub(super) fn container(text: &[u8]) -> Option<usize> {
     let (mut depth, mut escape_carry, mut inside_carry) = (0_usize, 0, 0);
     let (mut at, mut rest) = (0, text);
@@ -50,7 +50,7 @@ pub(super) fn container(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// The first closing bracket after which nothing is open, with `depth` brackets open before.
+/// The first closing bracket after which no bracket is open; `depth` brackets were open before.
 fn end(depth: usize, open: u64, mut close: u64) -> Option<usize> {
     let mut closed = 0;
     while close != 0 {
@@ -65,7 +65,7 @@ fn end(depth: usize, open: u64, mut close: u64) -> Option<usize> {
     None
 }
 
-/// The bytes after an odd number of backslashes in a row; `carry` is 1 if the next block begins with such a byte.
+/// The bytes after an odd number of backslashes; `carry` is 1 if the next block starts with such a byte.
 fn escaped(backslash: u64, carry: &mut u64) -> u64 {
     const EVEN: u64 = 0x5555_5555_5555_5555;
     let backslash = backslash & !*carry;
@@ -77,7 +77,7 @@ fn escaped(backslash: u64, carry: &mut u64) -> u64 {
     (EVEN ^ (sums << 1)) & follows
 }
 
-/// Sets each bit if there is an odd number of ones up to it.
+/// Sets each bit for which the number of ones up to it is odd.
 fn prefix_xor(mut bits: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << shift;
@@ -91,7 +91,7 @@ pub(super) fn special(text: &[u8]) -> Option<usize> {
     first(text, is_special)
 }
 
-/// Calls `each` with the place of every quote, backslash or control character of `text`.
+/// Calls `each` with the position of every quote, backslash or control character of `text`.
 pub(super) fn specials(text: &[u8], mut each: impl FnMut(usize)) {
     for (index, bytes) in text.chunks(PIECE).enumerate() {
         let mut piece = [b' '; PIECE];
@@ -174,7 +174,7 @@ mod tests {
             prop_assert_eq!(special(&bytes[..50]), first((wanted | slow(&|byte| byte < b' ')) & ((1 << 50) - 1)));
         }
 
-        /// The end is the one that a byte-by-byte reader finds.
+        /// The found end is the one that a byte-by-byte reader finds.
         #[test]
         fn it_ends_where_a_reader_says(text in r#"[{\[][\\"{}\[\]a]{0,300}"#) {
             let (mut depth, mut inside, mut escaped, mut expected) = (0_usize, false, false, None);
@@ -197,7 +197,7 @@ mod tests {
             prop_assert_eq!(container(text.as_bytes()), expected);
         }
 
-        /// Bytes after a backslash that is not itself escaped, across a border of blocks.
+        /// Escaped bytes are found as by a byte-by-byte reader, across borders of blocks.
         #[test]
         fn escapes_are_those_of_a_reader(backslashes in any::<[u64; 3]>(), sparse in any::<[u64; 3]>()) {
             let (mut carry, mut pending) = (0, false);

@@ -1,10 +1,10 @@
-//! Comparison of sixteen bytes at a time: the bytes equal to a byte, or at most one, as bits; the first byte is the
-//! lowest bit.
+//! Comparison of sixteen bytes at once: the bytes that equal a value, or are at most a value, as bits. The lowest bit
+//! is the first byte.
 //!
-//! SSE2 belongs to every x86-64 processor; other processors use arithmetic on two words. A library for all widths and
-//! processors (`wide`, which also uses `safe_arch`) added six seconds to each build.
+//! SSE2 exists on every x86-64 processor; other processors use arithmetic on two words. A library for all widths and
+//! processors (`wide`, which needs `safe_arch`) added six seconds to each build.
 
-/// Bytes of a piece; most strings of an object end in their first one.
+/// Bytes that are compared at once; most strings of an object are shorter.
 pub(super) const PIECE: usize = 16;
 
 #[cfg(target_arch = "x86_64")]
@@ -27,7 +27,7 @@ mod sse2 {
             Self(m128i::from(bytes))
         }
 
-        /// Each byte with the bits of `byte` as well.
+        /// Each byte combined with `byte` by OR.
         #[inline]
         pub fn with(self, byte: u8) -> Self {
             Self(bitor_m128i(self.0, splat(byte)))
@@ -38,7 +38,7 @@ mod sse2 {
             move_mask_i8_m128i(cmp_eq_mask_i8_m128i(self.0, splat(byte))).cast_unsigned()
         }
 
-        /// The bytes that are at most `byte`.
+        /// The bytes that are at most `byte`, as bits.
         #[inline]
         pub fn up_to(self, byte: u8) -> u32 {
             move_mask_i8_m128i(cmp_eq_mask_i8_m128i(min_u8_m128i(self.0, splat(byte)), self.0)).cast_unsigned()
@@ -51,7 +51,7 @@ mod sse2 {
     }
 }
 
-/// The same with words of eight bytes, for other processors.
+/// Comparisons with words of eight bytes, for other processors.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod words {
     use super::PIECE;
@@ -68,7 +68,7 @@ mod words {
             Self([0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]))))
         }
 
-        /// Each byte with the bits of `byte` as well.
+        /// Each byte combined with `byte` by OR.
         #[inline]
         pub fn with(self, byte: u8) -> Self {
             Self(self.0.map(|word| word | (ONES * u64::from(byte))))
@@ -83,14 +83,14 @@ mod words {
             })
         }
 
-        /// The bytes that are at most `byte`, which is below 128.
+        /// The bytes that are at most `byte`, as bits; `byte` must be below 128.
         #[inline]
         pub fn up_to(self, byte: u8) -> u32 {
             // Seven bits plus the difference to 128 carry into the high bit if they are larger.
             self.bits(|word| !(((word & !HIGH) + ONES * u64::from(127 - byte)) | word))
         }
 
-        /// The high bit of each byte, packed together.
+        /// The high bits of all bytes, packed together.
         #[inline]
         fn bits(self, each: impl Fn(u64) -> u64) -> u32 {
             const SIDE_BY_SIDE: u64 = 0x0102_0408_1020_4080;

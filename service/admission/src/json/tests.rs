@@ -1,11 +1,11 @@
-//! Tests of the cursor against `serde_json`.
+//! Tests that the cursor reads JSON as `serde_json` does.
 
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::{Cursor, Error};
 
-/// Reads any value through the cursor.
+/// Reads any value with the cursor.
 fn read(cursor: &mut Cursor<'_>) -> Result<Value, Error> {
     match cursor.peek() {
         Some(b'{') => {
@@ -70,7 +70,7 @@ fn what_is_not_closed_does_not_end() {
 }
 
 proptest! {
-    /// A value written by `serde_json`, densely or with spaces, is read as the same value, and skipped to its end.
+    /// A value that `serde_json` wrote, with or without spaces, is read as the same value, and is skipped to its end.
     #[test]
     fn what_is_read_is_what_was_written(value in json_value()) {
         for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
@@ -91,7 +91,7 @@ proptest! {
         }
     }
 
-    /// Any JSON is skipped whole, and truncated JSON is not.
+    /// All JSON is skipped to its end; truncated JSON has no end.
     #[test]
     fn cut_off_text_does_not_end(value in json_value(), at in any::<prop::sample::Index>()) {
         let text = Value::from(vec![value]).to_string();

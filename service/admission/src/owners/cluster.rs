@@ -1,4 +1,4 @@
-//! The source of owners at the API server: the link between `admission`, which knows no API server, and `kube`.
+//! Reads owners from the API server. It connects `owners`, which knows no API server, with the API server client.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use tokio::time::Instant;
 use super::OwnerSource;
 use service_core::kube::Client;
 
-/// Largest object that is read, above etcd's limit.
+/// Largest object that is read; it exceeds etcd's limit.
 const OBJECT_BYTES_MAX: usize = 2 << 20;
 
-/// Reads objects with the rights of this process.
+/// A reader of objects with the rights of this process.
 pub struct FromCluster(pub Arc<Client>);
 
 impl OwnerSource for FromCluster {

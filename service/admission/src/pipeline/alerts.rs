@@ -1,5 +1,5 @@
-//! Alerts of decisions: none for a dry run or an exempt object; for an admitted object, only from the webhook that may
-//! change it.
+//! Alerts about decisions. Dry runs and exempt objects cause none; for an admitted object, only the mutating webhook
+//! sends one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::review::{Ask, Decision, Notes};
 use crate::text::printable;
 use crate::walk;
 
-/// Most images that are distinguished by digest; each further one counts as distinct.
+/// Most images that are compared by digest; each further image counts as different.
 const TOLD_APART_MAX: usize = 500;
 
 impl Pipeline {
-    /// Sends an alert of every decision to `alerts`.
+    /// Makes the pipeline send an alert for every decision to `alerts`.
     #[must_use]
     pub fn telling(mut self, alerts: Option<Arc<dyn AlertSink>>) -> Self {
         self.alerts = alerts;
         self
     }
 
-    /// The decision, if every required receiver has the alert; otherwise a denial that names the reason.
+    /// Returns the decision if every required receiver got the alert, else a denial with the reason.
     pub async fn alerted(&self, hook: Hook, ask: &Ask<'_>, decision: Decision, deadline: Instant) -> Decision {
         let Some(alerts) = &self.alerts else { return decision };
         let Some(alert) = alert(hook, ask, &decision) else { return decision };
@@ -39,7 +39,7 @@ impl Pipeline {
     }
 }
 
-/// The alert of a decision; `None` if there is nothing to report.
+/// The alert about a decision; `None` if none is due.
 fn alert(hook: Hook, ask: &Ask<'_>, decision: &Decision) -> Option<Alert> {
     let (admitted, message) = match decision {
         Decision::Allow { notes, .. } if notes.annotations.contains_key("exempt") => return None,
@@ -71,7 +71,7 @@ fn alert(hook: Hook, ask: &Ask<'_>, decision: &Decision) -> Option<Alert> {
     Some(alert.cut())
 }
 
-/// The first images of the object, each once, and the number of further ones.
+/// The first different images of the object, and the number of further images.
 fn images(ask: &Ask<'_>) -> (Vec<String>, usize) {
     let mut named: Vec<String> = Vec::new();
     let (mut seen, mut more) = (BTreeSet::<[u8; 32]>::new(), 0);

@@ -1,4 +1,4 @@
-//! Single images judged for other processes: by a validator and demands in the question, or by the policy.
+//! Judges single images for other processes, either by a validator and demands in the inquiry or by the policy.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::validator::Answer;
 
 /// The message of a process without validators.
 const NOBODY: &str = "this process verifies no signatures";
-/// The message for too many lookups at one time.
+/// The message for an inquiry beyond the limit of lookups.
 const CROWDED: &str = "too many images are asked about at one time";
 
 impl Pipeline {
@@ -26,7 +26,7 @@ impl Pipeline {
         About { contract: CONTRACT, generation, validators }
     }
 
-    /// The ruling on the image of `inquiry`.
+    /// The ruling on the image in `inquiry`.
     pub async fn judge(&self, inquiry: Inquiry, deadline: Instant) -> Ruling {
         // Read before judging: a trust that is replaced meanwhile must not be named as the one that judged.
         let generation = self.about().generation;
@@ -55,7 +55,7 @@ impl Pipeline {
         answer
     }
 
-    /// The ruling on `image`, as a pod would write it, under its rule.
+    /// The ruling on `image`, spelled as in a Pod, under its policy rule.
     pub async fn judge_by_policy(&self, image: &str, deadline: Instant) -> Ruling {
         let generation = self.about().generation;
         let nobody = |what: &str| Err(Failure::new(Class::Unsigned, what));
@@ -107,7 +107,7 @@ fn ruling(generation: String, digest: String, answer: Answer) -> Ruling {
     ruling
 }
 
-/// The credentials of the caller's pod.
+/// The credentials in an inquiry, as a keyring.
 fn ring(logins: Vec<Login>) -> Result<Keyring, Failure> {
     let key = |login: Login| {
         let proof = match (login.password, login.identity_token) {

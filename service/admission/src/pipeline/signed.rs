@@ -1,4 +1,4 @@
-//! The signature part of a review: inherited approvals, known verdicts, and questions to validators.
+//! Signature checks of a review: approvals by owners, cached verdicts, and calls of validators.
 
 use std::sync::Arc;
 
@@ -16,19 +16,19 @@ use service_registry::verdicts::{Class, Failure};
 
 /// The message for a rule that demands verification without a validator.
 const NO_VALIDATOR: &str = "the rule asks for signatures and nobody here can verify any";
-/// The metric's reason for an image of an owner.
+/// The metric label of images that an owner approves.
 const CHILD: &str = "child";
 
-/// The parts that verify signatures.
+/// The validators and caches for signature checks.
 pub struct Validation {
     pub validators: Validators,
     pub approvals: Arc<Approvals>,
-    /// The owners of objects, if child approval is on.
+    /// The reader of owners, if owners may approve images.
     pub owners: Option<Arc<Owners>>,
 }
 
 impl Pipeline {
-    /// Images that need verification and that the owner of the object already has.
+    /// Images that need verification but are approved, because an owner of the object already has them.
     pub(super) async fn inherited<'s>(&self, ask: &Ask<'_>, sites: &'s [Site], deadline: Instant) -> Vec<&'s str> {
         let owners = self.validation.as_ref().and_then(|validation| validation.owners.as_ref());
         let Some(owners) = owners.filter(|_| self.policy().approves_children()) else { return Vec::new() };
@@ -52,7 +52,7 @@ impl Pipeline {
         images
     }
 
-    /// Images that need verification and start without, because the configuration lists their digests.
+    /// Images that need verification but start without, because the configuration lists their digests.
     pub(super) fn bootstrapped<'s>(&self, ask: &Ask<'_>, sites: &'s [Site]) -> Vec<&'s str> {
         let mut images: Vec<&str> = Vec::new();
         for image in sites.iter().map(|site| site.image.as_str()) {
@@ -66,7 +66,7 @@ impl Pipeline {
         images
     }
 
-    /// The cached verdict about an image, without a question to a validator.
+    /// The cached verdict about an image; no validator is called.
     pub(super) fn verdict(
         &self,
         target: &Target,
@@ -96,7 +96,7 @@ impl Pipeline {
         Some(result)
     }
 
-    /// The digest of an image and its signers, or the reason for a failure.
+    /// The digest of an image and its signers, or the failure.
     pub(super) async fn verified(
         &self,
         target: &Target,

@@ -1,6 +1,6 @@
-//! The explanation of a policy for one image, for people.
+//! Explains to people how the policy treats one image.
 //!
-//! Pure. It uses the same functions as a review, so that both always agree.
+//! The explanation uses the functions of a review, so the two always agree.
 
 use std::fmt::{self, Write as _};
 
@@ -10,35 +10,35 @@ use crate::text::printable;
 use service_registry::verdicts::Class;
 use service_registry::{Image, ReferenceError};
 
-/// Most bytes of the image that are shown.
+/// Most bytes of the image's text that are shown.
 const IMAGE_BYTES_MAX: usize = 600;
 
-/// The treatment of one image, and why. Displays as a few lines of text.
+/// The treatment of one image, with reasons. It is displayed as a few lines of text.
 #[derive(Debug)]
 pub struct Explanation {
-    /// The image as the caller wrote it.
+    /// The image, spelled as by the caller.
     pub written: String,
-    /// Its parts, or why it is no reference.
+    /// The image's components, or why the text is no reference.
     pub image: Result<Image, ReferenceError>,
-    /// The name that the patterns were matched against.
+    /// The name that was matched against the patterns.
     pub full_name: String,
-    /// The rule that decides.
+    /// The rule that applies.
     pub rule: String,
     decides: RuleName,
     approval: Option<bool>,
     no_match: NoMatch,
-    /// Its pattern or prefix.
+    /// The pattern or prefix of the rule that applies.
     pub pattern: String,
     pub why: String,
-    /// The other matching rules with their patterns; they are less specific.
+    /// Other matching rules with their patterns; all are less specific.
     pub others: Vec<(String, String)>,
-    /// The key that exempts the namespace.
+    /// The configuration key that exempts the namespace; `None` if none does.
     pub exempt: Option<&'static str>,
-    /// The validator and the demands, in words; empty if there is none.
+    /// The validator and its demands as text; empty if there is no validator.
     pub validator: String,
     pub mode: Mode,
     pub recheck: Recheck,
-    /// The actions on failures, by class; empty if nothing can fail.
+    /// The actions on failures by class; empty if nothing can fail.
     pub on_failure: Vec<OnClass>,
 }
 
@@ -46,7 +46,7 @@ pub struct Explanation {
 pub struct OnClass {
     pub class: Class,
     pub action: Action,
-    /// The configuration key of the action, or `built in`.
+    /// The configuration key that sets the action, or `built in`.
     pub origin: String,
 }
 
@@ -111,7 +111,7 @@ pub(super) fn explain(policy: &Policy, written: &str, namespace: Option<&str>) -
     }
 }
 
-/// The validator and the demands of a rule.
+/// Describes the validator and the demands of a rule.
 fn validator(policy: &Policy, rule: RuleName) -> String {
     let name = policy.validator(rule);
     let Some(with) = policy.with(rule) else {
@@ -144,7 +144,7 @@ fn validator(policy: &Policy, rule: RuleName) -> String {
 }
 
 impl Explanation {
-    /// One sentence about the result.
+    /// One sentence about the result for the image.
     pub fn outcome(&self) -> &'static str {
         let pinned = self.image.as_ref().is_ok_and(|image| image.digest.is_some());
         let verified = self.approval.is_none() && !self.validator.is_empty();

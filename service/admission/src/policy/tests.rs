@@ -1,4 +1,4 @@
-//! Tests of the policy: the rule of an image, its effect, and its explanation.
+//! Tests of the policy: which rule applies to an image, its effect, and its explanation.
 
 use std::path::Path;
 
@@ -119,7 +119,7 @@ policy:
     - {pattern: "ghcr.io/*"}
 "#;
 
-/// A static validator answers at once, before any lookup; for images without a rule `noMatch` decides.
+/// A static validator decides at once, without a lookup. For images without a rule, `noMatch` decides.
 #[test]
 fn static_rules_and_no_match_are_decided_by_the_policy_alone() {
     let policy = policy(VALIDATED);
@@ -167,8 +167,8 @@ fn the_explanation_tells_validators_and_namespaces() {
     );
 }
 
-/// An attacker that makes a registry fail must not choose unsigned images; for a registry that was asked and did not
-/// answer, the rule decides.
+/// An attacker that makes a registry fail cannot choose unsigned images. If a registry was asked and did not answer,
+/// the rule decides.
 #[cfg(feature = "verify")]
 #[test]
 fn an_open_breaker_lets_nothing_in_where_signatures_are_wanted() {
@@ -214,7 +214,8 @@ fn an_image_under_a_rule_of_signatures_is_verified_whether_it_has_a_digest_or_no
     );
 }
 
-/// Each of these was admitted without a check, or missed its rule, by another name of a host.
+/// Other names of a registry's host do not avoid a rule. Each of these cases was once admitted without a check or
+/// missed its rule.
 #[test]
 fn no_alias_of_a_host_leads_around_a_rule() {
     let policy = policy(
@@ -244,8 +245,8 @@ policy:
     }
 }
 
-/// Whatever a rule admits, an image left unexamined because of our own limits is refused: an attacker that can reach a
-/// limit would choose the images that run.
+/// Whatever a rule admits, an image that was not examined because of a limit of this program is refused. Otherwise an
+/// attacker that can reach a limit would choose the images that run.
 #[test]
 fn limits_of_ours_always_deny() {
     let all = "{not-found: allow, auth: allow, unavailable: allow, misconfigured: allow, internal: allow, unsigned: allow, \
@@ -264,7 +265,7 @@ fn limits_of_ours_always_deny() {
     }
 }
 
-/// An owner that may have been admitted without a check does not approve its images.
+/// An owner that may have been admitted without a check does not approve images.
 #[test]
 fn owners_approve_only_where_nothing_is_let_in() {
     let inherited = |of_policy: &str, of_rule: &str| {

@@ -1,13 +1,13 @@
 //! The time of the last call to this process.
 //!
-//! Lock-free, because every review writes it. Whole seconds, because it is compared with times of objects, which have
-//! no fractions.
+//! The value is atomic, because every review writes it. It has whole seconds, like the times of objects to which it is
+//! compared.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The last call, in seconds since 1970. A process that has just started counts as called: it cannot know about earlier
-/// calls.
+/// The time of the last call, in seconds since 1970. The start of the process counts as a call, because the process
+/// cannot know about earlier calls.
 #[derive(Debug)]
 pub struct Calls(AtomicU64);
 
@@ -36,7 +36,7 @@ impl Default for Calls {
     }
 }
 
-/// Seconds since 1970.
+/// The present time in seconds since 1970.
 pub(super) fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

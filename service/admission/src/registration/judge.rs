@@ -1,4 +1,4 @@
-//! The judgement of a registration: its errors, and the Pods that prove a missing review. Pure.
+//! Judges a registration: finds its errors, and Pods that prove a missing review. The functions do no I/O.
 
 use std::time::SystemTime;
 
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use service_core::kube::Webhooks;
 use service_core::wire::verifies;
 
-/// The paths of a mutating webhook.
+/// The URL paths of a mutating webhook.
 const PATHS: [&str; 2] = ["/mutate", "/v1/mutate"];
 
 #[derive(Debug, Default, Deserialize)]
@@ -32,12 +32,12 @@ struct Meta {
     creation_timestamp: String,
 }
 
-/// A Pod created without a review.
+/// A Pod that was created without a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unasked {
     /// Namespace and name.
     pub pod: String,
-    /// When it was created, seconds since 1970.
+    /// Creation time of the Pod, in seconds since 1970.
     pub created_s: u64,
 }
 
@@ -47,8 +47,8 @@ impl Item {
     }
 }
 
-/// Why the API server cannot call us through the configuration `name`; `chain` is our certificate chain, empty while
-/// there is none.
+/// Why the API server cannot call this webhook through the configuration `name`. `chain` is the webhook's certificate
+/// chain; it is empty if there is no certificate yet.
 pub fn registered(
     name: &str,
     found: Option<&Webhooks>,
@@ -82,8 +82,8 @@ pub fn registered(
     None
 }
 
-/// The first Pod of `page` created after `after_s` and until `until_s`, both in seconds since 1970. The caller passes
-/// the last call plus some time, so that a call not yet recorded by another replica raises no alarm.
+/// The first Pod of `page` created after `after_s` and until `until_s`, both in seconds since 1970. The caller adds
+/// some time to the last call, so that a call that another replica has not recorded yet raises no alarm.
 pub fn unasked(page: &PodPage, after_s: u64, until_s: u64) -> Option<Unasked> {
     page.items.iter().find_map(|item| {
         let created = item.metadata.creation_timestamp.parse::<Timestamp>().ok()?.as_second();

@@ -1,7 +1,7 @@
-//! The monitor of the registration, which checks it at intervals.
+//! Checks the webhook's registration at intervals.
 //!
-//! This module owns the requests and their limits: one small read per turn while the webhook is called. Only if no
-//! replica was called for longer than `quiet`, it lists metadata of namespaces and Pods, page by page, until one Pod
+//! This module owns the requests and their limits. While the webhook is called, a check is one small read. If no
+//! replica was called for longer than `quiet`, metadata of namespaces and Pods is listed page by page, until one Pod
 //! proves a missing review.
 
 use std::sync::Arc;
@@ -24,17 +24,18 @@ use service_core::edge::{Probe, ServerTls};
 use service_core::kube::{self, Client, Webhooks, Write};
 use service_watch::{Items, PageError};
 
-/// A request that takes longer is repeated at the next turn.
+/// Time limit of a request; after a timeout it is repeated at the next check.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The checks of a turn are spread over this part of it, so that replicas do not send requests together.
+/// Rounds per interval. Each round records calls in the Lease. Only the first one checks the registration, unless there
+/// is a problem.
 const TURNS: u32 = 4;
-/// Namespaces whose Pods are listed in one check; further ones in later checks.
+/// Most namespaces whose Pods are listed in one check; further namespaces follow in later checks.
 const NAMESPACES_A_LOOK: usize = 16;
 /// Most namespaces that are considered.
 const NAMESPACES_MAX: usize = 500;
 /// Most Pods of one namespace that are considered.
 const PODS_MAX: usize = 250;
-/// Limit for the Lease; its metadata has some KiB.
+/// Most bytes of the Lease; its metadata has some KiB.
 const LEASE_BYTES_MAX: usize = 256 << 10;
 
 /// Why a check failed.
@@ -50,8 +51,8 @@ enum Error {
 
 pub struct Parts<'a> {
     pub settings: &'a config::Registration,
-    /// The namespace of the Lease; without it the replicas cannot share their calls, and only the registration itself
-    /// is checked.
+    /// The namespace of the Lease. Without it, the replicas cannot share the time of their calls, and only the
+    /// registration itself is checked.
     pub namespace: Option<String>,
     pub client: Arc<Client>,
     /// The server's certificate.
@@ -72,13 +73,13 @@ struct Look {
     tls: Arc<ServerTls>,
     calls: Arc<Calls>,
     state: Arc<State>,
-    /// The last call recorded in the Lease.
+    /// The time of the last call that the Lease contains, in seconds since 1970.
     noted_s: u64,
-    /// The first namespace of the next check.
+    /// The number of the namespace at which the next check starts.
     begin_at: usize,
-    /// A Pod created without a review stays a proof until the next call, deleted or not.
+    /// A Pod that was created without a review. It remains a proof until the next call, even if it is deleted.
     proof: Option<Unasked>,
-    /// Since when a configuration is wrong.
+    /// The time since which a configuration is wrong, in seconds since 1970.
     wrong_since_s: Option<u64>,
 }
 
@@ -147,7 +148,7 @@ impl Look {
         }
     }
 
-    /// Records in the Lease that this replica was called, for the others.
+    /// Records in the Lease, for other replicas, that this replica was called.
     async fn note_call(&mut self) -> Result<(), Error> {
         let (Some(path), last_s) = (self.lease_path(), self.calls.last_s()) else { return Ok(()) };
         // Never the same time again: another replica may have recorded a later call meanwhile.
@@ -195,7 +196,7 @@ impl Look {
         Ok(())
     }
 
-    /// Looks for a Pod created without a review; returns the note for a person.
+    /// Searches for a Pod that was created without a review; returns a note for people.
     async fn find_proof(&mut self, selector: &str, last_s: u64, now: u64) -> Result<Option<String>, Error> {
         if self.proof.is_some() {
             return Ok(None);
@@ -226,7 +227,7 @@ impl Look {
         Ok(page.items.iter().map(|item| item.name().to_owned()).collect())
     }
 
-    /// A page of metadata, read item by item: each object may have a quarter of a megabyte of annotations.
+    /// Reads a page of metadata item by item: each object may have a quarter of a megabyte of annotations.
     async fn page(&self, path: &str) -> Result<PodPage, Error> {
         let what = path.split('?').next().unwrap_or_default().to_owned();
         let (mut items, mut page, mut wrong) = (Items::default(), PodPage::default(), None);
@@ -257,7 +258,7 @@ impl Look {
         }
     }
 
-    /// When any replica was called last.
+    /// The time of the last call of any replica, in seconds since 1970.
     async fn last_call_s(&self) -> Result<u64, Error> {
         let ours_s = self.calls.last_s();
         let Some(path) = self.lease_path() else { return Ok(ours_s) };

@@ -1,4 +1,4 @@
-//! The known state of the registration: its note on the health page, its metric, and one log line for each change.
+//! The result of the last check of the registration: a health note, a metric, and a log line for each change.
 
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
@@ -17,12 +17,12 @@ pub struct State {
 struct Known {
     /// Why the webhook is not called, and since when.
     why: Option<(String, u64)>,
-    /// An additional note for a person.
+    /// A further note for people.
     note: Option<String>,
 }
 
 impl State {
-    /// A state without faults; registers the metric.
+    /// A state without problems; registers the metric.
     pub fn register(registry: &mut Registry) -> Self {
         let state = Self::default();
         registry.register(
@@ -33,8 +33,8 @@ impl State {
         state
     }
 
-    /// Records the result of a check: why the webhook is not called and since when, or that all is well. A lasting
-    /// reason keeps its start.
+    /// Records the result of a check: why the webhook is not called and since when, or `None`. A reason that remains
+    /// keeps its start time.
     pub fn judge(&self, why: Option<(String, u64)>, note: Option<String>) {
         let mut known = self.known.lock();
         known.note = note;
@@ -60,7 +60,7 @@ impl State {
         self.uncalled_s.set(i64::try_from(lasts).unwrap_or(i64::MAX));
     }
 
-    /// Records a failed check: the former state stays.
+    /// Records a check that failed: the former result stays.
     pub fn unknown(&self, error: &str) {
         let note = Some(format!("it could not be looked at: {error}"));
         let mut known = self.known.lock();
@@ -76,7 +76,7 @@ impl Probe for State {
         "registration"
     }
 
-    /// Only a note: a replica removed from the Service is called even less.
+    /// Only a note: a replica that is removed from the Service would be called even less.
     fn note(&self) -> Option<String> {
         let known = self.known.lock();
         known.why.as_ref().map(|(why, _)| why.clone()).or_else(|| known.note.clone())

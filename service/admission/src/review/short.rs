@@ -1,7 +1,8 @@
-//! The fast path for reviews in kube-apiserver's form: one pass reads the review and finds the images of a new object.
+//! The fast parser for reviews as kube-apiserver writes them: one pass parses the review and finds the images of a new
+//! object.
 //!
-//! Pure. It is only a shorter way: any unusual review ends it with an internal error, and the usual way reads the
-//! review again and reports errors. Both ways give the same result for every review that both can read.
+//! For an unusual review, this parser returns an error, and the general parser parses the review again and reports
+//! errors. Both give the same result for every review that both can parse.
 
 use std::borrow::Cow;
 
@@ -10,7 +11,7 @@ use crate::json::{self, Cursor};
 use crate::site::Site;
 use crate::walk::{self, FoundImage, Pullers};
 
-/// The usual way must read or refuse the review.
+/// The error that the general parser must parse or refuse the review.
 #[derive(Debug)]
 pub(super) struct Unusual;
 
@@ -145,7 +146,7 @@ fn members<'a>(
     Ok(true)
 }
 
-/// The usual way refuses a repeated key.
+/// Stores the value of a key; a repeated key is an error, because the general parser refuses it.
 fn once<T>(place: &mut Option<T>, value: T) -> Result<(), Unusual> {
     match place.replace(value) {
         None => Ok(()),
@@ -179,7 +180,7 @@ mod tests {
         (ask.uid.to_string(), ask.operation.to_string(), ask.sites.clone(), rest, ask.pullers.clone())
     }
 
-    /// Read in the usual way, and walked.
+    /// Parses a review with the general parser and walks its object.
     fn usual(body: &[u8]) -> Option<Read> {
         let mut ask = serde_json::from_slice::<Review<'_>>(body).ok()?.request?;
         if ask.operation == "CREATE" {
@@ -232,8 +233,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever byte of a review is changed: if it is still JSON and the short way reads it, the usual way reads
-        /// the same.
+        /// If any byte of a review is changed and the fast parser still parses the review, the general parser gives the
+        /// same result.
         #[test]
         fn both_ways_read_the_same(
             at in any::<prop::sample::Index>(),

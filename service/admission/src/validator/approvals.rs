@@ -1,8 +1,8 @@
-//! The answers of validators, with as few questions as possible.
+//! Gets the answers of validators with few calls.
 //!
-//! This module owns the cache of verdicts, its lifetimes and the single flight. The key of a verdict has the image's
-//! name and digest, the rule with its trust, and the credentials that were used. So a moved tag, another rule or
-//! another key never finds an old verdict. Uncertain results are never stored. No lock is held during a question.
+//! This module owns the cache of verdicts and the sharing of equal calls. A verdict's key contains the image's name and
+//! digest, the rule with its trusted keys, and the credentials. So a moved tag, another rule or another key never finds
+//! an old verdict. Uncertain results are not stored. No lock is held during a call.
 
 mod written;
 
@@ -25,29 +25,29 @@ use crate::config;
 use service_core::known::Knowledge;
 use service_registry::verdicts::{Cache, Class, Failure, Flights, Joined};
 
-/// Longest time for one image, whatever the configuration: no API server waits longer for a webhook.
+/// Longest time for one image in any configuration: no API server waits longer for a webhook.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Histogram edges in seconds for finding and judging signatures: from a registry nearby to one that hangs.
+/// Histogram edges in seconds for finding and checking signatures: from a near registry to one that hangs.
 const DURATION_EDGES_S: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 /// The message of a validator's panic.
 const DEFECT: &str = "a validator panicked, which is a defect of this service: see its log";
 
-/// The one label of the verdict counter: `verified` or a class.
+/// The label of the verdict counter: `verified` or a failure class.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ResultLabel {
     result: &'static str,
 }
 
-/// The one label of the counter of images without a question to a validator: `child`.
+/// The label of the counter of images for which no validator was called: `child`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct ReasonLabel {
     reason: &'static str,
 }
 
 pub struct Metrics {
-    /// Verdicts returned to reviews, cached ones included.
+    /// Verdicts for reviews, including cached ones.
     pub verdicts: Family<ResultLabel, Counter>,
-    /// Images that were admitted without a question to a validator.
+    /// Images that were admitted without a call of a validator.
     pub skipped: Family<ReasonLabel, Counter>,
     cache_hits: Counter,
     cache_misses: Counter,
@@ -81,13 +81,13 @@ impl Metrics {
         Arc::new(metrics)
     }
 
-    /// Counts a verdict returned to a review.
+    /// Counts a verdict for a review.
     pub fn answered(&self, answer: &Answer) {
         let result = answer.as_ref().map_or_else(|failure| failure.class.name(), |_| "verified");
         self.verdicts.get_or_create(&ResultLabel { result }).inc();
     }
 
-    /// Counts an image without a question to a validator.
+    /// Counts an image for which no validator was called.
     pub fn skip(&self, reason: &'static str) {
         self.skipped.get_or_create(&ReasonLabel { reason }).inc();
     }
@@ -98,13 +98,13 @@ pub struct Approvals {
     timeout: Duration,
     cache: Arc<Mutex<Cache<Answer>>>,
     flights: Flights<Answer>,
-    /// Values shared by the processes of the service.
+    /// The cache that several processes of the service share.
     shared: Option<Arc<dyn Knowledge>>,
     metrics: Arc<Metrics>,
 }
 
 impl Approvals {
-    /// An empty cache. One question may take as long as one resolution.
+    /// An empty cache. One call may take as long as one lookup.
     pub fn new(settings: &config::Verdicts, resolve: &config::Resolve, metrics: Arc<Metrics>) -> Self {
         Self {
             ttl: settings.ttl,
@@ -116,7 +116,7 @@ impl Approvals {
         }
     }
 
-    /// Shares verdicts with other processes.
+    /// Shares verdicts with other processes through `shared`.
     #[must_use]
     pub fn sharing(mut self, shared: Option<Arc<dyn Knowledge>>) -> Self {
         self.shared = shared;
@@ -127,7 +127,7 @@ impl Approvals {
         &self.metrics
     }
 
-    /// The cached answer, for pods without credentials of their own.
+    /// The cached answer for Pods without credentials of their own.
     pub fn known(&self, validator: &dyn Validator, host: &str, repository: &str, digest: &str) -> Option<Answer> {
         self.remembered(&key(validator, host, repository, digest, None))
     }
@@ -138,7 +138,7 @@ impl Approvals {
         Some(known)
     }
 
-    /// The answer of `validator` about the image, before the deadline of the question.
+    /// The answer of `validator` about the image, before the question's deadline.
     pub async fn ask(&self, validator: &Arc<dyn Validator>, question: Question) -> Answer {
         let fingerprint = question.keyring.fingerprint();
         let Question { host, repository, digest, deadline, .. } = &question;
@@ -158,8 +158,8 @@ impl Approvals {
         })
     }
 
-    /// The question as a flight: it has the time of one resolution, whatever the deadline of the caller that started
-    /// it.
+    /// The call of a validator that several callers can share. Its time limit does not depend on the deadline of the
+    /// caller that started it.
     fn flight(
         &self,
         key: String,
@@ -206,13 +206,13 @@ fn key(validator: &dyn Validator, host: &str, repository: &str, digest: &str, cr
     parts.concat()
 }
 
-/// The answer that another process stored under the same key, and its remaining life.
+/// An answer that another process stored under the same key, and its remaining lifetime.
 async fn said_elsewhere(shared: Option<&dyn Knowledge>, key: &str, deadline: Instant) -> Option<(Answer, Duration)> {
     let known = shared?.known(key, deadline).await?;
     Some((written::read(&known.value)?, known.life))
 }
 
-/// How long an answer may be stored; `None` for an uncertain one.
+/// How long an answer may be stored; `None` for an uncertain answer.
 fn life_of(answer: &Answer, ttl: Duration) -> Option<Duration> {
     match answer {
         Ok(_) => Some(ttl),

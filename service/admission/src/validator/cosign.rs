@@ -1,8 +1,8 @@
-//! Signatures as cosign makes them: found in the image's registry, judged by `service-verify`.
+//! Signatures in cosign's formats: found in the image's registry, checked by `service-verify`.
 //!
-//! This module owns one engine for each rule that demands signatures. `search` chooses the places and their order,
-//! `trust` compiles the trust, and `words` writes the messages. No registry is trusted: it delivers bytes, and
-//! `service-verify` judges them.
+//! This module owns one engine for each rule that demands signatures. `search` chooses where to look and in which
+//! order, `trust` compiles the trusted keys, and `words` writes messages. No registry is trusted: it only delivers
+//! bytes, which `service-verify` checks.
 
 mod knowledge;
 mod search;
@@ -29,10 +29,10 @@ use service_registry::verdicts::{Class, Failure};
 use service_registry::{Image, Keyring};
 pub use trusted::Trusted;
 
-/// Bytes kept of a generation's hash: enough to make collisions infeasible.
+/// Bytes that are kept of a generation's hash: enough that collisions are infeasible.
 const GENERATION_BYTES: usize = 16;
 
-/// The engine of one rule: its demands and trust.
+/// The engine of one rule: its demands and trusted keys.
 struct Engine {
     trust: Arc<Trust>,
     requirement: Requirement,
@@ -42,7 +42,7 @@ struct Engine {
     share: Arc<Share>,
 }
 
-/// The trust of every cosign validator, by its index.
+/// The trusted keys of every cosign validator, by validator index.
 fn compiled(config: &Config) -> Result<BTreeMap<usize, Arc<Trust>>, ValidatorError> {
     let mut compiled = BTreeMap::new();
     for (index, validator) in config.validators.iter().enumerate() {
@@ -53,7 +53,7 @@ fn compiled(config: &Config) -> Result<BTreeMap<usize, Arc<Trust>>, ValidatorErr
     Ok(compiled)
 }
 
-/// The demands and the trust of a rule, if it verifies signatures.
+/// The demands and trusted keys of a rule; `None` if it verifies no signatures.
 fn demand(
     rule: &Rule,
     compiled: &BTreeMap<usize, Arc<Trust>>,
@@ -68,7 +68,7 @@ fn demand(
     Ok(Some((requirement, Arc::clone(trust))))
 }
 
-/// Checks whether all trust and demands can be used.
+/// Checks that all trusted keys and demands can be used.
 pub fn check(config: &Config) -> Result<(), ValidatorError> {
     let compiled = compiled(config)?;
     config.policy.rules.iter().try_for_each(|rule| demand(rule, &compiled).map(drop))
@@ -85,7 +85,7 @@ pub fn load(config: &Config, pieces: &Arc<dyn Pieces>, memory: &Memory) -> Resul
     Ok(Validators { of_rules, trusted: Trusted::new(config, &compiled, pieces, memory) })
 }
 
-/// A text that changes with trust or demands. Requirements show all of their fields.
+/// A text that changes with trusted keys or demands. The debug form of a requirement contains all its fields.
 fn generation(trust: &Trust, requirement: &Requirement) -> String {
     let mut hash = Sha256::new();
     hash.update(trust.fingerprint().as_bytes());

@@ -1,8 +1,8 @@
-//! A provider of Gatekeeper's external data as a validator: our own, Ratify, cosign-gatekeeper-provider.
+//! A provider for Gatekeeper's external data as a validator: this project's own, Ratify, or cosign-gatekeeper-provider.
 //!
-//! This module interprets a `value` in each form. If a provider reports an `error`, answers another question or uses a
-//! form other than the configured one, the result is `unavailable`: that says nothing about signatures. Only an answer
-//! about the image itself is definite.
+//! This module interprets the `value` of an answer. If a provider reports an `error`, answers about another image or
+//! uses another form, the class is `unavailable`, which says nothing about signatures. Only an answer about the image
+//! itself is definite.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use super::{Answer, Approval, Question, Signer, Validator};
 use crate::config::{Form, Provider};
 use crate::text::printable;
 
-/// Most bytes of a provider's text in our messages.
+/// Most bytes of a provider's text in messages of this program.
 const SAID_BYTES_MAX: usize = 300;
 
 pub struct Engine {
@@ -75,7 +75,7 @@ impl Engine {
         self.answer_of(item, &asked.digest)
     }
 
-    /// The answer in an item about the image.
+    /// The validator's answer from a provider's item about the image.
     fn answer_of(&self, item: Item, digest: &str) -> Answer {
         let Item { key, value, error } = item;
         if self.form == Form::Longhaul
@@ -127,7 +127,7 @@ impl Engine {
     }
 }
 
-/// The report in a text that has no other content.
+/// The JSON report in a text; `None` if the text has other content too.
 fn report(text: &str) -> Option<Value> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = unambiguous(&mut reader).ok()?;
@@ -144,7 +144,7 @@ impl Validator for Engine {
         async move { self.answer(question).await }.boxed()
     }
 
-    /// The trust of a provider changes without notice; [`Self::ttl_max`] limits how long a change goes unseen.
+    /// A provider's trusted keys change without notice; [`Self::ttl_max`] limits how long a change stays unnoticed.
     fn generation(&self) -> Cow<'_, str> {
         format!("external data {} {:?}", self.name, self.form).into()
     }
@@ -153,7 +153,7 @@ impl Validator for Engine {
         Some(self.ttl)
     }
 
-    /// The question has no place for credentials.
+    /// Always empty: the protocol has no field for credentials.
     fn relevant(&self, _: &str, _: &str, _: &Keyring) -> Keyring {
         Keyring::default()
     }

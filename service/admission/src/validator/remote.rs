@@ -1,7 +1,7 @@
-//! A validator in another process, which speaks the contract (docs/contract.md).
+//! A validator in another process, reached by the protocol of docs/contract.md.
 //!
-//! This module owns the question and the meaning of its answer; `service-contract` owns the connection and the choice
-//! of an instance.
+//! This module owns the inquiry and the meaning of the ruling; `service-contract` owns connections and the choice of an
+//! instance.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use service_registry::{Keyring, Proof};
 use super::{Answer, Approval, Pieces, Question, SIGNERS_MAX, Signer, Validator};
 use crate::config::{Remote, Way};
 
-/// The connections to other processes, which outlive a configuration that does not change them.
+/// Connections to other processes. They survive a new configuration that does not change them.
 #[derive(Debug, Clone, Default)]
 pub struct Pools {
     open: Arc<Mutex<BTreeMap<String, Weak<Pool>>>>,
@@ -34,7 +34,7 @@ impl Pools {
         Self { open: Arc::default(), metrics }
     }
 
-    /// The connection of the validator `name`; the flag is whether its instances describe themselves.
+    /// The connections of the validator `name`; `told` states whether its instances describe themselves.
     pub fn open(&self, name: &str, way: &Way, told: bool) -> Result<Arc<Pool>, String> {
         let key = format!("{name} {told} {way:?}");
         let mut open = self.open.lock();
@@ -58,7 +58,7 @@ impl Pools {
     }
 }
 
-/// The demands on images under one rule, and the validator for them.
+/// A validator for the demands of one rule.
 pub struct Engine {
     pool: Arc<Pool>,
     validator: String,
@@ -68,7 +68,6 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// A validator that sends `demands` to `pool`.
     pub fn asking(settings: &Remote, demands: &str, pool: Arc<Pool>, pieces: Arc<dyn Pieces>) -> Arc<dyn Validator> {
         let demands = RawValue::from_string(demands.to_owned()).ok();
         let (validator, pass_credentials) = (settings.validator.clone(), settings.pass_credentials);
@@ -107,8 +106,8 @@ impl Validator for Engine {
         async move { self.answer(question).await }.boxed()
     }
 
-    /// The generation includes the trust of every instance, so that an answer from before a rotation is never used
-    /// after it.
+    /// The generation contains the trusted keys of every instance, so that an answer from before a key rotation is
+    /// never used after it.
     fn generation(&self) -> Cow<'_, str> {
         let demands = self.demands.as_deref().map_or("", RawValue::get);
         format!("{} {} {demands}", self.validator, self.pool.generation()).into()
@@ -119,7 +118,7 @@ impl Validator for Engine {
     }
 }
 
-/// The failure class of a question without an answer: the result is unknown.
+/// The failure of an inquiry without a ruling: the result is unknown.
 pub fn unanswered(why: Unanswered) -> Failure {
     match why {
         Unanswered::Unavailable(what) => Failure::new(Class::Unavailable, what),
@@ -128,7 +127,7 @@ pub fn unanswered(why: Unanswered) -> Failure {
     }
 }
 
-/// The answer in a ruling.
+/// The validator's answer from a ruling.
 pub fn answered(ruling: Ruling) -> Answer {
     answer::consistent(&ruling).map_err(|breach| Failure::new(Class::Unavailable, breach.to_string()))?;
     if ruling.verdict == VERIFIED {
@@ -141,7 +140,7 @@ pub fn answered(ruling: Ruling) -> Answer {
     Err(Failure { class, cause: ruling.cause, unasked: ruling.unasked })
 }
 
-/// The credentials of the pod, for the process that asks the registry in our place.
+/// The Pod's credentials, for the process that contacts the registry.
 fn logins(keyring: &Keyring) -> Vec<Login> {
     let login = |(registry, credential): (String, &service_registry::Credential)| {
         let (password, identity_token) = match &credential.proof {
@@ -157,7 +156,7 @@ fn logins(keyring: &Keyring) -> Vec<Login> {
 mod tests {
     use super::*;
 
-    /// An approval without a signer, or one whose registry was not asked, is refused in every form.
+    /// An approval without signers, or by a process that did not ask the registry, is refused.
     #[test]
     fn an_approval_says_who_signed() {
         let signer = service_core::judge::Signed { name: "n".into(), evidence: "e".into() };
@@ -179,7 +178,7 @@ mod tests {
         }
     }
 
-    /// The contract has exactly the classes of this program.
+    /// The protocol's failure classes are exactly those of this program.
     #[test]
     fn classes_are_those_of_the_contract() {
         let ours: Vec<_> = Class::ALL.into_iter().map(Class::name).collect();

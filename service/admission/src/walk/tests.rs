@@ -1,11 +1,11 @@
-//! Tests of the walk: every kind, and properties over arbitrary JSON.
+//! Tests of the walk: for every kind, and properties for arbitrary JSON.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Error, List, Outline, Pullers, walk};
 
-/// The outline of an object, ignoring its images.
+/// The result of a walk that ignores images.
 fn outline(object: &str) -> Result<Outline, Error> {
     walk(object, &mut |_| Ok(()))
 }
@@ -193,7 +193,7 @@ fn json_value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// On any JSON the walk ends without error, and each reported pointer leads to the very string it reports.
+    /// For any JSON, the walk ends without error, and each pointer leads to the reported string.
     #[test]
     fn pointers_are_true(object in json_value()) {
         for (pointer, image) in sites(&object) {

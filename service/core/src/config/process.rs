@@ -1,4 +1,4 @@
-//! The sections of the process itself: health listener, log, shutdown, and the connection to the API server.
+//! The configuration sections of the process: health listener, log, shutdown, and the connection to the API server.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::quantity::Span;
 use super::{Checker, Environment, Error, Section, YamlError, yaml};
 
-/// Shorter than the 30 s that Kubernetes gives a terminating pod.
+/// The default drain time: shorter than the 30 s that Kubernetes gives a terminating Pod.
 const DRAIN: Duration = Duration::from_secs(20);
 
 /// The section `health`; absent when this process has no health listener.
@@ -22,7 +22,7 @@ pub struct Health {
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Kubernetes {
-    /// Path of a kubeconfig; when absent, `$KUBECONFIG`, then the files of a pod.
+    /// Path of a kubeconfig. Default: `$KUBECONFIG`, then the service account files of a Pod.
     pub kubeconfig: Option<PathBuf>,
 }
 
@@ -30,29 +30,29 @@ pub struct Kubernetes {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Log {
     pub format: LogFormat,
-    /// The least severe level that is written.
+    /// The lowest level that is logged.
     pub level: Level,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// One readable line per event.
+    /// Each event is one line of readable text.
     #[default]
     Text,
-    /// One JSON object per event.
+    /// Each event is one JSON object.
     Json,
 }
 
-/// The least severe level that is written.
+/// A log level: events of lower levels are not logged.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Everything, including single requests.
+    /// All events, even single requests.
     Trace,
-    /// Single steps, for developers.
+    /// Single steps, which help developers.
     Debug,
-    /// Changes, for operators.
+    /// Changes, which operators should know.
     #[default]
     Info,
     /// Events that may need attention.

@@ -1,12 +1,12 @@
-//! Durations and sizes as people write them in the configuration: `5s`, `200ms`, `4MiB`.
+//! Durations and sizes with units in the configuration: `5s`, `200ms`, `4MiB`.
 //!
-//! A bare number is refused: a later reader could not know whether `30` meant seconds.
+//! A number without a unit is refused: a reader could not know whether `30` means seconds.
 
 use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Error as _};
 
-/// Longest accepted duration: anything longer is a typing mistake, and timers overflow far above it.
+/// Longest accepted duration. Anything longer is a typing mistake; timers overflow only far above this limit.
 const DURATION_MAX: Duration = Duration::from_hours(24 * 30);
 
 /// A duration with a unit, at most 30 days.
@@ -17,20 +17,20 @@ pub struct Span(pub Duration);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size(pub u64);
 
-/// Why a text is not a quantity. The message follows the name of the key.
+/// Why a text is no duration or size. The message is printed after the name of the key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("`{text}` has no unit: write for example `{example}`")]
     NoUnit {
         text: String,
-        /// A text that would have been accepted.
+        /// A valid text as an example.
         example: &'static str,
     },
     /// The quantity has no such unit.
     #[error("`{text}` has the unknown unit `{unit}`: use one of {known}")]
     UnknownUnit {
         text: String,
-        /// The part that was read as the unit.
+        /// The text that was read as the unit.
         unit: String,
         /// The accepted units.
         known: &'static str,
@@ -39,15 +39,15 @@ pub enum Error {
     #[error("`{text}` does not start with a whole number: write for example `{example}`")]
     NotANumber {
         text: String,
-        /// A text that would have been accepted.
+        /// A valid text as an example.
         example: &'static str,
     },
-    /// Larger than the limit of this quantity.
+    /// The value is larger than `most`.
     #[error("`{text}` is too large: at most {most}")]
     TooLarge { text: String, most: &'static str },
 }
 
-/// The duration in the file's spelling.
+/// The duration as a configuration file writes it.
 pub fn written(duration: Duration) -> String {
     if duration.subsec_millis() == 0 {
         format!("{}s", duration.as_secs())

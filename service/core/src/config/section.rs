@@ -1,4 +1,4 @@
-//! One section of a configuration file, and the operations that need no knowledge of its content.
+//! The interface of a configuration section, and operations on sections of any type.
 
 use std::any::Any;
 use std::fmt;
@@ -9,22 +9,21 @@ use serde_json::Map;
 
 use super::{Checker, Error, YamlError, is_empty, nearest, parse_error};
 
-/// A part of the file that belongs together: its keys, defaults and checks.
+/// A section of the file: keys that belong together, with defaults and checks.
 pub trait Section: Any + fmt::Debug + Clone + PartialEq + Send + Sync + Sized {
-    /// The section's keys at the top of the file; messages name it by the first.
+    /// The section's top-level keys. Messages use the first key as the section's name.
     const KEYS: &'static [&'static str];
-    /// Keys that older files use, each with what to write instead.
+    /// Keys that older files use, each with the text to write instead.
     const FORMER: &'static [(&'static str, &'static str)] = &[];
-    /// The written form: a struct of those keys. Each of them refuses unknown keys.
+    /// The struct that is parsed from YAML. It has the section's keys and refuses unknown keys.
     type Raw: DeserializeOwned + Default;
 
-    /// Reads the section from a file: `yaml(text)`. Every section implements it itself, because a default of this trait
-    /// would be compiled again in each crate that lists sections, and the YAML reader is large: a megabyte and twenty
-    /// seconds of build time.
+    /// Parses the section: `yaml(text)`. Each section implements this function, because a default implementation would
+    /// be compiled again in each crate that lists sections. The YAML reader costs a megabyte and twenty seconds of
+    /// build time.
     fn read(text: &str) -> Result<Self::Raw, YamlError>;
 
-    /// Puts the settings of the environment over the written ones, before any check, so that none of them escapes the
-    /// checks.
+    /// Replaces settings in `raw` with those of the environment, before the checks, so that every setting is checked.
     fn overrule(raw: &mut Self::Raw, environment: &Environment<'_>) -> Result<(), Error> {
         let _ = (raw, environment);
         Ok(())
@@ -39,18 +38,18 @@ pub trait Section: Any + fmt::Debug + Clone + PartialEq + Send + Sync + Sized {
         Vec::new()
     }
 
-    /// Files named in the section whose content may change while the process runs.
+    /// Files that the section names and whose content may change while the process runs.
     fn files(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    /// Adds settings to `shown` that the example of the defaults cannot show.
+    /// Adds settings to `shown` that no example file can contain.
     fn show(&self, shown: &mut Map<String, serde_json::Value>) {
         let _ = shown;
     }
 }
 
-/// A section of any type.
+/// A section whose type is erased.
 pub(super) trait Value: Any + fmt::Debug + Send + Sync {
     fn take(&mut self, fresh: &dyn Value) -> Vec<&'static str>;
     fn files(&self) -> Vec<PathBuf>;
@@ -87,7 +86,7 @@ impl<S: Section> Value for S {
     }
 }
 
-/// The type of a section, and how it is read.
+/// A type of section, and the function that reads it.
 #[derive(Clone, Copy)]
 pub struct Kind {
     pub(super) keys: &'static [&'static str],
@@ -104,7 +103,7 @@ impl fmt::Debug for Kind {
 }
 
 impl Kind {
-    /// Whether `key`, at the top of the file, belongs to this section.
+    /// Whether the top-level key `key` belongs to this section.
     pub fn has(&self, key: &str) -> bool {
         self.keys.contains(&key)
     }
@@ -133,7 +132,7 @@ pub const fn kind<S: Section>() -> Kind {
     Kind { keys: S::KEYS, former: S::FORMER, parse: parse::<S> }
 }
 
-/// Checks the keys at the top of a file.
+/// Checks the top-level keys of a file.
 #[derive(Clone, Copy)]
 pub(super) struct Keys(pub &'static [Kind]);
 
@@ -184,7 +183,7 @@ impl<'de> Visitor<'de> for Keys {
 }
 
 impl Keys {
-    /// The remedy for a key that no section has, starting with a separator; `None` for other errors.
+    /// How to fix an unknown key, with a leading separator; `None` for other errors.
     fn remedy(self, error: &YamlError) -> Option<String> {
         let serde_saphyr::Error::SerdeUnknownField { field, expected, .. } = error.without_snippet() else {
             return None;
@@ -200,10 +199,10 @@ impl Keys {
     }
 }
 
-/// Settings from the environment, which overrule the file. Pure: the environment is passed in.
+/// Settings from the environment, which replace settings of the file. A function passes the variables in, for tests.
 pub struct Environment<'a>(pub &'a dyn Fn(&str) -> Option<String>);
 
-/// Prefix of every variable: a plain `LOG_LEVEL` is used by many programs.
+/// Prefix of every variable. Without it, a name such as `LOG_LEVEL` could belong to another program.
 const PREFIX: &str = "LONGHAUL_";
 
 impl Environment<'_> {
@@ -221,7 +220,7 @@ impl Environment<'_> {
         self.read(name).map(parse).transpose()
     }
 
-    /// The error about a value that has no meaning.
+    /// The error about a variable whose value is invalid.
     pub fn wrong(name: &str, value: &str, known: &str) -> Error {
         Error::Value {
             path: "the environment".into(),

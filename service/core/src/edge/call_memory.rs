@@ -1,6 +1,6 @@
-//! Memory that open calls may hold: their streams and heads, and answers that are not sent yet.
+//! The limit on memory that open calls hold: streams, heads, and answers that are not sent yet.
 //!
-//! This module owns the count of the process, which all listeners share. Each peer's own count is in its accounts.
+//! This module owns the count of the process, which all listeners share. The count of each peer is in `peer`.
 //! Other memory of reviews is counted in [`crate::share`].
 
 use std::sync::Arc;
@@ -12,12 +12,11 @@ use http::Request;
 
 use super::peer::{Meter, Peer};
 
-/// Cost of an open call besides its head and its answer: the stream, the task, and the needs of its handler (measured:
-/// 3 KiB).
+/// Bytes that an open call costs without head and answer: its stream, its task and its handler (measured: 3 KiB).
 pub(super) const CALL_BYTES: usize = 4 << 10;
-/// Cost of one field of a head besides its text: `http` keeps 104 bytes and two indices of two bytes for each.
+/// Bytes that one field of a head costs without its text: `http` keeps 104 bytes and two indices of two bytes.
 const FIELD_BYTES: usize = 112;
-/// The room of a process whose memory limit is unknown.
+/// The limit of a process whose memory limit is unknown, and the smallest limit of all.
 const LEAST_BYTES: usize = 3 << 20;
 
 #[derive(Debug)]
@@ -28,18 +27,18 @@ pub struct CallMemory {
     forgets_answers: AtomicBool,
 }
 
-/// Why a call finds no room. The names are label values.
+/// Why the memory limit refuses a call. The names are label values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoRoom {
-    /// The connection has sent no complete request yet, and has as many streams as it may have until then.
+    /// The connection has sent no complete request yet, and has the most streams that are allowed until then.
     Unproven,
-    /// The calls of this peer hold as much as they may.
+    /// The calls of this peer hold as much memory as they may.
     Peer,
-    /// All calls together hold as much as they may.
+    /// All calls together hold as much memory as they may.
     Full,
 }
 
-/// The room that one call takes; given back when dropped.
+/// The memory that one call holds; released on drop.
 #[derive(Debug)]
 pub(super) struct Hold {
     room: Arc<CallMemory>,
@@ -48,17 +47,17 @@ pub(super) struct Hold {
 }
 
 impl CallMemory {
-    /// Room of `max` bytes.
+    /// A limit of `max` bytes.
     pub fn of(max: usize) -> Arc<Self> {
         Arc::new(Self { max: AtomicUsize::new(max), ..Self::default() })
     }
 
-    /// Sets the room to `max` bytes, but never to less than a small process needs.
+    /// Sets the limit to `max` bytes, but never below the smallest limit.
     pub fn resize(&self, max: usize) {
         self.max.store(max.max(LEAST_BYTES), Ordering::Relaxed);
     }
 
-    /// From now on a call counts only until it has an answer, as a planted bug has it.
+    /// From now on, calls count only until they have an answer. Only a planted bug uses this function.
     #[cfg(feature = "planted-bugs")]
     pub fn forget_answers(&self) {
         self.forgets_answers.store(true, Ordering::Relaxed);
@@ -68,13 +67,13 @@ impl CallMemory {
         self.held.now()
     }
 
-    /// Panics if calls hold more than the room.
+    /// Panics if calls hold more memory than the limit.
     #[cfg(any(test, feature = "fuzz"))]
     pub(super) fn assert_kept(&self) {
         assert!(self.held_bytes() <= self.max(), "{} of {} bytes", self.held_bytes(), self.max());
     }
 
-    /// Room for a call of `peer` with a head of `head_bytes`.
+    /// Reserves memory for a call of `peer` with a head of `head_bytes`.
     pub(super) fn hold(self: &Arc<Self>, peer: &Arc<Peer>, head_bytes: usize) -> Result<Hold, NoRoom> {
         let bytes = CALL_BYTES + head_bytes;
         self.add(peer, bytes)?;
@@ -85,7 +84,7 @@ impl CallMemory {
         self.max.load(Ordering::Relaxed)
     }
 
-    /// Takes `bytes` for `peer`, and leaves an eighth to other peers.
+    /// Counts `bytes` for `peer`. The last eighth of the limit is reserved for other peers.
     fn add(&self, peer: &Peer, bytes: usize) -> Result<(), NoRoom> {
         let max = self.max();
         if !peer.try_open(bytes, max / 8 * 7) {
@@ -126,8 +125,8 @@ impl NoRoom {
 }
 
 impl Hold {
-    /// Replaces the head by an answer of `answer_bytes`. An answer larger than half of the room counts as half: there
-    /// is one such answer at a time.
+    /// Replaces the size of the head with `answer_bytes`. An answer larger than half of the limit counts as half, and
+    /// only one such answer exists at a time.
     pub(super) fn answer(&mut self, answer_bytes: usize) -> Result<(), NoRoom> {
         #[cfg(feature = "planted-bugs")]
         if self.room.forgets_answers.load(Ordering::Relaxed) {

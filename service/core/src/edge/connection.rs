@@ -1,7 +1,7 @@
-//! One connection: handshake, HTTP/1.1 or HTTP/2, and its end in each phase of the process.
+//! Serves one connection: handshake, HTTP/1.1 or HTTP/2, and its end in each phase of the process.
 //!
-//! A connection that has to make room finishes the call under way and closes. An open call holds room until its answer
-//! is taken (`room`, `owed`).
+//! A connection that must make room for another finishes its calls and closes. An open call holds memory until its
+//! answer is sent (`call_memory`, `owed`).
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -35,28 +35,28 @@ use super::watched::Watched;
 use super::way::{Answer, Handler};
 use crate::logs::Throttle;
 
-/// kube-apiserver itself gives up a handshake after 10 s, so a slower client is another program.
+/// Time limit of a TLS handshake. kube-apiserver stops after 10 s, so a slower client is another program.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-/// hyper closes a connection that stays idle for this long. kube-apiserver keeps idle ones for 90 s; closing earlier
-/// makes it write into a closed connection.
+/// Idle time after which hyper closes a connection. kube-apiserver keeps idle connections for 90 s; if the service
+/// closed earlier, kube-apiserver would write into a closed connection.
 const IDLE_MAX: Duration = Duration::from_mins(2);
-/// Largest read buffer of an HTTP/1.1 connection. hyper would let it grow to 400 KiB with the largest body so far. The
-/// review of a Pod with a few containers comes in one piece; a head must fit, and kube-apiserver's has less than 2 KiB.
+/// Largest read buffer of an HTTP/1.1 connection. hyper would let it grow to 400 KiB with large bodies. The review of a
+/// Pod with a few containers fits, and so does the head, which has less than 2 KiB in kube-apiserver.
 const HTTP1_BUFFER_BYTES: usize = 32 << 10;
-/// Streams of one HTTP/2 connection; kube-apiserver uses the same limit.
+/// Most streams of one HTTP/2 connection; kube-apiserver uses the same limit.
 const HTTP2_STREAMS_MAX: u32 = 250;
-/// Flow-control windows of a stream: an ordinary review arrives without waiting for an update.
+/// Flow-control window of a stream. An ordinary review fits without a window update.
 const HTTP2_WINDOW_BYTES: u32 = 256 << 10;
-/// Bytes of a head as HTTP/2 counts them (RFC 9113, section 10.5.1); kube-apiserver's has less than 2 KiB. hyper
+/// Most bytes of a head as HTTP/2 counts them (RFC 9113, section 10.5.1); kube-apiserver's has less than 2 KiB. hyper
 /// answers a longer head with 431, and ends the connection at four times as much, decoded or not.
 const HTTP2_HEAD_BYTES: u32 = 8 << 10;
 const HTTP2_HEAD_BYTES_MOST: usize = 4 * HTTP2_HEAD_BYTES as usize;
-/// The heads that a client may keep here. h2 keeps each value as a part of the buffer in which it came, so that a table
-/// of 4 KiB could hold 2 MiB. Without one a head has some 300 bytes more.
+/// The size of the HPACK table for a client's heads. h2 stores each value as a part of its receive buffer, so a table
+/// of 4 KiB could keep 2 MiB. Without a table, a head is some 300 bytes longer.
 const HTTP2_TABLE_BYTES: u32 = 0;
-/// A PING is sent after this long without a frame, and its answer is awaited for as long.
+/// A PING is sent after this time without a frame; its answer must come within the same time.
 const HTTP2_PING: Duration = Duration::from_secs(30);
-/// Longest time that a connection without calls may take to close when it has to make room.
+/// Time in which a connection without calls must close if it has to make room.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
 
 /// State that all connections of a listener share.
@@ -65,15 +65,15 @@ pub(super) struct Shared {
     pub tls: Option<Arc<ServerTls>>,
     pub accounts: Accounts,
     pub metrics: ListenerMetrics,
-    /// Limits the log lines that strangers can cause.
+    /// Limits how many log lines clients can cause.
     pub throttle: Throttle,
 }
 
-/// Why this side ends a connection.
+/// Why the service ends a connection.
 enum End {
-    /// The process stops; calls under way are answered.
+    /// The process stops; open calls are answered.
     Phase,
-    /// The connection makes room for another one.
+    /// The connection closes so that another one can be accepted.
     GivenUp,
 }
 
@@ -161,7 +161,7 @@ fn client_refused(shared: &Shared, address: IpAddr, reason: Refusal, error: &str
     }
 }
 
-/// The client of a connection, with the parts that its calls need.
+/// The client of a connection, with the state that its calls need.
 struct Caller {
     handler: Handler,
     peer: Arc<Peer>,
@@ -181,7 +181,7 @@ impl Caller {
         Self { handler: Arc::clone(&shared.handler), peer, calls: slot.calls(), standing, metrics }
     }
 
-    /// Begins a call if there is room for it.
+    /// Starts a call if the memory limit allows another one.
     fn call(&self, request: Request<Incoming>) -> Result<AnswerOf, NoRoom> {
         let found = if self.standing.may_open(self.calls.open()) {
             self.metrics.room().hold(&self.peer, head_bytes(&request))
@@ -197,7 +197,7 @@ impl Caller {
     }
 }
 
-/// An answer under way, and the resources that its call holds.
+/// An answer that is being sent, and the resources that its call holds.
 struct AnswerOf {
     answer: BoxFuture<'static, Answer>,
     debt: Debt,
@@ -215,14 +215,14 @@ impl AnswerOf {
     }
 }
 
-/// An answer without a body.
+/// An answer with an empty body.
 fn nothing(status: StatusCode) -> Response<Owed> {
     let mut response = Response::new(Owed::nothing());
     *response.status_mut() = status;
     response
 }
 
-/// The answer to a call for which there is no room.
+/// The answer to a call that the memory limit refuses.
 fn shed() -> Response<Owed> {
     let mut response = nothing(StatusCode::TOO_MANY_REQUESTS);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
@@ -302,8 +302,8 @@ where
     finish(connection, &end, slot, (&standing, &mut timer)).await;
 }
 
-/// Ready when an HTTP/2 client should go elsewhere: while draining, but not before it has sent the call for which it
-/// connected. After a GOAWAY ahead of the first call, the client connects here again, and gives up after a few times.
+/// Ready when an HTTP/2 client should connect elsewhere: during the drain, but only after its first call. A client that
+/// gets a GOAWAY before its first call connects here again, and fails after a few attempts.
 async fn goaway(mut phase: watch::Receiver<Phase>, slot: &Slot) {
     let _ = phase.wait_for(|phase| *phase >= Phase::Draining).await;
     tokio::select! {
@@ -312,8 +312,7 @@ async fn goaway(mut phase: watch::Receiver<Phase>, slot: &Slot) {
     }
 }
 
-/// Waits for the calls under way. A connection that must make room and has no calls is cut if it does not close by
-/// itself.
+/// Waits for the open calls. If the connection must make room and has no calls, it is cut unless it closes in time.
 async fn finish<C>(
     mut connection: Pin<&mut C>,
     end: &End,

@@ -1,7 +1,7 @@
-//! The standing of a connection: whether it has proved honest, and which answers its peer leaves unread.
+//! The state of a connection: whether it has sent a complete request, and whether its peer reads answers.
 //!
-//! Pure except for the timer of [`attend`]. It keeps no list of answers: each answer knows the turn in which it moved
-//! last, and each turn has a count.
+//! Time is divided into intervals, called turns. There is no list of answers: each answer stores the turn of its last
+//! progress, and each turn has a count. Only the timer of [`attend`] does more than compute.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -13,39 +13,40 @@ use tokio::time::{Sleep, sleep};
 
 use super::metrics::ListenerMetrics;
 
-/// Streams of an HTTP/2 connection until its first request is complete.
+/// Most streams of an HTTP/2 connection before its first complete request.
 const UNPROVEN_STREAMS: u32 = 20;
-/// Refused streams in a row, without a complete request, after which the connection is closed: more than Go's client
-/// opens before it has read the settings.
+/// The connection is closed after this many refused streams without a complete request between them. Go's client opens
+/// fewer before it reads the settings.
 const REFUSED_MAX: u32 = 250;
-/// Length of a turn.
+/// Length of a turn, the interval in which progress is measured.
 const TURN: Duration = Duration::from_secs(2);
-/// Whole turns in which an answer has to move. A stream that hyper can still reset is reset earlier (see `owed`).
+/// An answer without progress in this many whole turns is late. A stream that hyper can still reset is reset earlier
+/// (see `owed`).
 const TURNS: u32 = 3;
-/// One count for each turn that an answer can be behind, and one for the turn under way.
+/// The number of counts: one for the present turn, and one for each turn that an answer may be behind.
 const COUNTS: usize = TURNS as usize + 1;
 
-/// The state of a connection that its streams and its socket share.
+/// State that the streams of a connection and its socket share.
 #[derive(Debug)]
 pub(super) struct ConnectionState {
     has_shown: AtomicBool,
     refused: AtomicU32,
     answers: Answers,
-    /// Turns begun since the socket took nothing; 0 while it takes data.
+    /// The turns that began since the socket last took data; 0 while it takes data.
     blocked: AtomicU32,
-    /// Somebody wants it to end when its calls have.
+    /// A signal that the connection should end after its calls.
     leave: Notify,
     metrics: ListenerMetrics,
 }
 
-/// Answers under way, by the turn in which they moved last.
+/// Counts of open answers, by the turn of their last progress.
 #[derive(Debug, Default)]
 struct Answers {
     turn: AtomicU32,
     counts: [AtomicUsize; COUNTS],
 }
 
-/// The peer does not read the answers to its requests.
+/// An error: the peer does not read its answers.
 #[derive(Debug, thiserror::Error)]
 #[error("the peer takes no answers")]
 pub(super) struct Unread;
@@ -73,7 +74,7 @@ impl Answers {
         self.counts.iter().all(|count| count.load(Ordering::Relaxed) == 0)
     }
 
-    /// Begins the next turn; returns whether an answer has not moved for [`TURNS`] whole turns.
+    /// Starts the next turn; returns whether an answer made no progress for [`TURNS`] whole turns.
     fn turn(&self) -> bool {
         let next = self.now().wrapping_add(1);
         let is_late = self.of(next).load(Ordering::Relaxed) > 0;
@@ -83,14 +84,14 @@ impl Answers {
 }
 
 impl ConnectionState {
-    /// A connection without a complete request.
+    /// The state of a connection without a complete request.
     pub(super) fn new(metrics: ListenerMetrics) -> Self {
         let (has_shown, answers) = (AtomicBool::new(false), Answers::default());
         let (refused, blocked, leave) = (AtomicU32::new(0), AtomicU32::new(0), Notify::new());
         Self { has_shown, refused, answers, blocked, leave, metrics }
     }
 
-    /// Whether it may open one more stream besides the `open` ones.
+    /// Whether the connection may open one more stream besides its `open` streams.
     pub(super) fn may_open(&self, open: u32) -> bool {
         open < UNPROVEN_STREAMS || self.has_shown.load(Ordering::Relaxed)
     }
@@ -106,28 +107,28 @@ impl ConnectionState {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether it opens nothing but streams that are refused.
+    /// Whether the connection has opened only refused streams and reached [`REFUSED_MAX`].
     pub(super) fn is_hopeless(&self) -> bool {
         self.refused.load(Ordering::Relaxed) > REFUSED_MAX
     }
 
-    /// The connection is to end when its calls have ended.
+    /// Asks the connection to end after its calls.
     pub(super) fn ask_to_leave(&self) {
         self.leave.notify_one();
     }
 
-    /// Ready when the connection is to end.
+    /// Ready when the connection should end.
     pub(super) async fn asked_to_leave(&self) {
         self.leave.notified().await;
         self.cut("greedy");
     }
 
-    /// Records a new answer; returns the turn in which it begins.
+    /// Records a new answer; returns the present turn.
     pub(super) fn begin(&self) -> u32 {
         self.answers.add()
     }
 
-    /// Records that an answer moved, which had moved last in `turn`.
+    /// Records progress of an answer whose last progress was in `turn`.
     pub(super) fn move_on(&self, turn: &mut u32) {
         if *turn != self.answers.now() {
             self.answers.remove(*turn);
@@ -135,12 +136,12 @@ impl ConnectionState {
         }
     }
 
-    /// Records the end of an answer, which had moved last in `turn`.
+    /// Records the end of an answer whose last progress was in `turn`.
     pub(super) fn end(&self, turn: u32) {
         self.answers.remove(turn);
     }
 
-    /// Records whether the socket takes data.
+    /// Records whether the socket takes data at present.
     pub(super) fn takes(&self, takes: bool) {
         let blocked = self.blocked.load(Ordering::Relaxed);
         if takes != (blocked == 0) {
@@ -148,7 +149,7 @@ impl ConnectionState {
         }
     }
 
-    /// Counts a stream or connection that was ended because of its peer; `what` is one of a closed list.
+    /// Counts a stream or connection that was ended because of its peer; `what` is a label from a closed list.
     pub(super) fn cut(&self, what: &'static str) {
         self.metrics.cut(what);
     }
@@ -157,7 +158,7 @@ impl ConnectionState {
         self.blocked.load(Ordering::Relaxed) > 0 || !self.answers.is_empty()
     }
 
-    /// Begins the next turn; returns whether the peer has taken too little for too long.
+    /// Starts the next turn; returns whether the peer has read too little for too long.
     fn turn(&self) -> bool {
         let blocked = self.blocked.load(Ordering::Relaxed);
         if blocked > 0 {
@@ -167,7 +168,7 @@ impl ConnectionState {
     }
 }
 
-/// The timer of a connection; it runs only while an answer waits.
+/// The timer of a connection, set only while an answer waits to be read.
 pub(super) type Timer = Option<Pin<Box<Sleep>>>;
 
 /// Drives `connection` until it ends or its peer leaves an answer unread for too long.
@@ -215,7 +216,7 @@ mod tests {
         assert!(standing.may_open(UNPROVEN_STREAMS) && !standing.is_hopeless());
     }
 
-    /// An answer has three whole turns besides the one in which it moved; an answer that moves on is never late.
+    /// An answer is late after three whole turns without progress; an answer with progress is never late.
     #[test]
     fn an_answer_that_stands_still_is_late_and_one_that_moves_is_not() {
         let standing = standing();

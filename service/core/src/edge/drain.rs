@@ -1,21 +1,20 @@
-//! The phases of a process that ends: serve, drain, close, stop.
+//! The phases of a process: serve, drain, close, stop.
 //!
-//! Every listener and connection follows the phase held here. A phase never goes back.
+//! Every listener and connection follows the phase. A phase never returns to an earlier one.
 
 use tokio::sync::watch;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     Serving,
-    /// Not ready any more, but every call is answered; HTTP/1.1 answers carry `Connection: close`.
+    /// The process is not ready any more but answers every call; HTTP/1.1 answers have `Connection: close`.
     Draining,
-    /// New connections are refused. Open ones get their answer, also for a call that is still on its way.
+    /// New connections are refused. Open connections get their answers, even for a call that is still arriving.
     Closing,
-    /// Answers under way are finished; nothing new is accepted.
+    /// Answers that were started are finished; nothing new is accepted.
     Stopping,
 }
 
-/// The sender of phase changes.
 #[derive(Debug, Clone)]
 pub struct Drain(watch::Sender<Phase>);
 
@@ -24,7 +23,7 @@ impl Drain {
         Self(watch::Sender::new(Phase::Serving))
     }
 
-    /// Enters `phase`; entering an earlier one does nothing.
+    /// Enters `phase`. An earlier phase than the present one is ignored.
     pub fn enter(&self, phase: Phase) {
         self.0.send_if_modified(|current| {
             let later = phase > *current;

@@ -1,4 +1,4 @@
-//! The metric of when certificates end. Its label has a closed list of values.
+//! The metric of certificates' expiry times. Its label has a closed list of values.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -10,7 +10,7 @@ struct ByCertificate {
     certificate: &'static str,
 }
 
-/// The ends of certificates, by purpose.
+/// Expiry times of certificates, by purpose.
 #[derive(Debug, Clone, Default)]
 pub struct Certificates(Family<ByCertificate, Gauge>);
 
@@ -26,7 +26,7 @@ impl Certificates {
         metrics
     }
 
-    /// The gauge of the certificates for `certificate`, one of a closed list.
+    /// The gauge for `certificate`, a label value from a closed list.
     pub fn of(&self, certificate: &'static str) -> Gauge {
         self.0.get_or_create(&ByCertificate { certificate }).clone()
     }

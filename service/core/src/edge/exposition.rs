@@ -1,7 +1,8 @@
-//! The formats of `/metrics`: `OpenMetrics` for clients that ask for it, Prometheus' older text format for all others.
+//! The two formats of `/metrics`: `OpenMetrics` for clients that request it, the older Prometheus text format for
+//! others.
 //!
-//! Pure. The library writes only `OpenMetrics`, where a family's name lacks `_total` and the text ends with a mark;
-//! `promtool` and older scrapers treat that as an error.
+//! The library writes only `OpenMetrics`, in which family names lack `_total` and the text ends with `# EOF`.
+//! `promtool` and older scrapers treat both as errors.
 
 use http::{HeaderMap, header};
 
@@ -10,7 +11,7 @@ pub const OPEN: &str = "application/openmetrics-text; version=1.0.0; charset=utf
 /// Media type of the older text format.
 pub const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Whether a scraper with these headers reads `OpenMetrics`.
+/// Whether a request with these headers accepts `OpenMetrics`.
 pub fn wants_open(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|kind| {
@@ -18,7 +19,7 @@ pub fn wants_open(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Converts `OpenMetrics` to the older format. Values and labels have the same form in both.
+/// Converts `OpenMetrics` to the older format. Values and labels need no change.
 pub fn classic(open: &str) -> String {
     let mut page = String::with_capacity(open.len());
     let mut help: Option<&str> = None;

@@ -1,15 +1,15 @@
-//! The cost of HTTP/2 frames that a client sends without a request.
+//! Detects floods of HTTP/2 frames: clients that send far more frames than their requests need.
 //!
-//! Pure: it reads the bytes from TLS before hyper does. It finds the end of each request, and detects clients that send
-//! far more other frames than their requests need. hyper itself limits streams, empty DATA frames and frames of a head.
+//! The decrypted bytes pass here before hyper reads them. The code finds the end of each request and does no I/O. hyper
+//! itself limits streams, empty DATA frames and the frames of a head.
 
 use tokio::time::Instant;
 
 use super::table::Table;
 
-/// The connection preface (RFC 9113, section 3.4).
+/// Bytes of the connection preface (RFC 9113, section 3.4).
 const PREFACE_BYTES: usize = 24;
-/// The head of a frame: length, type, flags, stream.
+/// Bytes of a frame's head: length, type, flags, stream.
 const HEAD_BYTES: usize = 9;
 
 const DATA: u8 = 0;
@@ -21,87 +21,88 @@ const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 const WITH_PRIORITY: u8 = 0x20;
-/// Bytes of a priority in the head of a request (RFC 9113, section 6.2).
+/// Bytes of the priority in a HEADERS frame (RFC 9113, section 6.2).
 const PRIORITY_BYTES: usize = 5;
 
-/// Frames without a request that a client may send at once. That is four for each stream: a client that gives up all
-/// its calls sends a reset and a PING for each.
+/// Frames outside requests that a client may send at once: four per stream. A client that cancels all its calls sends a
+/// reset and a PING for each.
 const ALLOWANCE: u32 = 1000;
-/// Further such frames that a complete request allows, for its windows and its end.
+/// Frames outside requests that each complete request allows in addition, for window updates and its end.
 const PER_REQUEST: u32 = 8;
-/// Further such frames that each second allows, for the PINGs of an idle connection.
+/// Frames outside requests that each second allows in addition, for PINGs of an idle connection.
 const PER_SECOND: u32 = 10;
-/// Bytes sent to the client that allow one more such frame. Go's client updates two windows for each 4 KiB that it has
-/// read.
+/// After this many bytes to the client, one more frame outside requests is allowed. Go's client updates two windows for
+/// each 4 KiB that it reads.
 const SENT_BYTES: usize = 1 << 10;
-/// The cost of a SETTINGS frame in other frames: its settings are applied to all streams.
+/// A SETTINGS frame counts as this many frames, because its settings are applied to all streams.
 const SETTINGS_COST: u32 = 50;
-/// Heads that a client may put into HPACK's table before its connection is given up: as many as it may have streams before one request is
-/// whole, all of which it may send before it knows that the table has no room.
+/// After this many heads with entries for HPACK's table, the connection gets a GOAWAY. A client may open as many
+/// streams before its first complete request, without knowing that the table has no room.
 const KEPT_HEADS: u32 = 20;
-/// And before the connection is ended: it goes on after the GOAWAY.
+/// After this many heads with entries for HPACK's table, the connection is ended, because it continued after the
+/// GOAWAY.
 const KEPT_HEADS_MAX: u32 = 2 * KEPT_HEADS;
-/// Each such number of bytes in a frame without a request costs as much as one more frame.
+/// Each such number of bytes in a frame outside requests counts as one more frame.
 const COST_BYTES: usize = 256;
 
-/// The frames of a connection, read as they arrive.
+/// A reader of the frames of one connection.
 #[derive(Debug)]
 pub(super) struct Frames {
-    /// Most bytes of the encoded head of a request.
+    /// Most bytes of a request's encoded head.
     head_max: usize,
-    /// Bytes to skip: the preface, or the rest of a payload.
+    /// Bytes to skip: the preface or the rest of a payload.
     skip: usize,
-    /// Bytes of a payload before and behind the part of a head in it: padding, priority.
+    /// Bytes around the header block in a payload: padding and priority.
     beside: Beside,
     table: Table,
     kept_heads: u32,
     head: [u8; HEAD_BYTES],
     /// Bytes of `head` that have arrived.
     filled: usize,
-    /// Bytes so far of the request's head.
+    /// Bytes of the request's header block so far.
     block_bytes: usize,
     allowance: u32,
-    /// Time up to which the allowance was renewed.
+    /// The time at which the allowance was last renewed.
     paid: Option<Instant>,
     sent_bytes: usize,
 }
 
-/// Where the part of a head is in a payload.
+/// The position of a header block fragment in a payload.
 #[derive(Debug, Clone, Copy, Default)]
 struct Beside {
-    /// The payload has one.
+    /// The payload has a header block fragment.
     is_head: bool,
-    /// The next byte says how much padding there is.
+    /// The next byte is the length of the padding.
     is_padded: bool,
     before: usize,
     behind: usize,
-    /// The head ends with this payload.
+    /// The header block ends with this payload.
     ends: bool,
 }
 
-/// The findings in some bytes.
+/// The result of reading some bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// A request came to its end.
+    /// A request became complete.
     pub is_whole: bool,
-    /// The client makes us keep more than it should: its connection should be given up.
+    /// The client stores too many values in HPACK's table, so the connection should get a GOAWAY.
     pub is_greedy: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Flood {
-    /// Too many frames without a request.
+    /// Too many frames outside requests.
     #[error("too many HTTP/2 frames without a request")]
     Frames,
     #[error("the head of an HTTP/2 request is too long")]
     Head,
-    /// Heads that are kept, although there is no room for them.
+    /// Too many heads whose values are kept in HPACK's table.
     #[error("the client fills HPACK's table, which has no room")]
     Table,
 }
 
 impl Frames {
-    /// A connection without frames so far, whose heads have at most `head_max` bytes.
+    /// The reader of a new connection whose heads may have `head_max` bytes.
     pub(super) fn new(head_max: usize) -> Self {
         Self {
             head_max,
@@ -118,7 +119,7 @@ impl Frames {
         }
     }
 
-    /// Reads on; returns the findings. The clock is read only if frames without a request came.
+    /// Reads further bytes; returns the findings. The clock is read only after frames outside requests.
     pub(super) fn read(&mut self, mut bytes: &[u8], now: impl FnOnce() -> Instant) -> Result<Seen, Flood> {
         let (mut cost, mut is_whole) = (0_u32, false);
         loop {
@@ -147,7 +148,7 @@ impl Frames {
         Ok(Seen { is_whole, is_greedy: self.kept_heads > KEPT_HEADS })
     }
 
-    /// Reads the part of a head in a payload.
+    /// Reads the header block fragment in a payload.
     fn part(&mut self, mut payload: &[u8]) -> Result<(), Flood> {
         while let Some((&first, rest)) = payload.split_first() {
             let beside = &mut self.beside;
@@ -176,7 +177,7 @@ impl Frames {
         if self.kept_heads > KEPT_HEADS_MAX { Err(Flood::Table) } else { Ok(()) }
     }
 
-    /// The peer has been sent this many bytes, for which it may update its windows.
+    /// Records bytes that were sent to the peer, for which it may update its windows.
     pub(super) fn sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes;
         if self.sent_bytes >= SENT_BYTES {
@@ -185,7 +186,7 @@ impl Frames {
         }
     }
 
-    /// Handles the head of a frame; returns the frame's cost.
+    /// Reads the head of a frame; returns how many frames it counts as.
     fn frame(&mut self, is_whole: &mut bool) -> Result<u32, Flood> {
         let [high, middle, low, kind, flags, ..] = self.head;
         let length = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);

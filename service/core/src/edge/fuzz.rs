@@ -1,7 +1,6 @@
-//! The entry point of the fuzz target `http2` in `service/fuzz`: a complete connection whose client bytes are the
-//! input.
+//! The entry point of the fuzz target `http2` in `service/fuzz`: a complete connection, to which the input is sent.
 //!
-//! The clock advances only when every task waits, so that an input that runs into a time limit takes no real time.
+//! The clock advances only when every task waits, so an input that reaches a time limit takes no real time.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -21,13 +20,13 @@ use super::{Accounts, Drain, Handler, Metrics};
 use crate::logs::Throttle;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Size of each answer: larger than some clients' windows, and smaller than the socket's buffer.
+/// Bytes of each answer: larger than the windows of some clients, and smaller than the socket's buffer.
 const ANSWER_BYTES: usize = 24 << 10;
-/// Far longer than any time limit.
+/// A time far longer than any time limit.
 const ENDED: Duration = Duration::from_mins(10);
 
-/// Plays an HTTP/2 client: the first byte says whether it reads and in which pieces it writes, the others are its
-/// frames. The memory of its calls stays within the room, and all of it is free afterwards.
+/// Plays an HTTP/2 client. The first byte of the input says whether the client reads and how it divides its writes; the
+/// rest are frames. The memory of open calls stays within the limit and is free at the end.
 pub fn http2(bytes: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime needs no files").block_on(connection(bytes));
@@ -81,7 +80,7 @@ async fn connection(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    /// The seeds of the fuzz target.
+    /// Plays the seeds of the fuzz target.
     #[test]
     fn no_connection_holds_more_than_its_room() {
         for seed in [

@@ -1,6 +1,6 @@
 //! The endpoints `/livez`, `/readyz`, `/metrics`, `/debug/watch` and `/debug/watch/objects`, over plain HTTP.
 //!
-//! This module owns the answers only: each part of the process brings a probe. No answer is a constant.
+//! This module only writes the answers; their content comes from the probes of the process. No answer is a constant.
 
 use std::sync::Arc;
 
@@ -14,27 +14,27 @@ use prometheus_client::registry::Registry;
 use super::drain::{Drain, Phase};
 use super::exposition;
 
-/// One part of the process, as the health endpoints see it.
+/// A component of the process that reports its health.
 pub trait Probe: Send + Sync {
-    /// The name in answers.
+    /// The name of the component in answers.
     fn name(&self) -> &str;
-    /// Why the process should be restarted; `None` if all is well.
+    /// Why the process should be restarted; `None` if it is healthy.
     fn dead(&self) -> Option<String> {
         None
     }
-    /// Why the process should get no traffic; `None` if all is well.
+    /// Why the process should get no traffic; `None` if it is ready.
     fn unready(&self) -> Option<String> {
         None
     }
-    /// A note for a person, shown by `?verbose`, about a state that needs no action on the process.
+    /// A note for `?verbose` about a state that requires neither a restart nor less traffic.
     fn note(&self) -> Option<String> {
         None
     }
-    /// The JSON of `/debug/{name}`, if there is any.
+    /// The JSON for `/debug/{name}`; `None` if the component has none.
     fn page(&self) -> Option<String> {
         None
     }
-    /// The JSON lines of `/debug/{name}/objects`, if there are any.
+    /// The JSON lines for `/debug/{name}/objects`; `None` if the component has none.
     fn objects(&self) -> Option<String> {
         None
     }
@@ -117,7 +117,7 @@ impl Health {
     }
 }
 
-/// Whether every check is to be named, as in kube-apiserver's own endpoints.
+/// Whether the request asks for a line per check, as kube-apiserver's own endpoints offer.
 fn verbose<B>(request: &Request<B>) -> bool {
     let pairs = request.uri().query().unwrap_or_default().split('&');
     pairs.map(|pair| pair.split('=').next().unwrap_or_default()).any(|name| name == "verbose")

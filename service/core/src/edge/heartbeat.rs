@@ -1,6 +1,6 @@
-//! Heartbeats: signs that a loop turns and that the runtime runs tasks.
+//! Heartbeats: they show that a loop still runs, and that the runtime runs tasks.
 //!
-//! No sign is a constant: a heartbeat that is not renewed runs out.
+//! A heartbeat that is not renewed expires; nothing reports health by a constant.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,14 @@ use super::health::Probe;
 
 /// Interval of the runtime's heartbeat.
 const BEAT: Duration = Duration::from_secs(1);
-/// A loop turns each second. After this long without a turn it is stuck; kubelet asks every 10 s.
+/// A loop renews its heartbeat each second. After this time without renewal it counts as stuck; kubelet asks every 10
+/// s.
 const STUCK_AFTER: Duration = Duration::from_secs(10);
-/// Work that fails for this long takes the process out of service.
+/// After failing for this long, the process reports that it is not ready.
 const FAILING_MAX: Duration = Duration::from_secs(5);
-/// Work that fails for this long does not recover by itself, so the process counts as dead.
+/// After failing for this long, the process reports that it needs a restart, because it does not recover by itself.
 const FAILING_DEAD: Duration = Duration::from_mins(1);
-/// A failure that does not come again within this time is over.
+/// A failure that does not repeat within this time is forgotten.
 const FORGET_AFTER: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -41,12 +42,12 @@ struct Failing {
 }
 
 impl Heartbeat {
-    /// A loop that has turned just now.
+    /// A heartbeat that was renewed just now.
     pub fn new(name: &'static str) -> Self {
         Self { name, state: Mutex::new(State { turned: Instant::now(), failing: None }) }
     }
 
-    /// The loop turned, with or without work.
+    /// Records that the loop runs, with or without work.
     pub fn turn(&self) {
         let mut state = self.state.lock();
         state.turned = Instant::now();
@@ -54,12 +55,12 @@ impl Heartbeat {
         state.failing = state.failing.filter(|failing| failing.last.elapsed() <= FORGET_AFTER);
     }
 
-    /// The loop turned and its work succeeded.
+    /// Records that the loop runs and its work succeeded.
     pub fn beat(&self) {
         *self.state.lock() = State { turned: Instant::now(), failing: None };
     }
 
-    /// The loop turned and its work failed.
+    /// Records that the loop runs and its work failed.
     pub fn miss(&self, what: &'static str) {
         let now = Instant::now();
         let mut state = self.state.lock();
@@ -67,7 +68,7 @@ impl Heartbeat {
         state.failing.get_or_insert(Failing { first: now, last: now, what }).last = now;
     }
 
-    /// Beats as long as the runtime runs tasks.
+    /// Renews the heartbeat again and again, as long as the runtime runs tasks.
     pub async fn keep_on(self: Arc<Self>) {
         let mut ticks = interval(BEAT);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

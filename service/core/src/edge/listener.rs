@@ -1,7 +1,7 @@
-//! One listener: accepting, places for connections, and an orderly end.
+//! One listener: it accepts connections, limits their number, and ends in order.
 //!
-//! A listener owns its connections: they live in one set of limited size, and end with it. `connection` owns the
-//! protocols, and `slots` chooses the connection that has to go when places run out.
+//! A listener owns its connections in a set of limited size, which ends with the listener. `connection` speaks the
+//! protocols; `slots` chooses the connection to close if there are too many.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use super::tls::ServerTls;
 use super::way::Handler;
 use crate::logs::Throttle;
 
-/// Connections of a listener without its own configuration, such as the health listener.
+/// Most connections of a listener without its own configuration, such as the health listener.
 const CONNECTIONS: usize = 256;
-/// While draining, the listener accepts new connections until none has come for this long: endpoints learn of the end
-/// with a delay.
+/// During the drain, the listener accepts connections until none has come for this long: clients learn late that an
+/// endpoint ends.
 const LAME_DUCK_MIN: Duration = Duration::from_secs(3);
 /// Pause after a failed accept; the usual cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -45,7 +45,7 @@ pub struct Listener {
     tcp: TcpListener,
     protocols: Protocols,
     lame_duck: Duration,
-    /// Whether each connection that comes during the drain prolongs the wait.
+    /// Whether each new connection during the drain prolongs the drain.
     knocks_prolong: bool,
     limits: Limits,
     metrics: ListenerMetrics,
@@ -67,22 +67,22 @@ impl Listener {
         self
     }
 
-    /// Sets the name of its health check, for a process with several.
+    /// Sets the name of the health check, for a process with several listeners.
     #[must_use]
     pub fn checked_as(mut self, name: &'static str) -> Self {
         self.heartbeat = Arc::new(Heartbeat::new(name));
         self
     }
 
-    /// Serves through the whole drain, also without connections: probes come on fresh connections.
+    /// Makes the listener serve until the end of the drain, even without connections, because each probe opens a new
+    /// one.
     #[must_use]
     pub fn through_the_drain(mut self) -> Self {
         self.lame_duck = Duration::from_hours(1);
         self
     }
 
-    /// For clients that know the address and come again as long as the listener exists: connections during the drain
-    /// are served, and prolong nothing.
+    /// Makes connections during the drain not prolong it: for clients that know the address and always connect again.
     #[must_use]
     pub fn known_to_its_clients(mut self) -> Self {
         self.knocks_prolong = false;
@@ -94,13 +94,13 @@ impl Listener {
         self.tcp.local_addr()
     }
 
-    /// The heartbeat of the loop that accepts connections.
+    /// The heartbeat of the accept loop.
     pub fn heartbeat(&self) -> &Arc<Heartbeat> {
         &self.heartbeat
     }
 
-    /// Serves until the phase is `Stopping`, or until an earlier phase after `Serving` and no connection is left.
-    /// Boxed, so that HTTP and TLS are compiled here.
+    /// Serves until the phase is `Stopping`, or until the process drains and no connection is left. The future is
+    /// boxed, so that HTTP and TLS are compiled in this crate.
     pub fn serve(self, handler: Handler, drain: Drain) -> BoxFuture<'static, ()> {
         Box::pin(self.accepting(handler, drain))
     }
@@ -195,7 +195,7 @@ impl Listener {
     }
 }
 
-/// Counts an open connection down, also when its task is cut.
+/// Decrements the count of open connections on drop, even if the task is cut.
 struct Open(ListenerMetrics);
 
 impl Drop for Open {
@@ -204,7 +204,7 @@ impl Drop for Open {
     }
 }
 
-/// Ready when the listener has nothing more to do.
+/// Ready when the listener may end.
 async fn end(mut phase: watch::Receiver<Phase>, lame_duck_ends: Option<Instant>, empty: bool) {
     let closing = phase.wait_for(|phase| *phase >= Phase::Closing);
     match lame_duck_ends {

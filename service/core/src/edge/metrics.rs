@@ -1,4 +1,4 @@
-//! The metrics of listeners. Label values are closed lists: the listener's name and a reason.
+//! The metrics of listeners. Their labels have closed lists of values: the listener's name and a reason.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ struct ByCut {
     what: &'static str,
 }
 
-/// The metrics of all listeners, and the memory room that they share.
+/// The metrics of all listeners, and the memory limit that the listeners share.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     open: Family<ByListener, Gauge>,
@@ -76,7 +76,7 @@ impl Metrics {
         metrics
     }
 
-    /// The room for the open calls of all listeners.
+    /// The memory limit for open calls of all listeners.
     pub fn room(&self) -> &Arc<CallMemory> {
         &self.room
     }
@@ -87,19 +87,19 @@ impl Metrics {
         ListenerMetrics { listener, all: self.clone(), open }
     }
 
-    /// The metrics of a listener with room of its own: calls of other listeners, however many, leave it free.
+    /// The metrics of a listener with a memory limit of its own, which calls of other listeners cannot use up.
     pub fn apart(&self, listener: &'static str, room_bytes: usize) -> ListenerMetrics {
         Self { room: CallMemory::of(room_bytes), ..self.clone() }.of(listener)
     }
 }
 
 impl ListenerMetrics {
-    /// Counts a connection that had to make room.
+    /// Counts a connection that had to close for another one.
     pub fn given_up(&self, reason: Reason) {
         self.all.given_up.get_or_create(&self.by(reason.name())).inc();
     }
 
-    /// Counts a connection that found no room.
+    /// Counts a connection that was refused because of a limit.
     pub fn refused(&self, reason: Reason) {
         self.all.refused.get_or_create(&self.by(reason.name())).inc();
     }
@@ -118,17 +118,17 @@ impl ListenerMetrics {
         self.all.handshakes.get_or_create(&self.by(reason)).inc();
     }
 
-    /// The room for open calls.
+    /// The memory limit for open calls.
     pub(super) fn room(&self) -> &Arc<CallMemory> {
         &self.all.room
     }
 
-    /// Counts a call that found no room.
+    /// Counts a call that the memory limit refused.
     pub(super) fn call_refused(&self, reason: NoRoom) {
         self.all.calls_refused.get_or_create(&self.by(reason.name())).inc();
     }
 
-    /// Counts a stream or connection that was ended because of its peer; `what` is one of a closed list.
+    /// Counts a stream or connection that was ended because of its peer; `what` is a label from a closed list.
     pub(super) fn cut(&self, what: &'static str) {
         self.all.cut.get_or_create(&ByCut { listener: self.listener, what }).inc();
     }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::edge::Accounts;
 
-    /// The kubelet's probes are answered while clients of the webhook hold all of the room.
+    /// The kubelet's probes are answered even if clients of the webhook hold all memory for open calls.
     #[test]
     fn a_listener_apart_has_room_when_the_others_have_none() {
         let (metrics, accounts) = (Metrics::default(), Accounts::default());

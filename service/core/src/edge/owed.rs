@@ -1,8 +1,8 @@
-//! Answers on their way to a socket: the room that they hold until their last byte is taken, and the end of unread
-//! ones.
+//! Bodies of answers, which hold memory of their call until the last byte was sent; streams with unread answers are
+//! reset.
 //!
-//! hyper hands an answer to its protocol as one piece of data. The piece carries the room of its call, so that the room
-//! is free when the piece is gone: written, or dropped with its stream or connection.
+//! hyper passes an answer to its protocol as one piece of data. The piece holds the memory of its call and frees it on
+//! drop: after it was written, or with its stream or connection.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -22,13 +22,13 @@ use super::call_memory::{Hold, NoRoom};
 use super::connection_state::ConnectionState;
 use super::slots::Call;
 
-/// A stream is reset if its answer waits this long for its window.
+/// A stream is reset if its answer waits this long for the client's window.
 const UNREAD_MAX: Duration = Duration::from_secs(5);
-/// An answer counts as moved when this much of it was taken.
+/// An answer has made progress if this many bytes of it were taken.
 const MOVED_BYTES: usize = 16 << 10;
 
 thread_local! {
-    /// An answer was given to hyper while the current stream was polled.
+    /// Whether hyper was given an answer while the current stream was polled.
     static IS_GIVEN: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -47,12 +47,12 @@ pub(super) struct Owed {
     debt: Option<Debt>,
 }
 
-/// The bytes of an answer that are not taken yet.
+/// The bytes of an answer that were not taken yet.
 #[derive(Debug)]
 pub(super) struct Piece {
     bytes: Bytes,
     moved_bytes: usize,
-    /// With the turn in which it moved last.
+    /// The resources of the call, and the turn of the answer's last progress.
     debt: Option<(Debt, u32)>,
 }
 
@@ -61,7 +61,7 @@ impl Debt {
         Self { hold, standing, _call: call }
     }
 
-    /// Reserves room for an answer of `bytes` in place of the head.
+    /// Replaces the memory of the head with memory for an answer of `bytes`.
     pub(super) fn answer(&mut self, bytes: usize) -> Result<(), NoRoom> {
         self.hold.answer(bytes)
     }
@@ -155,7 +155,7 @@ where
 }
 
 pin_project! {
-    /// A stream until its answer is taken. If it is dropped earlier, hyper resets the stream.
+    /// A stream that lives until its answer is taken. If it is dropped earlier, hyper resets the stream.
     struct Taken<F> {
         #[pin]
         stream: F,

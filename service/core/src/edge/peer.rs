@@ -1,8 +1,8 @@
-//! Callers, and the memory and calls of each.
+//! The callers of a listener, with memory and calls of each.
 //!
-//! This module owns the accounts: one for each network address and one for each name in a client certificate. A caller
-//! is charged on both, so that neither many addresses with one certificate nor many certificates behind one address get
-//! more than a share. An account lives as long as a connection of its peer.
+//! Each network address and each name in a client certificate has an account. A caller counts on both its accounts. So
+//! neither many addresses with one certificate nor many certificates at one address get more than one share. An account
+//! exists while its peer has a connection.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,10 +13,10 @@ use parking_lot::Mutex;
 
 use super::tls::ClientCertificate;
 
-/// Number of accounts at which those without connections are removed; afterwards at each doubling.
+/// The number of accounts at which those without connections are removed. Later removals follow at each doubling.
 const SWEEP_MIN: usize = 64;
 
-/// A network address as a peer. All of an IPv6 /64 counts as one: a host with one address of it has all.
+/// A network address as a peer. An IPv6 /64 counts as one, because a host usually owns all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Address(IpAddr);
 
@@ -32,7 +32,7 @@ impl From<IpAddr> for Address {
     }
 }
 
-/// A count whose upper limit each caller passes.
+/// A counter. Each call passes the upper limit.
 #[derive(Debug, Default)]
 pub struct Meter(AtomicUsize);
 
@@ -59,7 +59,7 @@ struct Account {
     open_bytes: Meter,
 }
 
-/// One caller, as its connection sees it.
+/// A caller, as seen by one connection.
 #[derive(Debug)]
 pub struct Peer {
     accounts: Vec<Arc<Account>>,
@@ -69,7 +69,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// The first name in its client certificate; absent if no certificate was asked for.
+    /// The first name in the client certificate; `None` if the listener demands no certificate.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -78,7 +78,7 @@ impl Peer {
         self.address
     }
 
-    /// Its certificate, and whether that is still valid; absent if no certificate was asked for.
+    /// The client certificate, with a check that it is still valid; `None` if the listener demands none.
     pub fn client(&self) -> Option<&ClientCertificate> {
         self.client.as_ref()
     }
@@ -89,22 +89,22 @@ impl Peer {
         self.charge(|account| &account.in_flight, 1, max).then(|| Entered(self))
     }
 
-    /// Counts `bytes` as held, unless the peer would hold more than `max`.
+    /// Adds `bytes` to the memory of this peer unless the sum would exceed `max`.
     pub fn try_hold(&self, bytes: usize, max: usize) -> bool {
         self.charge(|account| &account.held_bytes, bytes, max)
     }
 
-    /// Gives back what [`Self::try_hold`] took.
+    /// Releases bytes that [`Self::try_hold`] added.
     pub fn release(&self, bytes: usize) {
         self.accounts.iter().for_each(|account| account.held_bytes.sub(bytes));
     }
 
-    /// Counts `bytes` as held by open calls, unless the peer's open calls would hold more than `max`.
+    /// Adds `bytes` to the memory of this peer's open calls unless the sum would exceed `max`.
     pub(super) fn try_open(&self, bytes: usize, max: usize) -> bool {
         self.charge(|account| &account.open_bytes, bytes, max)
     }
 
-    /// Gives back what [`Self::try_open`] took.
+    /// Releases bytes that [`Self::try_open`] added.
     pub(super) fn close(&self, bytes: usize) {
         self.accounts.iter().for_each(|account| account.open_bytes.sub(bytes));
     }
@@ -120,7 +120,7 @@ impl Peer {
     }
 }
 
-/// A call of a peer under way.
+/// A counted call; uncounted on drop.
 #[derive(Debug)]
 pub struct Entered<'a>(&'a Peer);
 
@@ -147,7 +147,7 @@ struct Table {
 }
 
 impl Accounts {
-    /// The peer at `address` with the proven name `name`.
+    /// The peer at `address` with `name` from its verified certificate.
     pub fn peer(&self, address: IpAddr, name: Option<Arc<str>>) -> Arc<Peer> {
         self.peer_with(address, name, None)
     }
@@ -189,7 +189,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// Connections of one address share an account, and a name is one account whatever its address.
+    /// Connections of one address share an account; a name has one account, whatever the address.
     #[test]
     fn a_peer_is_charged_by_address_and_by_name() {
         let accounts = Accounts::default();

@@ -1,6 +1,6 @@
-//! The metrics of the process: build facts, and the figures that every Prometheus client exposes under these names.
+//! The metrics of the process: facts about the build, and the standard process metrics of Prometheus clients.
 //!
-//! The figures are read when a scrape asks for them; nothing runs in between.
+//! The values are read during a scrape; no task runs between scrapes.
 
 use procfs::WithCurrentSystemInfo as _;
 use procfs::process::{LimitValue, Process};
@@ -13,13 +13,13 @@ use prometheus_client::registry::Registry;
 
 use crate::allocator;
 
-/// The commit of the build, set by the release build.
+/// The commit of the build; release builds set it.
 const REVISION: &str = match option_env!("LONGHAUL_REVISION") {
     Some(revision) => revision,
     None => "unknown",
 };
 
-/// Registers build facts and process metrics; `features` lists the compiled-in additions to the service.
+/// Registers build facts and process metrics. `features` lists additions to the service that were compiled in.
 pub fn register(registry: &mut Registry, features: &'static str) {
     let facts = Info::new(vec![
         ("version", env!("CARGO_PKG_VERSION")),
@@ -54,7 +54,7 @@ impl Collector for ThisProcess {
     }
 }
 
-/// The heap in use: soak tests judge growth by it before the resident set moves.
+/// The gauge of heap in use. Soak tests see growth in it earlier than in the resident set.
 #[derive(Debug)]
 struct ThisHeap;
 

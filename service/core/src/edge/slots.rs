@@ -1,7 +1,8 @@
-//! The places of one listener, one for each connection, and the choice of the connection to give up when they run out.
+//! Slots for the connections of one listener, and the choice of the connection to close if all slots are taken.
 //!
-//! Pure except for the signal to a connection that has to go. A new connection always finds a place while some
-//! connection is idle. Connections that never sent a call go first, then the longest idle, from the peer that has most.
+//! A new connection always gets a slot while some connection is idle. Connections that never sent a call close first;
+//! then the longest idle one of the peer with most connections. The code does no I/O; it only signals the chosen
+//! connection.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -16,29 +17,29 @@ use tokio_util::sync::CancellationToken;
 
 use super::peer::Address;
 
-/// A handshake, or a connection without a call, that is younger than this may belong to an honest client: it is not
-/// given up.
+/// A handshake or a connection without a call is never closed for another one below this age: it may belong to an
+/// honest client.
 const YOUNG: Duration = Duration::from_secs(1);
-/// Connections that were given up and are not closed yet. At this number, new connections are refused.
+/// Most connections that were told to close and are still open. At this number, new connections are refused.
 const LEAVING_MAX: usize = 64;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Of all network addresses together.
+    /// Most connections of all network addresses together.
     pub connections: usize,
-    /// Of one network address.
+    /// Most connections of one network address.
     pub connections_per_peer: usize,
-    /// Of one network address and still in the TLS handshake.
+    /// Most connections of one network address that are still in the TLS handshake.
     pub handshakes_per_peer: usize,
 }
 
-/// Why a new connection is refused, or why an older one had to go. The names are label values.
+/// Why a new connection was refused or an older one was closed. The names are label values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     Full,
-    /// The peer has all the connections that one peer may have.
+    /// The peer has the most connections that one peer may have.
     Peer,
-    /// The peer has too many handshakes under way.
+    /// The peer has too many unfinished handshakes.
     Handshakes,
 }
 
@@ -78,16 +79,16 @@ struct State {
     address: Address,
     handshaking: AtomicBool,
     leaving: AtomicBool,
-    /// Cancelled by the first call.
+    /// Cancelled at the first call.
     called: CancellationToken,
     calls: AtomicU32,
-    /// Start of the present state, handshake or idle, in nanoseconds since the listener began. In one millisecond
-    /// several connections can become idle, and the oldest of them would be arbitrary.
+    /// Start of the present state, handshake or idle, in nanoseconds since the listener started. With milliseconds,
+    /// several connections could have equal times, and the choice of the oldest would be arbitrary.
     since_ns: AtomicU64,
     given_up: CancellationToken,
 }
 
-/// The place of one connection; free again when dropped.
+/// The slot of one connection; free again on drop.
 #[derive(Debug)]
 pub struct Slot {
     id: u64,
@@ -95,7 +96,7 @@ pub struct Slot {
     state: Arc<State>,
 }
 
-/// A call under way on a connection.
+/// An open call on a connection.
 #[derive(Debug)]
 pub struct Call {
     slots: Arc<Slots>,
@@ -107,8 +108,7 @@ impl Slots {
         Arc::new(Self { limits, born: Instant::now(), table: Mutex::default() })
     }
 
-    /// A place for a connection from `address`; the second value says why another connection has to go for it, if one
-    /// must.
+    /// A slot for a connection from `address`. If another connection must close for it, the second value is the reason.
     pub fn admit(self: &Arc<Self>, address: IpAddr) -> Result<(Slot, Option<Reason>), Reason> {
         let address = Address::from(address);
         let mut table = self.table.lock();
@@ -147,14 +147,14 @@ impl Slots {
         Ok((Slot { id, slots: Arc::clone(self), state }, pressed))
     }
 
-    /// Connections that have a place.
+    /// The number of connections with a slot.
     #[cfg(test)]
     pub fn open(&self) -> usize {
         let table = self.table.lock();
         table.open.len() - table.leaving
     }
 
-    /// The connection to give up. The cost is linear in the connections, and this runs only if no place is free.
+    /// The connection to close. The search visits all connections, but runs only if no slot is free.
     fn victim(&self, table: &Table, newcomer: Address, reason: Reason) -> Option<Arc<State>> {
         let now_ns = self.now_ns();
         let is_young = |since_ns: u64| u128::from(now_ns.saturating_sub(since_ns)) < YOUNG.as_nanos();
@@ -204,7 +204,7 @@ impl Table {
 }
 
 impl Slot {
-    /// The handshake is done; the connection is idle until it sends a call.
+    /// Records the end of the handshake: the connection is idle until its first call.
     pub fn established(&self) {
         let mut table = self.slots.table.lock();
         if self.state.handshaking.swap(false, Ordering::Relaxed)
@@ -227,12 +227,12 @@ impl Slot {
         self.state.calls.load(Ordering::Relaxed) > 0
     }
 
-    /// Ready when the connection has sent a call.
+    /// Ready when the connection has sent its first call.
     pub async fn first_call(&self) {
         self.state.called.cancelled().await;
     }
 
-    /// Ready when this connection has to make room.
+    /// Ready when this connection should close for another one.
     pub async fn given_up(&self) {
         self.state.given_up.cancelled().await;
     }
@@ -258,7 +258,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Calls under way.
+    /// The number of open calls.
     pub fn open(&self) -> u32 {
         self.state.calls.load(Ordering::Relaxed)
     }

@@ -1,9 +1,9 @@
-//! TLS over a socket, through rustls' interface without buffers. One system call reads a review. A review never waits
-//! in a 4 KiB buffer that has to grow, and is not copied more often than necessary (decision 022).
+//! TLS over a socket, through the unbuffered interface of rustls. One system call reads a whole review. A review is
+//! copied no more often than necessary and never waits in a small buffer that has to grow (decision 022).
 //!
-//! This module owns three kinds of bytes: received ones that are no complete record yet, decrypted ones that were not
-//! asked for yet, and encrypted ones that the kernel has not taken. An idle connection holds none of them: reading uses
-//! memory that all connections of a thread share. rustls does all of the TLS protocol.
+//! This module owns three kinds of bytes: incomplete received records, decrypted bytes that nobody has read yet, and
+//! encrypted bytes that the kernel has not taken. An idle connection has none of them: reads use memory that all
+//! connections of a thread share. rustls implements the TLS protocol.
 
 use std::cell::RefCell;
 use std::io;
@@ -20,15 +20,15 @@ use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Most bytes that may wait for the rest of their message: rustls itself accepts no longer one in a handshake.
+/// Most bytes of an incomplete message. rustls accepts no longer message in a handshake.
 const PARTIAL_BYTES_MAX: usize = 64 << 10;
-/// Most bytes of one read, and so of decrypted bytes that wait: two records, as much as hyper reads at a time.
+/// Most bytes of one read, and of decrypted bytes that wait: two records, as much as hyper reads at once.
 const READ_BYTES: usize = 32 << 10;
-/// Plain bytes of a record (RFC 8446, section 5.1).
+/// Most plain bytes of a record (RFC 8446, section 5.1).
 const RECORD_BYTES: usize = 16 << 10;
-/// Bytes of a record besides its plain ones, in either version, and room for a TLS message before it.
+/// Bytes of a record without its plain bytes, in any TLS version, and of a TLS message before it.
 const RECORD_OVERHEAD_BYTES: usize = 256;
-/// If a peer leaves this much unread while its messages need answers, nothing more is read from it.
+/// If this many bytes to a peer are unsent, nothing more is read from the peer.
 const UNSENT_BYTES_MAX: usize = 64 << 10;
 
 thread_local! {
@@ -40,16 +40,16 @@ thread_local! {
 pub(super) struct TlsStream {
     tcp: TcpStream,
     tls: UnbufferedServerConnection,
-    /// Received bytes that are no complete message yet.
+    /// Received bytes of an incomplete message.
     partial: Vec<u8>,
     plain: Pending,
     unsent: Pending,
-    /// The peer has closed its side.
+    /// Whether the peer has closed its side.
     has_ended: bool,
     has_said_goodbye: bool,
 }
 
-/// Bytes whose first part is consumed already.
+/// Bytes of which a first part is consumed.
 #[derive(Default)]
 struct Pending {
     bytes: Vec<u8>,
@@ -61,7 +61,7 @@ impl Pending {
         &self.bytes[self.gone..]
     }
 
-    /// Frees the memory when nothing is left.
+    /// Consumes `count` bytes, and frees the memory if none are left.
     fn advance(&mut self, count: usize) {
         self.gone += count;
         if self.gone == self.bytes.len() {
@@ -69,7 +69,7 @@ impl Pending {
         }
     }
 
-    /// Makes room for `count` bytes at the end; returns the former length.
+    /// Extends the bytes by `count`; returns the former length.
     fn room(&mut self, count: usize) -> usize {
         let length = self.bytes.len();
         self.bytes.resize(length + count, 0);
@@ -77,7 +77,7 @@ impl Pending {
     }
 }
 
-/// Bytes to send when the connection is ready for them.
+/// Bytes to send as soon as the connection allows it.
 #[derive(Clone, Copy)]
 enum Send<'a> {
     Nothing,
@@ -107,7 +107,7 @@ impl TlsStream {
         Ok(stream)
     }
 
-    /// The protocol that both sides agreed on.
+    /// The protocol that client and server agreed on.
     pub(super) fn protocol(&self) -> Option<&[u8]> {
         self.tls.alpn_protocol()
     }
@@ -122,7 +122,7 @@ impl TlsStream {
         self.tls.peer_certificates()
     }
 
-    /// Reads once from the socket, and passes the bytes to rustls.
+    /// Reads once from the socket and passes the bytes to rustls.
     fn poll_receive(&mut self, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         RECEIVED.with_borrow_mut(|received| {
             let held = self.partial.len();
@@ -150,8 +150,8 @@ impl TlsStream {
         })
     }
 
-    /// Lets rustls process `received`; returns how many bytes it has consumed. Plain bytes go to `out`, and wait if it
-    /// is full; bytes to send wait in `unsent`.
+    /// Lets rustls process `received`; returns how many bytes rustls consumed. Plain bytes go to `out` and wait if
+    /// `out` is full; encrypted bytes are added to `unsent`.
     fn turn(&mut self, received: &mut [u8], out: &mut ReadBuf<'_>, mut send: Send<'_>) -> io::Result<usize> {
         let mut used = 0;
         loop {
@@ -197,8 +197,8 @@ impl TlsStream {
         }
     }
 
-    /// Sends the alert about an error, as far as the kernel takes it at once. rustls is asked only for messages that
-    /// are ready: if it continued with `rest`, in which it keeps positions, it would find the same error.
+    /// Sends the alert about an error, as far as the kernel takes it at once. rustls gets no bytes with this request:
+    /// if it continued with `rest`, it would find the same error.
     fn say_why(&mut self, rest: &mut [u8]) {
         while self.tls.wants_write() {
             let Ok(ConnectionState::EncodeTlsData(mut message)) = self.tls.process_tls_records(rest).state else {
@@ -211,7 +211,7 @@ impl TlsStream {
         let _ = self.tcp.try_write(self.unsent.rest());
     }
 
-    /// Sends the waiting bytes.
+    /// Sends the bytes in `unsent`.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.unsent.rest().is_empty() {
             let count = ready!(Pin::new(&mut self.tcp).poll_write(cx, self.unsent.rest()))?;
@@ -223,7 +223,7 @@ impl TlsStream {
         Poll::Ready(Ok(()))
     }
 
-    /// Encrypts data once everything before it is sent.
+    /// Encrypts data after all earlier data was sent.
     fn queue(&mut self, send: Send<'_>) -> io::Result<()> {
         let mut partial = std::mem::take(&mut self.partial);
         let used = self.turn(&mut partial, &mut ReadBuf::new(&mut []), send)?;

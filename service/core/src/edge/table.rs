@@ -1,28 +1,29 @@
-//! The table that a client's HPACK encoder makes us keep (RFC 7541), seen in the bytes of its heads.
+//! Counts the entries that a client's HPACK encoder adds to the table (RFC 7541), by reading the bytes of its heads.
 //!
-//! Pure. The settings give clients a table without room. h2 empties it when the client's own encoder announces that, and
-//! until then each kept value holds the whole buffer in which it came, of 8 to 16 KiB. Each frame of a head may come in
-//! another buffer. So frames whose fields are put into the table are counted. Texts are passed over, never decoded.
+//! The settings give clients a table of size 0, but h2 empties the table only when the client's encoder announces the
+//! new size. Until then, each stored value keeps the whole receive buffer of 8 to 16 KiB alive. Each frame of a head
+//! may come in another buffer, so frames with stored fields are counted. Texts are skipped and not decoded. The code
+//! does no I/O.
 
-/// A string's length or an index that is longer than this is no use to anybody; h2 refuses it too.
+/// Most bits of a string length or index; h2 refuses larger numbers too.
 const SHIFT_MAX: u32 = 28;
 
-/// The heads of a connection, byte by byte.
+/// A reader of a connection's heads, byte by byte.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    /// Frames of heads whose values are kept.
+    /// The number of frames of heads whose values are kept in the table.
     heads: u32,
-    /// The client's encoder announced an empty table.
+    /// Whether the client's encoder announced a table of size 0.
     is_closed: bool,
-    /// The frame under way has completed a field that is put into it.
+    /// Whether the present frame completed a field that goes into the table.
     inserts: bool,
-    /// The field under way will be put into it.
+    /// Whether the present field goes into the table.
     will_insert: bool,
-    /// A number under way.
+    /// The number that is being read.
     number: Option<Number>,
-    /// Texts of the field that are still to come.
+    /// How many texts of the field are still to come.
     texts: u8,
-    /// Bytes of the text under way.
+    /// How many bytes of the present text are still to come.
     skip: usize,
 }
 
@@ -33,21 +34,20 @@ struct Number {
     shift: u32,
 }
 
-/// The meaning of a number.
+/// What a number means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Of {
-    /// The index of a whole field.
+    /// The table index of a whole field.
     Field,
-    /// The index of a name; the value follows, and without an index the name too.
+    /// The table index of a name. A value follows; if the index is 0, the name follows first.
     Name,
-    /// The size of the table.
+    /// The new size of the table.
     Size,
-    /// The length of a text.
     Text,
 }
 
 impl Table {
-    /// Reads on in the head under way.
+    /// Reads further bytes of the present head.
     pub(super) fn read(&mut self, mut bytes: &[u8]) {
         while let Some((&first, rest)) = bytes.split_first() {
             if self.skip > 0 {
@@ -62,20 +62,20 @@ impl Table {
         }
     }
 
-    /// A frame of the head ends; how many frames there are whose values are kept. A field that it does not complete
-    /// counts in the frame that does: h2 decodes it there, from a buffer with all its bytes.
+    /// Ends a frame of the head; returns how many frames have values in the table. A field that is divided counts in
+    /// the frame that completes it, because h2 decodes it from the buffer of that frame.
     pub(super) fn frame_end(&mut self) -> u32 {
         self.heads += u32::from(std::mem::take(&mut self.inserts) && !self.is_closed);
         self.heads
     }
 
-    /// The head ends, after its last frame.
+    /// Ends the head, after its last frame.
     pub(super) fn end(&mut self) {
         let (heads, is_closed) = (self.heads, self.is_closed);
         *self = Self { heads, is_closed, ..Self::default() };
     }
 
-    /// Records an insertion if the last text of its field is over.
+    /// Records a table entry if the last text of its field is complete.
     fn complete(&mut self) {
         if self.texts == 0 && self.skip == 0 {
             self.inserts |= std::mem::take(&mut self.will_insert);
@@ -105,7 +105,7 @@ impl Table {
         }
     }
 
-    /// A number begins in the lower bits of a byte (RFC 7541, section 5.1).
+    /// Starts a number in the lower bits of a byte (RFC 7541, section 5.1).
     fn begin(&mut self, of: Of, byte: u8, bits: u8) {
         let mask = (1 << bits) - 1;
         let value = usize::from(byte & mask);
@@ -138,7 +138,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    /// A literal field with a new name, by its first byte.
+    /// A literal field with a new name; `first` is its first byte.
     fn field(first: u8, value: usize) -> Vec<u8> {
         let mut bytes = vec![first, 1, b'x'];
         if value < 127 {
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(heads(&mut table, &plain), 2);
     }
 
-    /// However the bytes are cut, the same is seen.
+    /// The results do not depend on how the bytes are divided.
     #[test]
     fn pieces_make_no_difference() {
         let head = [field(0x00, 200), field(0x40, 130), vec![0x82], field(0x00, 126)].concat();
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(table.frame_end(), 2, "a frame without an insertion");
     }
 
-    /// A field counts in the frame that completes it.
+    /// A field that is divided between two frames counts once, in the frame that completes it.
     #[test]
     fn a_field_that_a_frame_cuts_counts_once() {
         for (name, insertion) in
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(heads(&mut table, &[&[0x3f, 0xe1, 0x1f][..], &field(0x40, 5)].concat()), 1, "4096 again");
     }
 
-    /// A head of nonsense is h2's to refuse; it takes neither memory nor time here.
+    /// An invalid head costs neither memory nor time here; h2 refuses it.
     #[test]
     fn nonsense_ends_with_its_head() {
         let mut table = Table::default();

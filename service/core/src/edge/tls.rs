@@ -1,9 +1,9 @@
-//! Server TLS: certificate, key, client authorities and their revocation lists, replaced while running when their files
-//! change.
+//! Server TLS: certificate, key, client authorities and revocation lists. A running process reloads changed files.
 //!
-//! A change is applied only if all files load and fit together; until then the former settings stay. A change makes new
-//! settings without the former sessions, so that no client resumes past an authority that was removed. Open connections
-//! stay; their server can ask a [`ClientCertificate`] before each call whether its client would still be accepted.
+//! A change is applied only if all files load and belong together; otherwise the former settings stay. New settings
+//! accept no former sessions, so that no client avoids the check against a removed authority by resumption. Open
+//! connections stay: a server can ask [`ClientCertificate`] before each call whether its client would still be
+//! accepted.
 
 mod client;
 mod handed;
@@ -30,7 +30,7 @@ pub use client::ClientCertificate;
 pub use handed::Handed;
 pub use refusal::Refusal;
 
-/// Interval at which the files are checked: a rotated certificate is in use long before the former one ends.
+/// Time between two checks of the files. A rotated certificate is used long before the former one expires.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
@@ -46,20 +46,20 @@ pub enum CertificateError {
     /// Users other than owner and group may read the key.
     #[error("{}: mode {mode:04o} lets other users read the key: remove their rights (chmod 0400)", path.display())]
     Exposed { path: PathBuf, mode: u32 },
-    /// The authorities of clients, or their revocation lists, cannot be used.
+    /// The authorities of clients or their revocation lists cannot be used.
     #[error("{}: {source}", path.display())]
     ClientAuthorities {
-        /// The first file of authorities.
+        /// The first file with authorities.
         path: PathBuf,
         source: rustls::server::VerifierBuilderError,
     },
-    /// The chosen suites and versions do not fit.
+    /// The chosen cipher suites do not fit the TLS versions.
     #[error("the cipher suites do not fit TLS 1.3: {0}")]
     Suites(rustls::Error),
 }
 
 impl CertificateError {
-    /// The error of a file whose content is wrong.
+    /// Makes errors about invalid content of `path`.
     fn content(path: &Path) -> impl Fn(TlsError) -> Self {
         move |source| Self::Content { path: path.to_owned(), source }
     }
@@ -68,59 +68,60 @@ impl CertificateError {
 /// The files of a TLS listener, and its rules for clients.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
-    /// PEM file of the certificate chain, leaf first.
+    /// PEM file with the certificate chain, leaf first.
     pub certificate: PathBuf,
     /// PEM file of the certificate's key.
     pub key: PathBuf,
-    /// A certificate that another part of this process provides; if set, the two files are not read.
+    /// A certificate from elsewhere in this process. If it is set, `certificate` and `key` are not read.
     pub handed: Option<Arc<Handed>>,
-    /// PEM files of the authorities of client certificates; if there is one, every client needs a certificate.
+    /// PEM files with the authorities of client certificates. If the list is not empty, every client needs a
+    /// certificate.
     pub client_cas: Vec<PathBuf>,
-    /// Accepted names in client certificates; if empty, any certificate of the authorities is accepted.
+    /// Accepted names in client certificates. If the list is empty, any certificate of the authorities is accepted.
     pub client_names: Vec<String>,
     /// PEM files of lists of revoked certificates.
     pub revoked: Vec<PathBuf>,
-    /// Rules beyond those of every listener.
+    /// Additional rules of a strict listener.
     pub rules: Rules,
 }
 
-/// The rules of a strict listener.
+/// Additional rules of a strict listener.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a demand of its own")]
 pub struct Rules {
     pub tls13_only: bool,
-    /// The offered suites; empty for all.
+    /// The offered cipher suites; empty means all.
     pub suites: Vec<SupportedCipherSuite>,
     /// Refuse a key that other users may read.
     pub private_key: bool,
     /// Refuse a certificate whose authority has no revocation list.
     pub revocation_required: bool,
-    /// Refuse a client certificate that does not state client use. Without this rule, only one that states another use
-    /// is refused.
+    /// Refuse a client certificate that does not state client use. Without this rule, only certificates that state
+    /// another use are refused.
     pub purpose_required: bool,
-    /// Refuse a client certificate that is valid for longer.
+    /// Refuse a client certificate whose period of validity is longer.
     pub lifetime_max: Option<Duration>,
 }
 
-/// The label values of a listener's certificates in the metrics: a closed list.
+/// Names of a listener's certificates: label values and a health check, all from a closed list.
 #[derive(Debug, Clone, Copy)]
 pub struct Labels {
     /// The name of the health check of these certificates.
     pub check: &'static str,
-    /// The server's own certificate.
+    /// Label of the server's own certificate.
     pub server: &'static str,
-    /// The authorities of its clients.
+    /// Label of the client authorities.
     pub client_ca: &'static str,
-    /// Their revocation lists.
+    /// Label of the client authorities' revocation lists.
     pub revoked: &'static str,
 }
 
-/// TLS settings that follow their files.
+/// TLS settings that are reloaded when their files change.
 #[derive(Debug)]
 pub struct ServerTls {
     files: Files,
     labels: Labels,
-    /// Changes with `current`, so that a reader finds without a lock that nothing is new.
+    /// Changes with `current`, so that a reader without the lock sees that nothing is new.
     generation: AtomicU64,
     current: RwLock<Current>,
     metrics: Certificates,
@@ -130,13 +131,13 @@ pub struct ServerTls {
 struct Current {
     loaded: Loaded,
     config: Arc<ServerConfig>,
-    /// Absent where clients need no certificate.
+    /// `None` if clients need no certificate.
     verifier: Option<Arc<dyn ClientCertVerifier>>,
-    /// End of the first revocation list to end.
+    /// The earliest expiry of a revocation list.
     lists_end: Option<SystemTime>,
 }
 
-/// Content of the files, to notice a change.
+/// The content of the files, which shows a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Loaded {
     chain: Vec<CertificateDer<'static>>,
@@ -145,7 +146,7 @@ struct Loaded {
 }
 
 impl ServerTls {
-    /// Reads the files. The ends of the certificates are shown in `metrics` under `labels`.
+    /// Reads the files. The expiry times are written to `metrics` under `labels`.
     pub fn load(files: Files, labels: Labels, metrics: Certificates) -> Result<Arc<Self>, CertificateError> {
         let current = RwLock::new(load::read(&files)?);
         let tls = Self { files, labels, generation: AtomicU64::new(0), current, metrics };
@@ -153,12 +154,12 @@ impl ServerTls {
         Ok(Arc::new(tls))
     }
 
-    /// The certificate chain for new connections, leaf first; empty while there is none.
+    /// The certificate chain for new connections, leaf first; empty if there is no certificate yet.
     pub fn chain(&self) -> Vec<CertificateDer<'static>> {
         self.current.read().loaded.chain.clone()
     }
 
-    /// How often the files' content has changed; read before [`Self::config`].
+    /// How often the settings have changed. Read this number before [`Self::config`].
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -168,7 +169,7 @@ impl ServerTls {
         Arc::clone(&self.current.read().config)
     }
 
-    /// Follows the files until dropped; each change of `look` causes a check at once.
+    /// Checks the files again and again, and at once when `look` changes. Runs until dropped.
     pub async fn follow_files(self: Arc<Self>, mut look: watch::Receiver<u64>) {
         let mut refused = String::new();
         let mut handed = self.files.handed.as_ref().map(|handed| handed.changes());
@@ -218,7 +219,7 @@ impl ServerTls {
         }
     }
 
-    /// The origin of the certificate, for messages.
+    /// The source of the certificate, for messages.
     fn source(&self) -> String {
         match &self.files.handed {
             Some(handed) => handed.source().to_owned(),
@@ -236,7 +237,8 @@ impl Probe for ServerTls {
         self.labels.check
     }
 
-    /// No call can succeed with an expired certificate; a restart would not help, so liveness is not affected.
+    /// Not ready if the certificate has expired, because no call can succeed. A restart would not help, so liveness
+    /// stays.
     fn unready(&self) -> Option<String> {
         let loaded = self.current.read().loaded.clone();
         let ended =
@@ -261,7 +263,7 @@ impl Probe for ServerTls {
         all_ended.then(|| format!("every authority in {} has expired: replace it", file.display()))
     }
 
-    /// An expired revocation list refuses the clients of one authority; those of others continue.
+    /// A note about an expired revocation list: clients of one authority are refused, others are accepted.
     fn note(&self) -> Option<String> {
         if let Some(why) = self.files.handed.as_ref().and_then(|handed| handed.trouble()) {
             return Some(format!("the certificate stays as it is: {why}"));

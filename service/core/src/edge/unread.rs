@@ -1,4 +1,4 @@
-//! The rest of the body of a refused call.
+//! Reads and drops the rest of the body of a refused call.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use http_body::Body;
 use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 
-/// Most bytes that are read and dropped: the default limit of a review, so that the sender of a large one still gets
-/// its answer.
+/// Most bytes that are read and dropped. It is the default limit of a review, so that the sender of a large one still
+/// gets its answer.
 const BYTES_MAX: usize = 8 << 20;
-/// Longest time of reading.
+/// Most time for reading the rest.
 const SPAN_MAX: Duration = Duration::from_secs(1);
 
-/// Reads the rest of a refused call's body and keeps nothing of it, within cheap limits. Closing a socket with unread
-/// bytes resets its connection, and the client would never see why it was refused.
+/// Reads the rest of a refused call's body within small limits and keeps none of it. Closing a socket with unread bytes
+/// would reset the connection, and the client would never get the reason for the refusal.
 pub async fn discard<B>(mut body: B)
 where
     B: Body<Data = Bytes> + Unpin,

@@ -1,4 +1,4 @@
-//! The byte stream of a connection between TLS and hyper: it detects floods of frames and a socket that takes no data.
+//! A byte stream between TLS and hyper that detects floods of frames and a socket that takes no data.
 
 use std::io;
 use std::pin::Pin;
@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use super::connection_state::ConnectionState;
 use super::frames::{Flood, Frames};
 
-/// A stream whose bytes are checked on their way.
+/// A stream whose bytes are checked as they pass.
 pub(super) struct Watched<S> {
     stream: S,
-    /// Set for HTTP/2.
+    /// The reader of HTTP/2 frames; `None` for HTTP/1.1.
     frames: Option<Frames>,
     standing: Arc<ConnectionState>,
 }

@@ -1,6 +1,6 @@
-//! The steps of a call through a listener of any role, in their order.
+//! The steps of a call through a listener, for every role.
 //!
-//! Each role implements the steps as [`Calls`]; [`serve`] runs them in the same order.
+//! Each role implements the steps as [`Calls`]; [`serve`] runs them in a fixed order.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -29,15 +29,15 @@ pub trait Broken: Into<Box<dyn std::error::Error + Send + Sync>> + std::fmt::Dis
 
 impl<E: Into<Box<dyn std::error::Error + Send + Sync>> + std::fmt::Display + Send> Broken for E {}
 
-/// The calls of a role, as the steps of [`serve`].
+/// The steps of a role's calls, which [`serve`] runs.
 pub trait Calls: Send + Sync + Sized + 'static {
-    /// A call, as log lines and metrics need it.
+    /// Facts about a call for log lines and metrics.
     type Call: Send + Sync + 'static;
-    /// A place among the calls in work, free again when dropped.
+    /// A permit for one call in work; released on drop.
     type Permit<'a>: Send;
-    /// The call as read from its head.
+    /// The request that the head of a call states.
     type Target<'a>: Send + Sync;
-    /// A body, with the memory that it holds.
+    /// A body and the memory that it holds.
     type Body<'a>: Send + Sync;
     /// The reason for an answer other than success.
     type Refusal: Send + 'static;
@@ -45,16 +45,15 @@ pub trait Calls: Send + Sync + Sized + 'static {
     /// The gauge of calls in work.
     fn in_flight(&self) -> &Gauge;
 
-    /// Begins a call.
     fn call(&self, head: &Head, peer: Arc<Peer>) -> Self::Call;
 
     /// Time limit of the call.
     fn budget(&self, head: &Head) -> Duration;
 
-    /// Reads the call from its head and checks the caller's rights.
+    /// Reads the request from the head and checks the rights of the caller.
     fn target<'a>(&self, call: &mut Self::Call, head: &'a Head) -> Result<Self::Target<'a>, Self::Refusal>;
 
-    /// Takes a place for the call; without a free place it is shed.
+    /// Takes a permit for the call. If there is none, the call is refused as overload.
     fn enter<'a>(&'a self, call: &'a Self::Call) -> Result<Self::Permit<'a>, Self::Refusal>;
 
     fn read<'a, B: Body<Data = Bytes, Error: Broken> + Send + Unpin>(
@@ -78,11 +77,11 @@ pub trait Calls: Send + Sync + Sized + 'static {
 
     fn status(refusal: &Self::Refusal) -> StatusCode;
 
-    /// The last step: makes the answer, counts it and logs it.
+    /// The last step: makes, counts and logs the answer.
     fn ended(&self, call: Self::Call, result: Result<Answer, Self::Refusal>, took: Duration) -> Answer;
 }
 
-/// Answers one call of `peer`. It never fails: every error becomes an HTTP status.
+/// Answers one call of `peer`. Every error becomes an HTTP status.
 #[expect(
     clippy::manual_async_fn,
     reason = "Send is said here: of the steps of one role rustc cannot tell it (rust-lang/rust#100013)"
@@ -114,7 +113,7 @@ where
     }
 }
 
-/// The steps that may refuse a call.
+/// Runs the steps that may refuse a call.
 async fn walk<C: Calls, B>(calls: &C, call: &mut C::Call, head: &Head, body: &mut B) -> Result<Answer, C::Refusal>
 where
     B: Body<Data = Bytes, Error: Broken> + Send + Unpin,

@@ -1,6 +1,6 @@
-//! Requests to the API server: one page of a list, one watch, one write.
+//! Requests to the API server: pages of lists, watches and writes.
 //!
-//! This module owns the timeout and the size limit of each request. It does not retry: callers decide when and how
+//! This module owns the time limit and the size limit of each request. It does not retry: callers decide when and how
 //! often.
 
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use super::status::Status;
 use crate::kube::Transport;
 use crate::wire::{self, Limits, Protocol, Stream};
 
-/// Objects in a page of a list, as client-go asks.
+/// Objects in a page of a list, as many as client-go requests.
 pub const LIST_PAGE: u32 = 500;
 /// Largest page that is read as a whole: five hundred objects of 64 KiB.
 const PAGE_BYTES_MAX: usize = 32 << 20;
-/// Most bytes of a Status that answers a list.
+/// Most bytes of a Status that answers a request for a list.
 const REFUSED_BYTES_MAX: usize = 64 << 10;
-/// Largest answer to any other request.
+/// Most bytes of the answer to any other request.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
-/// A page that takes longer would not fit the 60 s that kube-apiserver gives a request.
+/// Time limit of a page. kube-apiserver gives a request 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Slower writes are given up: a retry costs less than further waiting.
+/// Time limit of a write. A retry costs less than further waiting.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
-/// A server that accepts a watch answers at once; a server that swallows the request must not block us.
+/// Time limit until a watch is accepted. A working server accepts it at once; a hanging one must not block the service.
 const WATCH_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Media types that ask for the metadata of objects only, or for whole objects if the server does not know that form.
+/// Media types for the metadata of objects. A server without support for that form sends whole objects.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json";
-/// Most characters of an error's message: enough to act on.
+/// Most characters of a server's error message: enough to act on.
 const MESSAGE_CHARS_MAX: usize = 300;
-/// Writes and lists at one time: one for each worker, and some more.
+/// Most writes and lists at one time: one for each worker, and some more.
 const LIMITS: Limits = Limits { open_max: 64, idle_max: 16 };
 
 /// Why a request failed.
@@ -43,15 +43,15 @@ const LIMITS: Limits = Limits { open_max: 64, idle_max: 16 };
 pub enum Error {
     #[error(transparent)]
     Wire(#[from] wire::Error),
-    /// An answer other than success.
+    /// The status of an answer other than success.
     #[error("the API server answered {status}{}", message.as_ref().map(|text| format!(": {text}")).unwrap_or_default())]
     Status {
         status: StatusCode,
-        /// Seconds after which the server asks to retry.
+        /// Seconds after which the server allows a retry.
         retry_after_s: Option<u64>,
-        /// The message of its Status object.
+        /// The message of the Status object.
         message: Option<String>,
-        /// Whether the server reports that it has not reached the requested version.
+        /// Whether the server says that it has not reached the requested version.
         ahead: bool,
     },
     /// The path or header could not be built.
@@ -68,12 +68,12 @@ impl Error {
         }
     }
 
-    /// Whether the server reports that it has not reached the requested version.
+    /// Whether the server says that it has not reached the requested version.
     pub fn is_ahead(&self) -> bool {
         matches!(self, Self::Status { ahead: true, .. })
     }
 
-    /// How long the server asks to wait.
+    /// How long the server tells the client to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after_s, .. } => retry_after_s.map(Duration::from_secs),
@@ -89,15 +89,14 @@ pub enum Write {
     Create,
     /// PATCH with a JSON merge patch (RFC 7386).
     Merge,
-    /// PATCH with a strategic merge patch, which knows that lists of containers are merged by name.
+    /// PATCH with a strategic merge patch, which merges lists of containers by name.
     Strategic,
     /// PUT of JSON.
     Replace,
     Delete,
 }
 
-/// Interval at which the connection's files are checked: a rotated certificate is in use long before the former one
-/// ends.
+/// Time between two checks of the connection's files. A rotated certificate is used long before the former one expires.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(10);
 
 pub struct Client {
@@ -105,7 +104,7 @@ pub struct Client {
     link: RwLock<Arc<Link>>,
 }
 
-/// The connection to the server, according to the last content of its files.
+/// The connection to the server, made from the last content of its files.
 struct Link {
     cluster: Cluster,
     wire: wire::Client,
@@ -116,8 +115,8 @@ impl Client {
         Self { transport, link: RwLock::new(Arc::new(Link::new(cluster, transport))) }
     }
 
-    /// Follows the files with the server's address, trust and credentials, until dropped. A change counts for the next
-    /// request, which opens a new connection. Streams under way continue.
+    /// Checks the files with address, trust and credentials again and again, until dropped. The first request after a
+    /// change opens a new connection. Open streams continue.
     pub async fn follow_files(self: Arc<Self>) {
         let mut refused = String::new();
         loop {
@@ -146,9 +145,9 @@ impl Client {
         Arc::clone(&self.link.read())
     }
 
-    /// One page of a list, passed to `take` as it arrives, until `take` wants no more; `path` has the query. With
-    /// `metadata`, only the metadata of each object is requested. A page has no size limit: `take` decides what is kept
-    /// of it.
+    /// Passes one page of a list to `take` as it arrives, until `take` returns false; `path` contains the query. With
+    /// `metadata`, only the metadata of objects is requested. A page has no size limit: `take` decides how much is
+    /// kept.
     pub async fn page(
         &self,
         path: &str,
@@ -170,7 +169,7 @@ impl Client {
         link.success(Response::from_parts(head, refused.into())).map(drop)
     }
 
-    /// One page of a list as a whole, for programs that end after their work.
+    /// A whole page of a list in memory, for programs that end after their work.
     pub async fn whole_page(&self, path: &str, metadata: bool) -> Result<Bytes, Error> {
         let mut body = Vec::new();
         let mut is_too_large = false;
@@ -183,17 +182,17 @@ impl Client {
         if is_too_large { Err(wire::Error::TooLarge { cap_bytes: PAGE_BYTES_MAX }.into()) } else { Ok(body.into()) }
     }
 
-    /// A single object or a short list.
+    /// Reads a single object or a short list.
     pub async fn read(&self, path: &str) -> Result<Bytes, Error> {
         self.read_at_most(path, ANSWER_BYTES_MAX, Instant::now() + WRITE_TIMEOUT).await
     }
 
-    /// A single object, by `deadline`.
+    /// Reads a single object by `deadline`.
     pub async fn read_before(&self, path: &str, deadline: Instant) -> Result<Bytes, Error> {
         self.read_at_most(path, ANSWER_BYTES_MAX, deadline).await
     }
 
-    /// A single object of at most `cap_bytes`, by `deadline`.
+    /// Reads a single object of at most `cap_bytes` by `deadline`.
     pub async fn read_at_most(&self, path: &str, cap_bytes: usize, deadline: Instant) -> Result<Bytes, Error> {
         let link = self.link();
         let request = link.request(Method::GET, path, None, Bytes::new())?;
@@ -201,12 +200,12 @@ impl Client {
         link.success(response)
     }
 
-    /// A write; the answer is the object after it.
+    /// Writes an object; returns the object after the write.
     pub async fn write(&self, write: Write, path: &str, body: &serde_json::Value) -> Result<Bytes, Error> {
         self.write_before(write, path, body, Instant::now() + WRITE_TIMEOUT).await
     }
 
-    /// A write with an answer by `deadline`.
+    /// Writes an object by `deadline`; returns the object after the write.
     pub async fn write_before(
         &self,
         write: Write,
@@ -227,8 +226,8 @@ impl Client {
         link.success(response)
     }
 
-    /// A server-side apply of a JSON object, answered by `deadline`; `path` has the query with the field manager. Only
-    /// the metadata comes back: the answer to a large object would be as large again.
+    /// Sends a JSON object by server-side apply; `path` contains the query with the field manager. The answer has only
+    /// metadata, because the answer to a large object would be equally large.
     pub async fn apply(&self, path: &str, object: Bytes, deadline: Instant) -> Result<Bytes, Error> {
         let link = self.link();
         // JSON is YAML, and this is the only media type that every server accepts for it.
@@ -238,13 +237,13 @@ impl Client {
         link.success(response)
     }
 
-    /// Opens a watch; `path` has the query.
+    /// Opens a watch; `path` contains the query.
     pub async fn watch(&self, path: &str) -> Result<Stream, Error> {
         let link = self.link();
         Self::open(&link, link.request(Method::GET, path, None, Bytes::new())?).await
     }
 
-    /// Opens a watch whose events carry only the metadata of each object; `path` has the query.
+    /// Opens a watch whose events have only the metadata of each object; `path` contains the query.
     pub async fn metadata_watch(&self, path: &str) -> Result<Stream, Error> {
         let link = self.link();
         Self::open(&link, accepting(link.request(Method::GET, path, None, Bytes::new())?, METADATA)).await
@@ -262,7 +261,7 @@ impl Client {
         Err(link.failure(&Response::from_parts(head, body)))
     }
 
-    /// Makes every later request use a fresh connection.
+    /// Makes all later requests use a new connection.
     pub fn forget_connections(&self) {
         self.link().wire.forget_connections();
     }

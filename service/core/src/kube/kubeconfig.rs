@@ -1,7 +1,7 @@
-//! The API server's address, trust and credentials, from a kubeconfig or from the files of a pod.
+//! The API server's address, trust and credentials, from a kubeconfig or from the service account files of a Pod.
 //!
-//! This module reads files and makes no connection. Unsupported features (exec plugins, switched-off verification) are
-//! refused by name.
+//! This module reads files and opens no connection. The error for an unsupported feature (exec plugins, disabled
+//! verification) names the feature.
 
 mod file;
 
@@ -18,10 +18,10 @@ use crate::config::YamlError;
 use crate::wire::{self, Identity, Origin, TlsError, Trust};
 
 const POD_FILES: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// How long a token is used before its file is read again: bound tokens are rotated long before they end.
+/// How long a token is used before its file is read again. Bound tokens are rotated long before they expire.
 const TOKEN_REREAD: Duration = Duration::from_mins(1);
 
-/// Why the API server cannot be reached.
+/// Why no API server could be found.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
     #[error("{}: {source}", path.display())]
@@ -32,7 +32,7 @@ pub enum KubeconfigError {
     /// A value is missing or cannot be used.
     #[error("{}: {what}", path.display())]
     Value { path: PathBuf, what: String },
-    /// There is neither a kubeconfig nor a pod.
+    /// There is neither a kubeconfig, nor does this process run in a Pod.
     #[error("no API server: set kubernetes.kubeconfig or $KUBECONFIG, or run in a pod with a service account")]
     Nowhere,
 }
@@ -40,25 +40,25 @@ pub enum KubeconfigError {
 /// An API server: address, trust and credentials.
 pub struct Cluster {
     pub origin: Origin,
-    /// Path in front of every request, without a trailing slash.
+    /// The path before that of every request, without a trailing slash.
     pub base_path: String,
-    /// Our bearer token, if there is one.
+    /// The bearer token of this service; may be empty.
     pub token: Token,
-    /// The namespace of the pod that this process runs in.
+    /// The namespace of the Pod in which this process runs.
     pub namespace: Option<String>,
     source: Source,
-    /// SHA-256 of all files read, except token files: those are read again by themselves.
+    /// SHA-256 of all files that were read, without token files, which are read again separately.
     fingerprint: [u8; 32],
 }
 
-/// The source of a cluster's settings.
+/// The source of a cluster's settings: a kubeconfig or a Pod.
 #[derive(Debug, Clone)]
 enum Source {
     File(PathBuf),
     Pod(PathBuf),
 }
 
-/// The bearer token, read again when its file may have changed.
+/// A bearer token, whose file is read again after a while.
 pub struct Token {
     source: TokenSource,
     known: Mutex<Option<(Arc<str>, Instant)>>,
@@ -71,13 +71,13 @@ enum TokenSource {
 }
 
 impl Cluster {
-    /// The cluster of `path`, else of `$KUBECONFIG`, else of the pod this process runs in.
+    /// The cluster of the kubeconfig at `path`, else of `$KUBECONFIG`, else of the Pod in which this process runs.
     pub fn find(path: Option<&Path>) -> Result<Self, KubeconfigError> {
         let named = std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty()).map(PathBuf::from);
         Self::load(&path.map(Path::to_owned).or(named).map_or_else(|| Source::Pod(POD_FILES.into()), Source::File))
     }
 
-    /// Reads the same files again; returns the cluster if anything in them has changed.
+    /// Reads the files again; returns the cluster if one of them has changed.
     pub fn reread(&self) -> Result<Option<Self>, KubeconfigError> {
         Self::load(&self.source).map(|fresh| Some(fresh).filter(|fresh| fresh.fingerprint != self.fingerprint))
     }
@@ -187,7 +187,7 @@ impl Token {
         Self { source, known: Mutex::new(None) }
     }
 
-    /// The token to send now, if there is one.
+    /// The present token; `None` if the cluster has none.
     pub fn value(&self) -> Option<Arc<str>> {
         let path = match &self.source {
             TokenSource::None => return None,
@@ -210,7 +210,7 @@ impl Token {
         }
     }
 
-    /// The server refused the token: the next request reads the file again.
+    /// Records that the server refused the token, so that the file is read again for the next request.
     pub fn refused(&self) {
         if let Some((_, read_at)) = self.known.lock().as_mut() {
             *read_at = Instant::now().checked_sub(TOKEN_REREAD).unwrap_or(*read_at);

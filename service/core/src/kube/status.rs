@@ -1,10 +1,8 @@
-//! The Status object, in which the API server explains a refusal.
-//!
-//! Pure.
+//! The Status object in which the API server explains an error.
 
 use serde::Deserialize;
 
-/// A Status object, as far as its fields decide anything.
+/// The fields of a Status object that this service uses.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Status {
@@ -28,7 +26,7 @@ struct Cause {
 }
 
 impl Status {
-    /// Reads the body of an answer other than success; any other content gives an empty Status.
+    /// Parses the body of an error answer; other content gives an empty Status.
     pub fn read(body: &[u8]) -> Self {
         serde_json::from_slice(body).unwrap_or_default()
     }
@@ -38,12 +36,12 @@ impl Status {
         self.code
     }
 
-    /// Seconds after which the server asks to retry.
+    /// Seconds after which the server allows a retry.
     pub fn retry_after_s(&self) -> Option<u64> {
         self.details.as_ref().and_then(|details| details.retry_after_seconds)
     }
 
-    /// Whether the requested version is out of history.
+    /// Whether the server no longer has the requested version (410).
     pub fn is_expired(&self) -> bool {
         self.code == 410 || matches!(&*self.reason, "Expired" | "Gone")
     }
@@ -52,8 +50,8 @@ impl Status {
         Some(&*self.message).filter(|text| !text.is_empty())
     }
 
-    /// Whether the server reports that it has not reached the requested version. Servers before 1.19 report it only in
-    /// the message (kubernetes/kubernetes#94315).
+    /// Whether the server says that it has not reached the requested version. Before version 1.19, only the message
+    /// says so (kubernetes/kubernetes#94315).
     pub fn is_ahead(&self) -> bool {
         let causes = self.details.iter().flat_map(|details| &details.causes);
         causes.into_iter().any(|cause| cause.reason == "ResourceVersionTooLarge")

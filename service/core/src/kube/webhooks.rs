@@ -1,7 +1,7 @@
-//! The fields of a `MutatingWebhookConfiguration` that say which server is called and which authorities the caller
+//! The fields of a `MutatingWebhookConfiguration` with the called server and the authorities that the API server
 //! trusts.
 //!
-//! Pure: bytes to values. Missing fields read as empty; any other object is an error.
+//! The functions parse bytes without I/O. A missing field is read as empty; an object of another kind is an error.
 
 use base64::Engine as _;
 use rustls_pki_types::CertificateDer;
@@ -11,19 +11,18 @@ use serde_json::Value;
 use crate::wire::certificates_from_pem;
 
 const COLLECTION: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
-/// The API server's own limit on objects is 1.5 MiB; our configuration has a few KiB.
+/// Most bytes of a webhook configuration. The API server allows objects of 1.5 MiB; the service's own has a few KiB.
 const CONFIGURATION_BYTES_MAX: usize = 1 << 20;
-/// Most certificates of a bundle that are read.
+/// Most certificates of a `caBundle` that are read.
 const BUNDLE_MAX: usize = 64;
 
-/// One webhook configuration.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Webhooks {
     pub webhooks: Vec<Webhook>,
 }
 
-/// One entry of a configuration.
+/// One webhook of a configuration.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Webhook {
@@ -64,7 +63,7 @@ impl Webhooks {
         serde_json::from_slice(body)
     }
 
-    /// Entries that call the Service `name` of `namespace`.
+    /// The webhooks that call the Service `name` in `namespace`.
     pub fn of_service<'a>(&'a self, namespace: &'a str, name: &'a str) -> impl Iterator<Item = &'a Webhook> {
         self.webhooks.iter().filter(move |webhook| {
             let service = webhook.client_config.service.as_ref();
@@ -74,7 +73,7 @@ impl Webhooks {
 }
 
 impl Webhook {
-    /// Namespace and name of the Service in the entry; `None` for a URL.
+    /// Namespace and name of the called Service; `None` if the webhook has a URL.
     pub fn service(&self) -> Option<(&str, &str)> {
         self.client_config.service.as_ref().map(|service| (&*service.namespace, &*service.name))
     }
@@ -83,7 +82,7 @@ impl Webhook {
         self.client_config.service.as_ref().and_then(|service| service.path.as_deref()).unwrap_or("/")
     }
 
-    /// The authorities that the caller trusts; empty if the entry has none, an error if they cannot be read.
+    /// The authorities in `caBundle`; empty if the webhook has none, an error if they are invalid.
     pub fn bundle(&self) -> Result<Vec<CertificateDer<'static>>, String> {
         let Some(text) = self.client_config.ca_bundle.as_deref().filter(|text| !text.is_empty()) else {
             return Ok(Vec::new());
@@ -94,8 +93,8 @@ impl Webhook {
         Ok(bundle)
     }
 
-    /// Whether the server is asked about every created Pod that the namespace selector matches. If the entry has
-    /// further conditions, a Pod does not show whether the server should have been asked.
+    /// Whether the webhook is called for every created Pod in the selected namespaces. With further conditions, a Pod
+    /// does not show whether the webhook should have been called.
     pub fn asks_about_every_pod(&self) -> bool {
         let no = |selector: &Value| selector.is_null() || selector.as_object().is_some_and(serde_json::Map::is_empty);
         let has = |rule: &Value, key: &str, wanted: &[&str]| {
@@ -107,7 +106,8 @@ impl Webhook {
         no(&self.object_selector) && self.match_conditions.is_empty() && self.rules.iter().any(pods)
     }
 
-    /// The namespace selector as a query, not escaped; empty for all namespaces. `None` for unknown operators.
+    /// The namespace selector as a query, without escapes; empty if it selects all namespaces. `None` for unknown
+    /// operators.
     pub fn namespace_selector(&self) -> Option<String> {
         let labels = self.namespace_selector["matchLabels"].as_object().into_iter().flatten();
         let mut terms: Vec<String> =

@@ -1,6 +1,6 @@
-//! The two spellings of an event: an RFC 5424 line, or one JSON object.
+//! The two log formats: RFC 5424 lines and JSON objects.
 //!
-//! This module owns the spelling, not the choice of fields. A line has a size limit, whatever its values.
+//! This module owns the format, not the choice of fields. The length of a line is limited, whatever its values are.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,19 +18,20 @@ use super::names::{self, Names};
 
 /// Most bytes of one value: enough for an error with its causes.
 const VALUE_BYTES_MAX: usize = 2048;
-/// The enterprise number for documentation (RFC 5612), as this project has none of its own.
+/// The enterprise number for documentation (RFC 5612). This project has no number of its own.
 const ENTERPRISE: &str = "longhaul@32473";
 const DAEMON: u8 = 3;
 const AUDIT: u8 = 13;
 
-/// `<PRI>1 TIMESTAMP HOSTNAME APP-NAME PROCID MSGID [SD] MSG` (RFC 5424, 6), where MSGID is the event's name.
+/// Lines of the form `<PRI>1 TIMESTAMP HOSTNAME APP-NAME PROCID MSGID [SD] MSG` (RFC 5424, section 6). MSGID is the
+/// event's name.
 pub(super) struct Syslog {
     host: String,
     process: u32,
     names: Names,
 }
 
-/// `{"timestamp", "severity", "event", "message", "context"}`.
+/// Lines of the form `{"timestamp", "severity", "event", "message", "context"}`.
 pub(super) struct Json {
     pub(super) names: Names,
 }
@@ -52,7 +53,7 @@ struct Fields {
 }
 
 impl Syslog {
-    /// The format with the names of this process and machine.
+    /// The format with the names of this process and of its machine.
     pub(super) fn of_this_process(names: Names) -> Self {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let host: String = host.trim().chars().filter(char::is_ascii_graphic).take(255).collect();
@@ -101,7 +102,7 @@ impl Fields {
         self.context.insert(field.name().to_owned(), value);
     }
 
-    /// The context as structured data; `-` when there is none.
+    /// Writes the fields as structured data; `-` if there are none.
     fn write_structured(&self, out: &mut Writer<'_>) -> fmt::Result {
         if self.context.is_empty() {
             return out.write_char('-');
@@ -153,7 +154,7 @@ fn cut(text: &str) -> String {
     if end == text.len() { text.to_owned() } else { format!("{}…", &text[..end]) }
 }
 
-/// The event's name; events of libraries have no name of ours.
+/// The event's name; `library` for events of libraries.
 fn name(names: Names, event: &Event<'_>) -> &'static str {
     let name = event.metadata().name();
     if names::is_known(names, name) { name } else { names::LIBRARY }
@@ -169,7 +170,7 @@ fn severity(level: Level) -> (u8, &'static str) {
     }
 }
 
-/// The time, with as many digits as RFC 5424 allows.
+/// The present time, with as many digits as RFC 5424 allows.
 fn timestamp() -> String {
     format!("{:.6}", Timestamp::now())
 }
@@ -183,7 +184,7 @@ mod tests {
     use super::*;
     use crate::logs::lines::Lines;
 
-    /// Names as the program has them.
+    /// Example names of events.
     const NAMES: Names = &[&[("config.refused", &["error"]), ("audit.write", &["status", "dry_run"])]];
 
     #[derive(Clone, Default)]

@@ -1,17 +1,17 @@
-//! A log writer in which every event is exactly one line.
+//! A log writer that writes every event as exactly one line.
 //!
-//! A stranger that reaches a port can put bytes into a message that move a terminal's cursor or forge a log line. So
-//! every control character is written as in JSON, `\u001b`. The same applies to characters that change the direction of
-//! writing: with them a line shows another text than it contains.
+//! Any client of an open port can put bytes into a message that move a terminal's cursor or forge a log line. So
+//! control characters are escaped as in JSON, for example `\u001b`. Characters that change the direction of writing are
+//! escaped too, because they make a line show another text than it contains.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Passes on a logger's output, one event per call.
+/// A writer for a logger that writes one event per call.
 pub(super) struct Lines<W>(pub(super) W);
 
 impl<W: Write> Write for Lines<W> {
-    /// Writes one event, with the line end behind it.
+    /// Writes one event and a newline.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         if event.iter().rev().skip(1).all(|byte| (b' '..=b'~').contains(byte)) {
             return self.0.write_all(event).map(|()| event.len());

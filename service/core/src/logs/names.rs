@@ -1,55 +1,55 @@
-//! Names of log lines: the list of this crate, and the macro with which every other crate writes its own.
+//! Names of log events: the list of this crate, and the macro with which other crates declare theirs.
 //!
-//! Every event has a name, and the keys of its context. The program puts the lists together and hands them to
-//! [`super::init`]; a line whose name is in none of them gets the name [`LIBRARY`]. `docs/service.md` has all of them.
+//! Every event has a name and a list of field keys. The program combines the lists and passes them to [`super::init`].
+//! A line with any other name is logged as [`LIBRARY`]. `docs/service.md` lists all names.
 
-/// A name, and the keys of its context.
+/// The name of an event, and the keys of its fields.
 pub type Name = (&'static str, &'static [&'static str]);
 /// The lists of all crates.
 pub type Names = &'static [&'static [Name]];
 
-/// Declares events: a constant for each, and `ALL`, the list.
+/// Declares events: a constant for each, and the list `ALL`.
 #[macro_export]
 macro_rules! events {
     ($($(#[$doc:meta])* $constant:ident = $name:literal $keys:tt),* $(,)?) => {
         $($(#[$doc])* pub const $constant: &str = $name;)*
 
-        /// Every event with the keys of its context.
+        /// Every event of this crate with the keys of its fields.
         pub const ALL: &[$crate::logs::names::Name] = &[$(($name, &$keys)),*];
     };
 }
 
-/// Prefix of events that record a change and its author.
+/// Name prefix of events that record a change and its author.
 pub const AUDIT_PREFIX: &str = "audit.";
 
 crate::events! {
-    /// An event of a library, not of this program.
+    /// An event of a library.
     LIBRARY = "library" [],
-    /// Freed memory is given back late.
+    /// The allocator could not be set to return freed memory early.
     MEMORY_LATE = "process.memory-late" ["error"],
-    /// A listener is open.
+    /// A listener serves.
     SERVED = "edge.served" ["listener", "address"],
-    /// A connection could not be accepted.
+    /// Accepting a connection failed.
     ACCEPT_FAILED = "edge.accept-failed" ["error"],
-    /// There was no room for a connection.
+    /// A connection was refused because of a limit.
     NO_ROOM = "edge.no-room" ["reason"],
     /// A connection ended with an error.
     CONNECTION_ENDED = "edge.connection-ended" ["error"],
-    /// A client proved its identity.
+    /// A client showed a valid certificate.
     TLS_ACCEPTED = "tls.accepted" ["listener", "address", "peer", "resumed", "left_out"],
-    /// A client was refused.
+    /// A client certificate was refused.
     TLS_REFUSED = "tls.refused" ["listener", "address", "peer", "reason", "error", "left_out"],
-    /// A handshake failed for another reason.
+    /// A handshake failed for a reason other than the client certificate.
     TLS_FAILED = "tls.failed" ["listener", "address", "error", "left_out"],
-    /// Certificates, authorities or revocation lists were replaced.
+    /// Changed certificates, authorities or revocation lists are in use.
     CERTIFICATES_REPLACED = "tls.replaced" ["file", "generation"],
-    /// New certificates, authorities or revocation lists could not be used.
+    /// Changed certificates, authorities or revocation lists cannot be used.
     CERTIFICATES_KEPT = "tls.not-replaced" ["error"],
-    /// The files of the connection to the API server have changed.
+    /// The files of the connection to the API server have changed and are in use.
     API_REPLACED = "kube.replaced" [],
-    /// The files of the connection could not be used.
+    /// The changed files of the connection to the API server cannot be used.
     API_KEPT = "kube.not-replaced" ["error"],
-    /// The token could not be read.
+    /// The token of the API server connection could not be read.
     TOKEN_KEPT = "kube.token-not-read" ["error", "path"],
     /// An outgoing connection ended with an error.
     WIRE_ENDED = "wire.ended" ["error"],

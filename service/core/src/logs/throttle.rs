@@ -1,17 +1,17 @@
-//! The rate limit of log lines of one kind: a stranger that reaches a port must not be able to fill a disk.
+//! A rate limit for log lines of one kind: clients of an open port must not be able to fill a disk.
 //!
-//! This module owns the count of skipped lines; the next written line carries it.
+//! This module counts the skipped lines. The next written line states their number.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
-/// Lines per second in the long run.
+/// Most lines per second over a long time.
 const PER_SECOND: u32 = 10;
-/// Lines at once: all clients of a small installation come back together after a restart.
+/// Most lines at once: all clients of a small installation connect again after a restart.
 const BURST: u32 = 100;
 
-/// Allows ten lines per second, and a hundred at once.
+/// A limit of ten lines per second, and a hundred lines at once.
 #[derive(Debug)]
 pub struct Throttle {
     limiter: DefaultDirectRateLimiter,
@@ -28,7 +28,7 @@ impl Default for Throttle {
 }
 
 impl Throttle {
-    /// The number of lines skipped before this one, or `None` if the line must not be written.
+    /// The number of lines that were skipped before this one; `None` if this line must be skipped.
     pub fn admit(&self) -> Option<u64> {
         if self.limiter.check().is_ok() {
             return Some(self.left_out.swap(0, Ordering::Relaxed));

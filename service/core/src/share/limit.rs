@@ -1,11 +1,11 @@
-//! The memory limit of this process: the tightest limit of its control groups, else the memory of the machine.
+//! The memory limit of this process: the smallest limit of its control groups, else the memory of the machine.
 
 use std::path::{Path, PathBuf};
 
-/// Where control groups are mounted, on hosts and in containers.
+/// The mount point of control groups, on hosts and in containers.
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// The memory that this process may use, in bytes; `None` if no source states it.
+/// The memory that this process may use, in bytes; `None` if it is unknown.
 pub(super) fn memory_bytes() -> Option<usize> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let of_group = limit(&groups, Path::new(MOUNT));
@@ -13,7 +13,8 @@ pub(super) fn memory_bytes() -> Option<usize> {
     of_group.into_iter().chain(of_machine).min()
 }
 
-/// The tightest limit from the group that `groups` (`/proc/self/cgroup`) names up to `mount`, in either version.
+/// The smallest limit of all groups from the group in `groups` (`/proc/self/cgroup`) up to `mount`, for cgroup v1 and
+/// v2.
 fn limit(groups: &str, mount: &Path) -> Option<usize> {
     let limits = groups.lines().flat_map(|line| {
         let Some((controllers, path)) = line.split_once(':').and_then(|(_, rest)| rest.split_once(':')) else {

@@ -1,8 +1,8 @@
-//! Memory of reviews: their bodies, and the images that are looked up for them.
+//! Memory limits for reviews: bodies, and lookups of their images.
 //!
-//! Memory for a body is reserved as bytes arrive, never as announced, and a body must keep moving. A small review
-//! always finds some room: large ones share three quarters of the memory. One peer gets seven eighths in all: a peer is
-//! an API server, and one of its users must not keep out all others.
+//! Memory for a body is reserved as its bytes arrive, not by its announced size, and a body must keep arriving. Large
+//! reviews may use only three quarters of the memory, so that a small review finds some. One peer may use seven
+//! eighths: a peer is an API server, and one of its users must not keep out all others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,22 +14,24 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::edge::{Meter, Peer};
 
-/// A review that holds more than this is a large one. Nearly all hold less: an object of 20 KiB with ten images.
+/// A review with more bytes is a large one. Nearly all have less: an object of 20 KiB with ten images fits.
 const SMALL_BYTES: usize = 256 << 10;
-/// Cost of one image lookup at a registry: the question, the connection and its read buffer (measured: see
+/// Memory for one image lookup at a registry: the request, the connection and its read buffer (measured in
 /// `docs/decisions/062`).
 const IMAGE_BYTES: usize = 16 << 10;
-/// Images of one review, and of one namespace, that are looked up at one time; the others wait. A quarter of the
-/// default number of requests to a registry at one time: at fifty milliseconds each, that is three hundred a second.
+/// Images of one review, and of one namespace, that are looked up at one time; others wait. The number is a quarter of
+/// the default limit of requests to a registry: at 50 ms each, three hundred lookups a second.
 pub const IMAGES_AT_ONCE: usize = 16;
-/// The part of an announced body that must arrive before memory for all of it is taken at once. Taking it at once
-/// avoids a copy, which needs the old and the new place together.
+/// Memory for a whole announced body is reserved when this fraction (one eighth) has arrived. Reserving all at once
+/// avoids a copy, which needs old and new memory together.
 const SHOWN_PART: usize = 8;
-/// The first piece of memory for a body in several parts: most reviews fit.
+/// The first memory for a body that arrives in several pieces; most reviews fit.
 const FIRST_BYTES: usize = 32 << 10;
-/// In each such span a body must bring [`PACE_BYTES`] or its end. Long enough for a lost packet and its retries.
+/// In each interval of this length, a body must bring [`PACE_BYTES`] or its end. The interval is long enough for
+/// retries after a lost packet.
 const PACE: Duration = Duration::from_secs(5);
-/// A quarter of the pace at which 8 MiB arrive within the longest deadline of a webhook, 30 s.
+/// The least bytes of a body per interval: a quarter of the pace at which 8 MiB arrive within 30 s, the longest timeout
+/// of a webhook.
 const PACE_BYTES: usize = 256 << 10;
 
 #[derive(Debug)]
@@ -41,20 +43,20 @@ pub struct ReviewMemory {
     peer_max: usize,
 }
 
-/// Why a body is not read to its end.
+/// Why a body is not read to the end.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Stop {
     TooLarge,
-    /// All reviews together hold as much as they may.
+    /// All reviews together hold as much memory as they may.
     Full,
-    /// The reviews of this peer hold as much as they may.
+    /// The reviews of this peer hold as much memory as they may.
     PeerFull,
     /// The body arrives too slowly or not at all.
     Slow,
     Broken(String),
 }
 
-/// Memory of the body of one review; given back when dropped.
+/// The memory of one review's body; released on drop.
 #[derive(Debug)]
 pub struct BodyMemory<'a> {
     charge: Charge,
@@ -62,7 +64,7 @@ pub struct BodyMemory<'a> {
     body_max: usize,
 }
 
-/// Memory of an image lookup; given back when dropped.
+/// The memory of one image lookup; released on drop.
 #[derive(Debug)]
 pub struct ImageMemory {
     _charge: Charge,
@@ -75,7 +77,7 @@ struct Charge {
 }
 
 impl ReviewMemory {
-    /// Memory of `all_max` bytes.
+    /// A limit of `all_max` bytes for all reviews.
     pub(super) fn new(all_max: usize) -> Arc<Self> {
         let (held, large) = (Meter::default(), Meter::default());
         Arc::new(Self { held, large, all_max, large_max: all_max / 4 * 3, peer_max: all_max / 8 * 7 })
@@ -85,12 +87,12 @@ impl ReviewMemory {
         self.large_max / (SHOWN_PART + 1) * SHOWN_PART
     }
 
-    /// An empty reservation for a review of `peer` with a body of at most `body_max` bytes.
+    /// An empty reservation for a review of `peer` whose body has at most `body_max` bytes.
     pub fn hold<'a>(self: &Arc<Self>, peer: &'a Peer, body_max: usize) -> BodyMemory<'a> {
         BodyMemory { charge: Charge { memory: Arc::clone(self), bytes: 0 }, peer, body_max }
     }
 
-    /// Memory for an image lookup; `None` if there is none.
+    /// Memory for one image lookup; `None` if the limit is reached.
     pub fn image(self: &Arc<Self>) -> Option<ImageMemory> {
         let mut charge = Charge { memory: Arc::clone(self), bytes: 0 };
         charge.grow(IMAGE_BYTES).then_some(ImageMemory { _charge: charge })
@@ -108,7 +110,7 @@ impl ReviewMemory {
 }
 
 impl Charge {
-    /// Adds `bytes` if there is room for them.
+    /// Reserves `bytes` more if the limit allows it.
     fn grow(&mut self, bytes: usize) -> bool {
         let memory = &self.memory;
         let large = large(self.bytes + bytes) - large(self.bytes);
@@ -136,13 +138,13 @@ impl Drop for Charge {
     }
 }
 
-/// The part of `bytes` that counts as held by a large review: all or nothing.
+/// How many of `bytes` count as held by a large review: all or none.
 fn large(bytes: usize) -> usize {
     if bytes > SMALL_BYTES { bytes } else { 0 }
 }
 
 impl BodyMemory<'_> {
-    /// Reads `body` by `deadline`; afterwards this reservation has its size.
+    /// Reads `body` by `deadline`; the reservation then has the body's size.
     pub async fn read<B>(&mut self, mut body: B, deadline: Instant) -> Result<Bytes, Stop>
     where
         B: Body<Data = Bytes> + Unpin,
@@ -221,7 +223,7 @@ impl Drop for BodyMemory<'_> {
     }
 }
 
-/// The slowest accepted arrival of a body.
+/// The check that a body arrives fast enough.
 struct Pace {
     ends: Instant,
     brought: usize,
@@ -287,7 +289,7 @@ mod tests {
         assert_eq!(memory.held_bytes(), 5);
     }
 
-    /// A body slower than the pace in a span is ended, however long the deadline.
+    /// A body that is too slow in one interval is refused, however long the deadline is; a steady body is not.
     #[tokio::test(start_paused = true)]
     async fn a_body_that_stands_still_is_ended_and_one_that_moves_is_not() {
         let (memory, accounts) = (ReviewMemory::new(64 * MIB), Accounts::default());
@@ -337,7 +339,7 @@ mod tests {
         assert_eq!((memory.held_bytes(), memory.large.now()), (0, 0));
     }
 
-    /// Under the shipped limit of 64 MiB: the largest default body fits, in any number of parts.
+    /// With the shipped memory limit of 64 MiB, a body of the largest default size fits, however it is divided.
     #[tokio::test]
     async fn the_largest_body_fits_the_shipped_limit() {
         let (memory, accounts) = (super::super::Share::of(32 * MIB).reviews().clone(), Accounts::default());

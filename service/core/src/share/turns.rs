@@ -1,10 +1,10 @@
-//! Memory that is granted in turn: a large request waits because of its own size, and small requests do not wait for
-//! it.
+//! Memory that is granted in turn (fair queueing): a large request waits because of its own size, and small requests do
+//! not wait for it.
 //!
-//! This is fair queueing. Each payer has a clock, which advances by the amounts that it requests. The request whose end
-//! on that clock is earliest is granted next, and no other passes it. The clock of the queue advances by the granted
-//! amounts, divided among the waiting payers; a new payer begins there. So a small request waits for no large one, and
-//! small ones pass a large one only until they have had as much.
+//! Each payer has a virtual clock, which advances by the amounts that the payer requests. The request with the earliest
+//! end on its payer's clock is granted next. The clock of the queue advances by the granted amounts, divided among the
+//! waiting payers; a new payer starts at the queue's clock. So small requests pass a large one only until they have
+//! received as much.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-/// The amount given to one payer so far; read and written only under the lock of the queue.
+/// The virtual clock of one payer: the amount given to it so far. It is used only under the lock of the queue.
 #[derive(Debug, Default)]
 pub struct Account(AtomicU64);
 
-/// An amount of memory, in units, and the requests that wait for it.
+/// A limited amount of memory, in units, and the requests that wait for it.
 #[derive(Debug)]
 pub struct Turns {
     state: Mutex<State>,
@@ -29,7 +29,7 @@ struct State {
     free: u64,
     now: u64,
     serial: u64,
-    /// By the end on the payer's clock, then by arrival.
+    /// Waiting requests, sorted by the end on the payer's clock, then by arrival.
     waiting: BTreeMap<(u64, u64), Wish>,
 }
 
@@ -39,26 +39,26 @@ struct Wish {
     granted: oneshot::Sender<Grant>,
 }
 
-/// Granted units; given back when dropped.
+/// Granted units; released on drop.
 #[derive(Debug)]
 pub struct Grant {
     turns: Option<Arc<Turns>>,
     units: u64,
 }
 
-/// A request in the queue; it leaves the queue when dropped.
+/// A waiting request; on drop it leaves the queue.
 struct Waiting<'t> {
     turns: &'t Arc<Turns>,
     key: (u64, u64),
 }
 
 impl Turns {
-    /// `units` of memory, all of them free.
+    /// A queue with `units` free units.
     pub fn new(units: u64) -> Arc<Self> {
         Arc::new(Self { state: Mutex::new(State { free: units, now: 0, serial: 0, waiting: BTreeMap::new() }) })
     }
 
-    /// Takes `units` for `payer` when it is its turn; `None` if that is not before `deadline`.
+    /// Waits for `units` in the turn of `payer`; `None` if `deadline` passes first.
     pub async fn take(self: &Arc<Self>, payer: &Account, units: u64, deadline: Instant) -> Option<Grant> {
         let (key, wait) = {
             let mut state = self.state.lock();
@@ -75,7 +75,7 @@ impl Turns {
         timeout_at(deadline, wait).await.ok()?.ok()
     }
 
-    /// Grants the next requests as long as they fit.
+    /// Grants waiting requests in order, as long as the next one fits.
     fn grant(self: &Arc<Self>, state: &mut State) {
         while let Some(next) = state.waiting.first_entry().filter(|next| next.get().units <= state.free) {
             let Wish { units, granted } = next.remove();
@@ -123,7 +123,7 @@ mod tests {
         Instant::now() + Duration::from_mins(1)
     }
 
-    /// The order in which requests of `(payer, units)` are granted one by one, if all come while all memory is taken.
+    /// The order in which requests `(payer, units)` are granted one by one, if all arrive while no memory is free.
     async fn order(turns: &Arc<Turns>, all: u64, wishes: &[(usize, u64)]) -> Vec<(usize, u64)> {
         let payers: Vec<Account> = (0..8).map(|_| Account::default()).collect();
         let taken = turns.take(&Account::default(), all, later()).await.unwrap();
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(turns.state.lock().free, 9);
     }
 
-    /// Small requests pass a large one only until they have had as much.
+    /// Small requests pass a large one only until they have received as much.
     #[tokio::test(start_paused = true)]
     async fn small_wishes_do_not_pass_a_large_one_for_ever() {
         let turns = Turns::new(10);

@@ -21,27 +21,28 @@ use tokio_util::task::AbortOnDropHandle;
 use super::proxy::Proxy;
 use super::{Error, Origin, Reach, is_inside, is_inside_name};
 
-/// A PING is sent after this long without a frame, and its answer is awaited for as long: a dead peer is found in 20 s.
+/// A PING is sent after this time without a frame; its answer must come within the same time. So a dead peer is
+/// detected in 20 s.
 const HTTP2_PING: Duration = Duration::from_secs(10);
-/// Flow-control windows: one page of a list fits a stream, and a slow watch cannot starve the other streams.
+/// Flow-control window of a stream: a page of a list fits, and a slow watch cannot block other streams.
 const HTTP2_STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 4 << 20;
 
-/// The name of HTTP/2 in a TLS handshake (RFC 9113, section 3.2).
+/// The ALPN name of HTTP/2 (RFC 9113, section 3.2).
 pub(super) const ALPN_HTTP2: &[u8] = b"h2";
 
-/// Most addresses of one name that are tried; real names have a handful.
+/// Most addresses of one host name that are tried; usual names have a few.
 const ADDRESSES_MAX: usize = 8;
-/// Largest head of an answer from a registry or proxy; hyper's own limit is 400 KiB for each connection.
+/// Largest head of an answer. hyper's own limit is 400 KiB for each connection.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
-/// Over HTTP/2, separate tasks pass answers on; they may be a moment behind the end of their connection.
+/// Time in which an answer may still arrive after the end of an HTTP/2 connection: separate tasks pass answers on.
 const HTTP2_LAST_ANSWER: Duration = Duration::from_secs(1);
 
-/// The route to an origin.
+/// How an origin is reached: directly or through a proxy.
 #[derive(Debug, Clone)]
 pub(super) struct Way {
-    /// Permitted addresses. Behind a proxy only the written name can be checked: the proxy resolves names.
+    /// Permitted addresses. Behind a proxy, only the host name can be checked, because the proxy resolves it.
     pub reach: Reach,
     pub proxy: Option<Proxy>,
 }
@@ -59,9 +60,9 @@ pub(super) struct Http2 {
     driver: Driver,
 }
 
-/// The task that moves the bytes of a connection.
+/// The task that reads and writes a connection.
 struct Driver {
-    /// Cancelled when the connection has ended.
+    /// Cancelled at the end of the connection.
     ended: CancellationToken,
     _task: AbortOnDropHandle<()>,
 }
@@ -79,9 +80,9 @@ impl Driver {
         Self { ended, _task: AbortOnDropHandle::new(task) }
     }
 
-    /// Waits for an answer, but no longer than `grace` after the end of the connection.
+    /// Waits for an answer, at most `grace` after the end of the connection.
     ///
-    /// A request that is sent while its connection ends may stay in the library's queue for ever, without an error
+    /// If a connection ends while a request is sent, the request may stay in hyper's queue for ever, without an error
     /// (<https://github.com/hyperium/hyper/issues/4122>).
     async fn answer(
         &self,
@@ -152,8 +153,8 @@ impl Http2 {
     }
 }
 
-/// Opens the byte stream; returns whether HTTP/2 was agreed (plain TCP: assumed), and the peer's address if we chose
-/// it.
+/// Opens the byte stream; returns whether HTTP/2 was chosen (assumed without TLS), and the peer's address if no proxy
+/// chose it.
 async fn dial(origin: &Origin, way: &Way) -> Result<(Box<dyn Io>, bool, Option<IpAddr>), Error> {
     let authority = origin.authority();
     if way.reach == Reach::Outside
@@ -184,7 +185,7 @@ async fn dial(origin: &Origin, way: &Way) -> Result<(Box<dyn Io>, bool, Option<I
     Ok((Box::new(stream), agreed, peer))
 }
 
-/// Resolves once and connects to the first address that answers; only checked addresses are connected to.
+/// Resolves `host` once and connects to the first address that accepts. Only permitted addresses are tried.
 async fn direct(host: &str, port: u16, reach: Reach) -> Result<TcpStream, Error> {
     let authority = || Origin { host: host.to_owned(), port, tls: None, server_name: None }.authority();
     let connect = |source| Error::Connect { authority: authority(), source };
@@ -209,7 +210,7 @@ async fn direct(host: &str, port: u16, reach: Reach) -> Result<TcpStream, Error>
     })
 }
 
-/// A tunnel to `authority` (RFC 9110, section 9.3.6).
+/// Opens a tunnel through a proxy to `authority` (RFC 9110, section 9.3.6).
 async fn tunnel(tcp: TcpStream, authority: &str, proxy: &Proxy) -> Result<Box<dyn Io>, Error> {
     let mut builder = http1::Builder::new();
     let (mut sender, connection) = builder.max_buf_size(HEAD_BYTES_MAX).handshake(TokioIo::new(tcp)).await?;
@@ -238,17 +239,17 @@ mod tests {
 
     use super::*;
 
-    /// More threads than processors: the bug needs a thread that must wait in the midst of sending. Without the watch
-    /// on the connection's end, three of four runs hang.
+    /// More threads than processors: the bug occurs only if a thread is interrupted while it sends. Without the wait
+    /// for the connection's end, three of four runs hang.
     const THREADS: usize = 8;
     const TRIES: u32 = 2_000;
-    /// Time within which another thread has noticed the write.
+    /// Time in which another thread notices the write.
     const NOTICED: Duration = Duration::from_micros(100);
-    /// Longer than any attempt whose end is noticed.
+    /// Longer than any attempt that does not hang.
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// hyper's issue 4122: a request sent while its connection ends gets no answer. Each attempt sends it a little
-    /// later.
+    /// Test of hyper's issue 4122: a request that is sent while its connection ends does not wait for ever. Each
+    /// attempt sends the request a little later.
     #[tokio::test(flavor = "multi_thread", worker_threads = 8)]
     async fn a_request_does_not_wait_for_a_connection_that_has_ended() {
         let tries = || async {

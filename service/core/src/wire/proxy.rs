@@ -1,6 +1,6 @@
-//! Proxies from the environment: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, also in lower case.
+//! HTTP proxies from the environment: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, also in lower case.
 //!
-//! This module chooses the proxy of an origin. As in Go, this machine itself is never reached through a proxy.
+//! This module chooses the proxy for a server. As in Go, a server on this machine is always reached without a proxy.
 
 use std::net::IpAddr;
 
@@ -10,10 +10,10 @@ use hyper_util::client::proxy::matcher::Matcher;
 use super::Origin;
 use crate::authority::Authority;
 
-/// The variables that name a proxy, as the matcher reads them.
+/// The environment variables that name a proxy.
 const VARIABLES: [&str; 6] = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
-/// A proxy variable that cannot be used. Its value is not shown: it may hold a password.
+/// A proxy variable that is invalid. Its value is not shown, because it may contain a password.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "${variable} is not the URL of an HTTP proxy: write http://host:port (TLS to a proxy and SOCKS are not supported)"
@@ -22,22 +22,22 @@ pub struct ProxyError {
     variable: &'static str,
 }
 
-/// The choice of a proxy by origin.
+/// Chooses the proxy for a server.
 #[derive(Debug)]
 pub struct Proxies(Option<Matcher>);
 
-/// A proxy and our credentials for it.
+/// A proxy and the credentials for it.
 #[derive(Debug, Clone)]
 pub struct Proxy {
-    /// Name or address, without brackets.
+    /// Host name or address, without brackets.
     pub host: String,
     pub port: u16,
-    /// `Proxy-Authorization`; marked as sensitive.
+    /// The header `Proxy-Authorization`, marked as sensitive.
     pub authorization: Option<HeaderValue>,
 }
 
 impl Proxies {
-    /// Every origin is reached directly.
+    /// Reaches every server without a proxy.
     pub fn none() -> Self {
         Self(None)
     }
@@ -53,7 +53,7 @@ impl Proxies {
         Ok(Self(Some(Matcher::from_env())))
     }
 
-    /// `proxy` for everything except the hosts of `except`, in the syntax of `NO_PROXY`.
+    /// Uses `proxy` for all servers except the hosts in `except`, which has the syntax of `NO_PROXY`.
     pub fn through(proxy: &str, except: &str) -> Self {
         Self(Some(Matcher::builder().all(proxy).no(except).build()))
     }

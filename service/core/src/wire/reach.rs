@@ -1,24 +1,24 @@
-//! The addresses and names that count as internal: our own machine, network and cluster, and the cloud's metadata
+//! Addresses and names that count as internal: this machine, its network, its cluster, and the cloud's metadata
 //! service.
 //!
-//! Pure, except for the address of the API server, which Kubernetes passes in an environment variable. The ranges are
-//! IANA's special-purpose registries (RFC 6890 and its successors); every address that is not global is internal.
+//! Only the API server's address is read from the environment. The ranges are those of IANA's special-purpose
+//! registries (RFC 6890 and successors): every address that is not global is internal.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Azure's host agent: a public address that only the machine's own host answers.
+/// Azure's host agent: a public address that only the host of the virtual machine answers.
 const AZURE_HOST: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
-/// The addresses that a client may reach.
+/// Which addresses a client may connect to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// Any address: a trusted party named the host.
+    /// Any address, for host names from a trusted party.
     Anywhere,
-    /// Only external addresses: a stranger named the host.
+    /// Only external addresses, for host names from an untrusted party.
     Outside,
 }
 
-/// Whether `address` is internal, also as an IPv4 address embedded in an IPv6 address.
+/// Whether `address` is internal. IPv4 addresses that are embedded in IPv6 addresses count too.
 pub fn is_inside(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => v4_is_inside(address),
@@ -26,8 +26,7 @@ pub fn is_inside(address: IpAddr) -> bool {
     }
 }
 
-/// Whether `name` is internal whatever it resolves to: names of a cluster or a machine, and names that only a search
-/// domain completes.
+/// Whether `name` is internal, whatever it resolves to: names in a cluster or on a machine, and names without a dot.
 pub fn is_inside_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     if name.parse::<IpAddr>().is_ok() {
@@ -84,7 +83,7 @@ fn v6_is_inside(address: Ipv6Addr) -> bool {
     }
 }
 
-/// A cluster's service addresses may be public ones; only the API server's is known to us.
+/// The API server's address. Service addresses of a cluster may be public; this process knows only this one.
 fn api_server() -> Option<IpAddr> {
     std::env::var("KUBERNETES_SERVICE_HOST").ok()?.parse().ok()
 }

@@ -1,8 +1,7 @@
-//! The time that some work spent waiting for peers, of all its time: it decides which side is at fault when the
-//! deadline passes.
+//! The share of its time that a task waits for other servers: it decides whether a missed deadline is their fault.
 //!
-//! Each piece of work has one clock, which runs from the sending of a request until its answer begins. Waiting on our
-//! own side (for a turn, memory, computing, the rest of an answer) does not count.
+//! Each task has one clock, which runs from sending a request until its answer begins. Waiting inside this process (for
+//! memory, computation, or the rest of an answer) does not count.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,35 +13,35 @@ tokio::task_local! {
     static CURRENT: Arc<Silence>;
 }
 
-/// The waiting time for the peers of some work.
+/// The time that a task has waited for other servers.
 #[derive(Debug)]
 pub struct Silence {
     begun: Instant,
-    /// The work that this is a part of.
+    /// The clock of the larger task.
     whole: Option<Arc<Self>>,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Number of requests without an answer so far.
+    /// Number of requests that wait for an answer.
     waiting: usize,
-    /// Since when at least one request waits.
+    /// The time since which at least one request waits.
     since: Instant,
     total: Duration,
 }
 
-/// A wait for a peer, until dropped.
+/// A wait for another server, which ends on drop.
 #[derive(Debug)]
 pub struct Listening(Arc<Silence>);
 
 impl Silence {
-    /// A clock for work that is no part of other work.
+    /// A clock for a task that is not part of another task.
     pub fn new() -> Arc<Self> {
         Self::of(None)
     }
 
-    /// A clock for a part of the current work, if that work has a clock.
+    /// A clock for a part of the current task, if the current task has a clock.
     pub fn of_part() -> Arc<Self> {
         Self::of(CURRENT.try_with(Arc::clone).ok())
     }
@@ -53,19 +52,19 @@ impl Silence {
         Arc::new(Self { begun, whole, state: Mutex::new(state) })
     }
 
-    /// Runs `work` under this clock.
+    /// Runs `work` with this clock.
     pub async fn watch<F: Future>(self: &Arc<Self>, work: F) -> F::Output {
         CURRENT.scope(Arc::clone(self), work).await
     }
 
-    /// How long peers were waited for.
+    /// How long the task has waited for other servers.
     pub fn total(&self) -> Duration {
         let state = self.state.lock();
         let now = if state.waiting > 0 { state.since.elapsed() } else { Duration::ZERO };
         state.total + now
     }
 
-    /// Whether peers took most of the time of the whole work.
+    /// Whether waiting for other servers took most of the whole task's time.
     pub fn is_most(&self) -> bool {
         match &self.whole {
             Some(whole) => whole.is_most(),
@@ -73,12 +72,13 @@ impl Silence {
         }
     }
 
-    /// Like [`Self::is_most`], for the current work; true without a clock, because such work waits for nothing else.
+    /// Like [`Self::is_most`], for the current task; true for a task without a clock, because it waits for nothing
+    /// else.
     pub fn is_most_here() -> bool {
         CURRENT.try_with(|silence| silence.is_most()).unwrap_or(true)
     }
 
-    /// Begins a wait for a peer; `None` if the current work has no clock.
+    /// Starts a wait for another server; `None` if the current task has no clock.
     pub fn listen() -> Option<Listening> {
         let silence = CURRENT.try_with(Arc::clone).ok()?;
         silence.begins();

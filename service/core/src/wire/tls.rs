@@ -1,6 +1,6 @@
-//! TLS settings of the client side: trusted authorities and our own certificate.
+//! TLS settings of clients: trusted authorities and the client's own certificate.
 //!
-//! This module reads PEM and never logs it. The crypto provider is passed explicitly and is always aws-lc-rs.
+//! This module reads PEM and never logs it. The crypto provider is always aws-lc-rs and is passed explicitly.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime};
 
-/// Files that hold the system's authorities on the usual distributions, tried in this order.
+/// Files with the system's trusted authorities on usual distributions; the first that exists is used.
 const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -24,35 +24,35 @@ const SYSTEM_BUNDLES: [&str; 4] = [
 
 #[derive(Debug, Clone, Copy)]
 pub enum Trust<'a> {
-    /// The authorities of the machine; `SSL_CERT_FILE` names another bundle.
+    /// The authorities that the system trusts; `SSL_CERT_FILE` names another file.
     System,
-    /// Exactly the certificates in this PEM text.
+    /// Only the certificates in this PEM text.
     Pem(&'a [u8]),
 }
 
 pub struct Identity {
-    /// Leaf first.
+    /// The certificate chain, leaf first.
     pub chain: Vec<CertificateDer<'static>>,
     pub key: PrivateKeyDer<'static>,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// The text has no usable certificate.
+    /// The text has no valid certificate.
     #[error("no certificate: {0}")]
     Certificate(String),
-    /// The text has no usable revocation list.
+    /// The text has no valid revocation list.
     #[error("no revocation list: {0}")]
     RevocationList(String),
-    /// The text has no usable private key.
+    /// The text has no valid private key.
     #[error("no private key: {0}")]
     Key(String),
-    /// The library refused the combination.
+    /// rustls refused the combination.
     #[error("TLS settings: {0}")]
     Rustls(#[from] rustls::Error),
 }
 
-/// The one crypto provider of this service.
+/// The crypto provider that the whole service uses.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
@@ -76,7 +76,7 @@ pub fn key_from_pem(pem: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
     PrivateKeyDer::from_pem_slice(pem).map_err(|error| TlsError::Key(error.to_string()))
 }
 
-/// A certificate chain with its key, if they belong together.
+/// A certificate chain and its key; an error if they do not belong together.
 pub fn pair(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<CertifiedKey, TlsError> {
     let pair = CertifiedKey::new(chain, provider().key_provider.load_private_key(key)?);
     match pair.keys_match() {
@@ -86,7 +86,7 @@ pub fn pair(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) ->
     }
 }
 
-/// Whether a client that trusts only `authorities` accepts `chain` for the server `name` at `now`; an error is the
+/// Whether a client that trusts only `authorities` accepts `chain` for the server `name` at `now`; the error is the
 /// reason.
 pub fn verifies(
     authorities: &[CertificateDer<'_>],
@@ -107,7 +107,7 @@ pub fn verifies(
     checked.map(drop).map_err(|error| error.to_string())
 }
 
-/// Client settings for TLS 1.2 and 1.3.
+/// Settings of a client for TLS 1.2 and 1.3.
 pub fn client_config(trust: Trust<'_>, identity: Option<Identity>) -> Result<ClientConfig, TlsError> {
     let mut roots = RootCertStore::empty();
     match trust {

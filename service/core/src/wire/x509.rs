@@ -1,6 +1,6 @@
-//! The facts of a certificate besides its key: its names, purpose and validity.
+//! The names, purpose and validity of a certificate.
 //!
-//! Pure. Trust is decided elsewhere; nothing here verifies a signature.
+//! This module verifies no signatures and decides no trust.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,10 +14,10 @@ use x509_cert::der::{Any, Decode as _, Tag, Tagged as _};
 use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::ext::pkix::{ExtendedKeyUsage, SubjectAltName};
 
-/// Most names of one certificate that are read; no honest certificate needs more.
+/// Most names of one certificate that are read; no honest certificate has more.
 const NAMES_MAX: usize = 64;
 
-/// An alternative name with its type: `a.corp` as a URI is not the DNS name `a.corp`.
+/// A subject alternative name with its type: `a.corp` as a URI is not the DNS name `a.corp`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Alternative {
     Dns(String),
@@ -27,17 +27,17 @@ pub enum Alternative {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// The common name, then DNS names, URIs and mail addresses, as written; at most 64.
+    /// The common name, then DNS names, URIs and mail addresses, as in the certificate; at most 64.
     pub names: Vec<String>,
-    /// How many of `names`, from the first, are common names, which an authority need not have checked.
+    /// How many of `names`, counted from the first, are common names. An authority need not have checked those.
     pub common_names: usize,
-    /// Its alternative names with their types; at most 64.
+    /// The subject alternative names with their types; at most 64.
     pub alternatives: Vec<Alternative>,
-    /// Whether it states client use (RFC 5280, section 4.2.1.12).
+    /// Whether the certificate states client use (RFC 5280, section 4.2.1.12).
     pub is_for_clients: bool,
-    /// First moment of its validity.
+    /// Start of the validity.
     pub not_before: SystemTime,
-    /// Last moment of its validity.
+    /// End of the validity.
     pub not_after: SystemTime,
 }
 
@@ -50,7 +50,7 @@ impl Alternative {
 }
 
 impl Facts {
-    /// Whether its validity has ended at `now`.
+    /// Whether the validity has ended at `now`.
     pub fn is_expired(&self, now: SystemTime) -> bool {
         now > self.not_after
     }
@@ -64,7 +64,7 @@ impl Facts {
         }
     }
 
-    /// Length of its validity.
+    /// Length of the certificate's validity.
     pub fn lifetime(&self) -> Duration {
         self.not_after.duration_since(self.not_before).unwrap_or_default()
     }
@@ -100,14 +100,14 @@ pub fn facts(certificate: &CertificateDer<'_>) -> Option<Facts> {
     })
 }
 
-/// The first end of a validity in `chain`, in seconds since 1970; `None` if none can be read.
+/// The earliest expiry in `chain`, in seconds since 1970; `None` if no certificate can be read.
 pub fn expiry(chain: &[CertificateDer<'_>]) -> Option<i64> {
     let first = chain.iter().filter_map(|certificate| facts(certificate)).map(|facts| facts.not_after).min()?;
     let since = first.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     i64::try_from(since.as_secs()).ok()
 }
 
-/// The first moment at which one of `lists` is out of date; `None` if there is none, or none of them has an end.
+/// The earliest expiry of `lists`; `None` if there is no list or no list has an expiry.
 pub fn lists_end(lists: &[CertificateRevocationListDer<'_>]) -> Option<SystemTime> {
     let ends = lists.iter().filter_map(|list| CertificateList::from_der(list).ok()?.tbs_cert_list.next_update);
     ends.map(|time| UNIX_EPOCH + time.to_unix_duration()).min()

@@ -1,4 +1,4 @@
-//! The command line, parsed by hand: a parser's 200 KiB would be too much for five options.
+//! The command line, parsed by hand: a library for it would add 200 KiB for five options.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::digest::Digest;
 use crate::failure::Failure;
 
-/// The message about wrong usage.
+/// The message about a wrong command line.
 const USAGE: &str =
     "usage: longhaul-seed --index FILE --index-sha256 HEX --chunks FOLDER --out FOLDER [--listen ADDRESS]";
 
@@ -14,18 +14,18 @@ const USAGE: &str =
 #[derive(Debug, Clone)]
 pub struct Args {
     pub index: PathBuf,
-    /// The index's digest, the root of all trust.
+    /// The index's digest. All trust in the input is based on it.
     pub index_sha256: Digest,
-    /// The folder with the folders of chunks.
+    /// The folder that contains the folders of chunks.
     pub chunks: PathBuf,
-    /// An existing folder for the unpacked files.
+    /// An existing folder that receives the unpacked files.
     pub out: PathBuf,
-    /// The address to serve on; without it the payload is only assembled and verified.
+    /// The address to serve on; `None` means that the payload is only assembled and verified.
     pub listen: Option<String>,
 }
 
 impl Args {
-    /// Reads the arguments after the program's name.
+    /// Parses the arguments, without the program's name.
     pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, Failure> {
         let usage = |what: String| Failure::Usage(format!("{what}\n{USAGE}"));
         let (mut index, mut digest, mut chunks, mut out, mut listen) = (None, None, None, None, None);

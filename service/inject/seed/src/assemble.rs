@@ -1,11 +1,11 @@
-//! The assembly: from chunks to a folder that may be served. The folder's final name marks that everything is verified.
+//! Assembles chunks to a folder that may be served. The folder's final name shows that everything was verified.
 //!
-//! Three threads pass a few buffers on: one reads and verifies chunks, one hashes the whole, one decompresses and
-//! unpacks. A chunk is unpacked only after it is verified, and the folder gets its final name only after the whole is
-//! verified.
+//! Three threads share a few buffers: one reads and verifies chunks, one hashes the whole payload, one decompresses and
+//! unpacks. A chunk is unpacked only after it was verified, and the folder gets its final name only after the whole
+//! payload was verified.
 //!
 //! Three fifths of the work are SHA-256, of each chunk and of the whole, in parallel on two cores. With two buffers the
-//! threads waited for each other: 200 MB came at 850 MB/s instead of 960.
+//! threads waited for each other: 200 MB were processed at 850 MB/s instead of 960.
 
 use std::fs;
 use std::io::{self, Read};
@@ -26,14 +26,14 @@ use crate::unpack::{Bounds, unpack};
 
 /// Name of the folder while the payload is unpacked.
 const ASSEMBLING: &str = "assembling";
-/// Name of the folder once the whole is verified.
+/// Name of the folder after the whole payload was verified.
 const VERIFIED: &str = "verified";
-/// Chunks in memory: at least one to read and one in use, and as many more as these bytes hold.
+/// Bytes for buffered chunks. At least two chunks are buffered: one to read and one in use.
 const BUFFERED_BYTES: usize = 7 << 19;
 const BUFFERS_MIN: usize = 2;
-/// Small chunks gain nothing from more.
+/// Most buffered chunks; more small chunks gain nothing.
 const BUFFERS_MAX: usize = 8;
-/// Stack of the thread that unpacks: its buffers are on the heap, the decompressor's tables are not large.
+/// Stack of the unpacking thread: its buffers are on the heap, and the decompressor's tables are small.
 const STACK_BYTES: usize = 256 << 10;
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub struct Store {
 
 type Bytes = Arc<Vec<u8>>;
 
-/// Reads index and chunks, verifies, unpacks.
+/// Reads index and chunks, verifies and unpacks them.
 pub fn assemble(args: &Args) -> Result<Store, Failure> {
     let index = index(args)?;
     let (assembling, verified) = (args.out.join(ASSEMBLING), args.out.join(VERIFIED));
@@ -71,7 +71,7 @@ pub fn assemble(args: &Args) -> Result<Store, Failure> {
     Ok(Store { folder: verified, catalog })
 }
 
-/// Reads the index and compares it with the announced digest.
+/// Reads the index and compares it with the digest on the command line.
 fn index(args: &Args) -> Result<Index, Failure> {
     let file = fs::File::open(&args.index).map_err(|error| Failure::file(&args.index, error))?;
     let mut bytes = Vec::new();
@@ -110,8 +110,8 @@ fn run(index: &Index, chunks: &Path, folder: &Path) -> Result<Catalog, Failure> 
     })
 }
 
-/// Reads chunk after chunk and passes each on. If a receiver ends early, this ends without an error: the receiver
-/// reports the reason.
+/// Reads each chunk and passes it to the receivers. If a receiver ends early, this ends without an error, and the
+/// receiver reports the reason.
 #[expect(clippy::needless_pass_by_value, reason = "the takers end when nobody can hand them anything")]
 fn feed(
     chunks: &Chunks<'_>,
@@ -142,7 +142,7 @@ fn feed(
     Ok(())
 }
 
-/// The digest of all received bytes.
+/// The digest of all received chunks together.
 fn whole(chunks: &Receiver<Bytes>) -> Digest {
     let mut hasher = Sha256::new();
     for chunk in chunks {

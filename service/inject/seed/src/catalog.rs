@@ -1,6 +1,7 @@
-//! The catalog: the names and manifests of the payload, with the media types that they were stored with.
+//! The catalog: the names and manifests of the payload, with the media types of the manifests.
 //!
-//! Pure; both sides of the format. It is in the payload next to the blobs, so that the seed needs no JSON:
+//! The injector writes the format and the seed reads it. The catalog is in the payload beside the blobs, so that the
+//! seed need not parse JSON:
 //!
 //! ```text
 //! longhaul-catalog 1
@@ -17,7 +18,7 @@ use crate::digest::Digest;
 use crate::failure::Failure;
 
 const HEADER: &str = "longhaul-catalog 1";
-/// Largest catalog: some hundred images, and little compared with the 6 MB of the whole process.
+/// Largest catalog: enough for some hundred images, and little compared with the 6 MB of the whole process.
 pub const CATALOG_BYTES_MAX: usize = 256 << 10;
 /// Longest repository name (distribution project).
 const REPOSITORY_BYTES_MAX: usize = 255;
@@ -26,7 +27,7 @@ const TAG_BYTES_MAX: usize = 128;
 /// Longest media type (RFC 6838 allows 127 for each half).
 const MEDIA_TYPE_BYTES_MAX: usize = 255;
 
-/// The served content, by name.
+/// The content to serve, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalog {
     /// Every manifest with its size and media type.
@@ -34,7 +35,7 @@ pub struct Catalog {
     pub repositories: BTreeMap<String, Repository>,
 }
 
-/// A manifest as stored.
+/// The size and media type of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     pub bytes: u64,
@@ -43,9 +44,9 @@ pub struct Manifest {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Repository {
-    /// Tags and the manifests they name.
+    /// Tags, each with the digest of its manifest.
     pub tags: BTreeMap<String, Digest>,
-    /// Manifests that can be requested by digest, those of the tags among them.
+    /// Manifests that can be requested by digest, including those of the tags.
     pub manifests: BTreeSet<Digest>,
 }
 
@@ -67,7 +68,7 @@ impl Catalog {
         text
     }
 
-    /// Reads a catalog. Names that cannot be requested, and digests of manifests that it does not list, are refused.
+    /// Parses a catalog. Names that cannot be requested are refused, and so are digests of unlisted manifests.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let mut catalog = Self::default();
         let mut current: Option<String> = None;
@@ -118,7 +119,7 @@ impl Catalog {
     }
 }
 
-/// Whether `text` can be a repository. The characters matter: it is part of answers and is compared with requests.
+/// Whether `text` is a valid repository name. The check is strict, because names are copied into answers.
 pub fn is_repository(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let part = |part: &str| {
@@ -137,7 +138,7 @@ pub fn is_tag(text: &str) -> bool {
         && bytes.iter().all(|byte| word(*byte) || matches!(byte, b'.' | b'-'))
 }
 
-/// Whether `text` can stand in a `Content-Type`.
+/// Whether `text` is valid in a `Content-Type` header.
 pub fn is_media_type(text: &str) -> bool {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte);
     let half = |half: &str| !half.is_empty() && half.bytes().all(token);

@@ -1,7 +1,7 @@
-//! The reading of chunks: from a file into a buffer, and the verification of the buffer.
+//! Reads chunks from files and verifies them.
 //!
-//! The files may be links, as a kubelet makes them: only the bytes read count, and the same buffer is hashed and then
-//! used.
+//! The files may be links, as a kubelet makes them: only the read bytes count, and the buffer that was hashed is the
+//! one that is used.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -25,8 +25,8 @@ impl<'i> Chunks<'i> {
         self.index.chunks.len()
     }
 
-    /// Reads the chunk at `place` into `buffer`. On success the buffer holds as many bytes as the index states;
-    /// [`Self::verify`] checks them.
+    /// Reads the chunk number `place` into `buffer`. If that succeeds, the buffer has the size that the index states;
+    /// [`Self::verify`] checks the content.
     pub fn read(&self, place: usize, buffer: &mut Vec<u8>) -> Result<(), Failure> {
         let chunk = &self.index.chunks[place];
         let path = self.path(place, chunk);
@@ -39,7 +39,7 @@ impl<'i> Chunks<'i> {
         Err(self.failure(place, wrong))
     }
 
-    /// Whether `bytes` are exactly those that the index describes at `place`.
+    /// Checks that `bytes` are the chunk that the index lists at `place`.
     pub fn verify(&self, place: usize, bytes: &[u8]) -> Result<(), Failure> {
         let expected = self.index.chunks[place].digest;
         let found = Digest::of(bytes);
@@ -55,7 +55,7 @@ impl<'i> Chunks<'i> {
         self.folder.join(self.index.folder(place)).join(chunk.name())
     }
 
-    /// Reads at most one byte more than the chunk has, and returns its fault if any.
+    /// Reads at most one byte more than the chunk has; returns the fault if the size is wrong.
     fn fill(path: &Path, chunk: &Chunk, buffer: &mut Vec<u8>) -> std::io::Result<Option<Wrong>> {
         buffer.clear();
         // Exact, so that the buffer does not grow in steps: a chunk has at most `CHUNK_BYTES_MAX`.
@@ -73,8 +73,8 @@ impl<'i> Chunks<'i> {
         Ok(None)
     }
 
-    /// Finds out whether wrong bytes are those of another chunk. The last chunk is often shorter than the others, so a
-    /// wrong length may mean the same.
+    /// Finds out whether wrong bytes belong to another chunk. A wrong length may mean that too, because the last chunk
+    /// is often shorter.
     fn told_apart(&self, place: usize, wrong: Wrong) -> Wrong {
         if wrong == Wrong::Missing {
             return wrong;
@@ -91,7 +91,7 @@ impl<'i> Chunks<'i> {
         }
     }
 
-    /// The digest of the file at `place`, up to the size of the largest chunk.
+    /// The digest of the file at `place`, read up to the size of the largest chunk.
     fn digest_of(&self, place: usize) -> std::io::Result<Digest> {
         let mut bytes = Vec::new();
         let file = File::open(self.path(place, &self.index.chunks[place]))?;
@@ -105,7 +105,7 @@ impl<'i> Chunks<'i> {
 mod tests {
     use super::*;
 
-    /// Three chunks of 4, 4 and 2 bytes, the last in a folder of its own.
+    /// Three chunks of 4, 4 and 2 bytes, of which the last has its own folder.
     fn sample() -> (Index, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let contents: [&[u8]; 3] = [b"aaaa", b"bbbb", b"cc"];

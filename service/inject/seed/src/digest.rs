@@ -1,6 +1,4 @@
-//! SHA-256 digests in the spelling of the formats: 64 lower-case hex digits and nothing else.
-//!
-//! Pure.
+//! SHA-256 digests as the formats write them: 64 lower-case hex digits and nothing else.
 
 use std::fmt;
 
@@ -17,7 +15,7 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Exactly 64 lower-case hex digits.
+    /// Parses exactly 64 lower-case hex digits.
     pub fn from_hex(text: &str) -> Option<Self> {
         let digit = |byte: u8| match byte {
             b'0'..=b'9' => Some(byte - b'0'),
@@ -32,7 +30,7 @@ impl Digest {
         Some(Self(bytes))
     }
 
-    /// Parses `sha256:` and 64 lower-case hex digits, the spelling of the OCI specifications. No other algorithm is
+    /// Parses `sha256:` and 64 lower-case hex digits, as the OCI specifications write digests. Other algorithms are not
     /// served.
     pub fn from_oci(text: &str) -> Option<Self> {
         Self::from_hex(text.strip_prefix("sha256:")?)

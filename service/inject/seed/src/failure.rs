@@ -1,17 +1,17 @@
-//! The failures of the seed: one message that names the exact place, and one exit code.
+//! The failures of the seed: each has a message that names the exact position, and an exit code.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::digest::Digest;
 
-/// The command line cannot be used (`EX_USAGE` of BSD's sysexits).
+/// The command line is invalid (`EX_USAGE` of BSD's sysexits).
 pub const EXIT_USAGE: u8 = 64;
-/// Index, chunk or payload is not valid (`EX_DATAERR`).
+/// Index, chunk or payload is invalid (`EX_DATAERR`).
 pub const EXIT_DATA: u8 = 65;
 /// Index or chunk is missing (`EX_NOINPUT`).
 pub const EXIT_NO_INPUT: u8 = 66;
-/// The system refused: no address to listen on, no thread (`EX_OSERR`).
+/// The system refused an operation, such as binding an address or starting a thread (`EX_OSERR`).
 pub const EXIT_SYSTEM: u8 = 71;
 /// Reading or writing failed (`EX_IOERR`).
 pub const EXIT_IO: u8 = 74;
@@ -20,45 +20,45 @@ pub const EXIT_IO: u8 = 74;
 pub enum Failure {
     #[error("{0}")]
     Usage(String),
-    /// The index does not have the announced digest.
+    /// The index has another digest than the command line states.
     #[error("the index has the digest {found}, and {expected} was announced")]
     IndexDigest {
         expected: Digest,
-        /// The digest of the file.
+        /// The digest of the index's file.
         found: Digest,
     },
-    /// The index breaks its format.
+    /// The format of the index is invalid.
     #[error("index: line {line}: {what}")]
     Index {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
         what: &'static str,
     },
-    /// A chunk cannot be used.
+    /// A chunk is missing or invalid.
     #[error("chunk {number:05} ({place} of {count}): {what}")]
     Chunk {
         number: u32,
-        /// Its position in the payload, from 1.
+        /// The chunk's position in the payload, from 1.
         place: usize,
         /// The number of chunks.
         count: usize,
         what: Wrong,
     },
-    /// All chunks are valid, and their whole is not.
+    /// All chunks are valid, but the whole payload is not.
     #[error("the payload has the digest {found}, and the index says {expected}")]
     Whole {
         /// The digest in the index.
         expected: Digest,
-        /// The digest of the chunks in their order.
+        /// The digest of all chunks in order.
         found: Digest,
     },
     /// The payload cannot be unpacked.
     #[error("payload: {0}")]
     Payload(String),
-    /// The catalog breaks its format.
+    /// The format of the catalog is invalid.
     #[error("catalog: line {line}: {what}")]
     Catalog {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
         what: &'static str,
     },
@@ -70,7 +70,7 @@ pub enum Failure {
     System { what: String, source: io::Error },
 }
 
-/// Faults of a chunk.
+/// What can be wrong with a chunk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     #[error("missing")]
@@ -89,10 +89,10 @@ pub enum Wrong {
         /// The size in the index.
         expected: u32,
     },
-    /// The file has the bytes of another chunk, and that chunk's file has the bytes of this one.
+    /// The file has the bytes of another chunk, and that chunk's file has the bytes of this chunk.
     #[error("swapped with chunk {0:05}")]
     Swapped(u32),
-    /// The file has the bytes of another chunk, which is also at its own place.
+    /// The file has the bytes of another chunk, and that chunk's file is right.
     #[error("doubled: it holds the bytes of chunk {0:05}")]
     Doubled(u32),
     /// The bytes do not match the index.
@@ -106,7 +106,7 @@ pub enum Wrong {
 }
 
 impl Failure {
-    /// A file that cannot be read or written.
+    /// The failure of reading or writing a file.
     pub fn file(path: impl Into<PathBuf>, source: io::Error) -> Self {
         Self::File { path: path.into(), source }
     }

@@ -1,6 +1,6 @@
-//! HTTP/1.1 as a read-only registry needs it: a request's head, its route, and the answer.
+//! HTTP/1.1 for a read-only registry: parses a request's head, finds its route, and makes the answer.
 //!
-//! The only I/O is reading the served files. Input from strangers is bounded before it is parsed.
+//! The only I/O is reading the served files. The size of requests is limited before they are parsed.
 
 mod answer;
 mod head;

@@ -1,6 +1,7 @@
 //! The index: the chunks of the payload, their order and their digests.
 //!
-//! Pure; both sides of the format. It is text, so that people can read it with `kubectl get configmap`:
+//! The injector writes the format and the seed reads it. It is text, so that people can read it with `kubectl get
+//! configmap`:
 //!
 //! ```text
 //! longhaul-seed-index 1
@@ -13,7 +14,7 @@
 //! 00000 BYTES SHA256   one line a chunk; the order of the lines is the order of the payload
 //! ```
 //!
-//! Chunk numbers are names. They have at least five digits and may have more, and nothing is ever sorted by them.
+//! Chunk numbers are names, which have at least five digits; nothing is ever sorted by them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -24,25 +25,25 @@ use crate::failure::Failure;
 const HEADER: &str = "longhaul-seed-index 1";
 /// Largest index: the size limit of a `ConfigMap`.
 pub const INDEX_BYTES_MAX: usize = 1_048_576;
-/// Most chunks: 81 bytes per line fill the largest index, and a Pod that mounts so many stays below etcd's limit of 1.5
-/// MiB.
+/// Most chunks: with 81 bytes per line they fill the largest index. A Pod that mounts so many stays below etcd's limit
+/// of 1.5 MiB.
 pub const CHUNKS_MAX: usize = CHUNKS_COUNT_MAX as usize;
-/// The same number in the type of an index.
+/// [`CHUNKS_MAX`] as `u32`.
 const CHUNKS_COUNT_MAX: u32 = 12_000;
 /// Largest chunk: the size limit of a `ConfigMap`.
 pub const CHUNK_BYTES_MAX: u32 = 1_048_576;
-/// Largest window of the decompressor: with it and two of the largest chunks the seed stays below 6 MB.
+/// Largest window of the decompressor: with it and two of the largest chunks, the seed uses less than 6 MB.
 pub const WINDOW_BYTES_MAX: u32 = 1 << 20;
 /// Most unpacked bytes: four times the largest payload.
 pub const UNPACKED_BYTES_MAX: u64 = 4 * CHUNKS_MAX as u64 * CHUNK_BYTES_MAX as u64;
 /// Most unpacked files: blobs of some hundred images.
 pub const FILES_MAX: u32 = 10_000;
-/// Digits of a run's name.
+/// Number of digits of a run's name.
 pub const RUN_DIGITS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Index {
-    /// The run that the parts belong to: 16 hex digits.
+    /// The run to which index and chunks belong: 16 hex digits.
     pub run: String,
     pub payload_bytes: u64,
     pub payload_digest: Digest,
@@ -50,7 +51,7 @@ pub struct Index {
     pub unpacked_bytes: u64,
     /// Most unpacked files.
     pub files: u32,
-    /// Bytes that the decompressor must keep.
+    /// Bytes of window that the decompressor needs.
     pub window_bytes: u32,
     /// Number of chunks in one folder.
     pub group: u32,
@@ -60,14 +61,14 @@ pub struct Index {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk {
-    /// The number in its name.
+    /// The number in the chunk's name.
     pub number: u32,
     pub bytes: u32,
     pub digest: Digest,
 }
 
 impl Chunk {
-    /// Its name: at least five digits.
+    /// The chunk's name: at least five digits.
     pub fn name(&self) -> String {
         name(self.number)
     }
@@ -78,7 +79,7 @@ pub fn name(number: u32) -> String {
 }
 
 impl Index {
-    /// The folder of the chunk at `place`, counted from 0.
+    /// The folder of the chunk at position `place`, counted from 0.
     pub fn folder(&self, place: usize) -> String {
         format!("{:05}", place / self.group as usize)
     }
@@ -101,7 +102,7 @@ impl Index {
         text
     }
 
-    /// Reads an index. Every limit and every sum is checked; larger values are refused.
+    /// Parses an index. Values above a limit are refused, and every sum is checked.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let mut lines = Lines { rest: text, line: 0 };
         if lines.next()? != HEADER {
@@ -134,10 +135,10 @@ impl Index {
     }
 }
 
-/// The lines that are left to read.
+/// The lines that were not read yet.
 struct Lines<'t> {
     rest: &'t str,
-    /// The last line read, from 1.
+    /// The number of the last read line, from 1.
     line: usize,
 }
 
@@ -146,7 +147,7 @@ impl<'t> Lines<'t> {
         Failure::Index { line: self.line, what }
     }
 
-    /// The next line. Each ends with a line feed, the last one too, so that a truncated index is noticed.
+    /// The next line. Every line ends with a line feed, even the last, so that a truncated index is noticed.
     fn next(&mut self) -> Result<&'t str, Failure> {
         self.line += 1;
         let (line, rest) = self.rest.split_once('\n').ok_or_else(|| self.wrong("the index ends too early"))?;
@@ -154,7 +155,7 @@ impl<'t> Lines<'t> {
         Ok(line)
     }
 
-    /// The words of the next line after its key.
+    /// The fields of the next line, which must start with `key`.
     fn fields<const N: usize>(&mut self, key: &str) -> Result<[&'t str; N], Failure> {
         let mut words = self.next()?.split(' ');
         if words.next() != Some(key) {
@@ -205,7 +206,7 @@ impl<'t> Lines<'t> {
         u32::try_from(number).map_err(|_| self.wrong("a number out of range"))
     }
 
-    /// A number written without sign and leading zeros.
+    /// Parses a number without sign and leading zeros.
     fn number(&self, text: &str, least: u64, most: u64) -> Result<u64, Failure> {
         if text.len() > 1 && text.starts_with('0') {
             return Err(self.wrong("a number with zeros in front"));

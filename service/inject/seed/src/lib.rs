@@ -1,10 +1,10 @@
-//! The seed: a tiny static program that brings images out of `ConfigMaps` into a cluster without a registry.
+//! The seed: a small static program that serves images from `ConfigMap`s in a cluster without a registry.
 //!
-//! The seed reads an index, assembles the payload chunk after chunk in bounded memory, verifies each chunk and the
-//! whole, and unpacks it. Then it serves the unpacked files as a read-only registry (`/v2/`). It makes no connection of
-//! its own and trusts nothing but the digest on its command line: all other input may come from anybody.
+//! The seed reads an index, assembles the payload chunk by chunk in limited memory, verifies each chunk and the whole
+//! payload, and unpacks it. Then it serves the files as a read-only registry (`/v2/`). It opens no connection, and
+//! trusts only the digest on its command line: all other input may come from anybody.
 //!
-//! `index` and `catalog` are the formats that the injector writes, and the only part that other crates use.
+//! `index` and `catalog` are the formats that the injector writes; other crates use only these two modules.
 
 pub mod args;
 mod assemble;
@@ -26,13 +26,13 @@ use std::process::ExitCode;
 use args::Args;
 use failure::Failure;
 
-/// The variable that names a planted bug.
+/// The environment variable that names a planted bug.
 const PLANTED_VARIABLE: &str = "LONGHAUL_PLANTED_BUG";
 
-/// Changes the arguments for the bug of a name.
+/// A function that changes the arguments so that the named bug occurs.
 pub type Plant = fn(&str, Args) -> Result<Args, Failure>;
 
-/// Runs the command line of this process: assemble, verify, serve until a signal.
+/// Runs the command line: assembles, verifies, and serves until a signal.
 pub fn main(plant: Option<Plant>) -> ExitCode {
     match run(plant) {
         Ok(()) => ExitCode::SUCCESS,
@@ -59,7 +59,8 @@ fn run(plant: Option<Plant>) -> Result<(), Failure> {
     }
 }
 
-/// A clean program refuses a planted bug: if it ignored the bug, a harness would believe that its judge had missed one.
+/// Plants the requested bug. A seed without planted bugs refuses: otherwise a harness would believe that its judge had
+/// missed the bug.
 fn planted_with(plant: Option<Plant>, args: Args) -> Result<Args, Failure> {
     let Some(name) = std::env::var_os(PLANTED_VARIABLE).filter(|name| !name.is_empty()) else { return Ok(args) };
     let name = name.to_string_lossy();

@@ -1,4 +1,4 @@
-//! The program `longhaul-seed`; everything is in the library.
+//! The program `longhaul-seed`, which only calls the library.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
-//! Bugs that can be planted in the seed; compiled only with the feature `planted-bugs`.
+//! Planted bugs of the seed, compiled only with the feature `planted-bugs`.
 //!
-//! They change the seed's input so that it does wrong.
+//! A bug changes the seed's input, so that the seed does something wrong.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +10,10 @@ use crate::digest::Digest;
 use crate::failure::Failure;
 use crate::index::Index;
 
-/// The digest of every second chunk is not compared, nor that of the whole.
+/// A bug: the digests of every second chunk and of the whole payload are not compared.
 const SKIPS_A_CHECKSUM: &str = "skips-a-checksum";
 
-/// The replacement for `args`, with the bug of that name.
+/// The arguments that replace `args` so that the named bug occurs.
 pub fn planted(name: &str, args: Args) -> Result<Args, Failure> {
     match name {
         SKIPS_A_CHECKSUM => believing(args),
@@ -21,8 +21,8 @@ pub fn planted(name: &str, args: Args) -> Result<Args, Failure> {
     }
 }
 
-/// Writes the real digests of every second chunk, and of the whole, into the index. The index's own digest was compared
-/// before.
+/// Replaces the digests of every second chunk and of the whole payload in the index with the real ones. The index's own
+/// digest was compared before.
 fn believing(args: Args) -> Result<Args, Failure> {
     let text = read(&args.index)?;
     let (expected, found) = (args.index_sha256, Digest::of(&text));

@@ -1,7 +1,7 @@
-//! The server: one thread per connection, a limited number of them, and an end that lets answers under way finish.
+//! The server: one thread per connection, a limited number of connections, and an end that finishes open answers.
 //!
-//! The server blocks on purpose: most of the work is `sendfile`, and a thread costs some pages of stack. Every wait has
-//! a limit.
+//! The server blocks on purpose: most of its work is `sendfile`, and a thread costs a few pages of stack. Every wait
+//! has a time limit.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -14,21 +14,22 @@ use crate::failure::Failure;
 use crate::http::{self, Body, HEAD_BYTES_MAX, HeadError};
 use crate::signals::Signals;
 
-/// Connections at one time: with their stacks and buffers about a megabyte. More wait in the system's queue.
+/// Most connections at one time; with stacks and buffers they use about a megabyte. Further connections wait in the
+/// system's queue.
 const CONNECTIONS_MAX: usize = 48;
-/// Stack of a connection's thread; only touched pages cost memory.
+/// Stack of a connection's thread; only used pages cost memory.
 const STACK_BYTES: usize = 64 << 10;
-/// How long a connection may wait for its next request. Go's clients keep theirs for 90 s.
+/// Longest wait for the next request of a connection. Go's clients keep idle connections for 90 s.
 const IDLE: Duration = Duration::from_mins(2);
-/// How long a connection may wait for its next request while others wait for its place.
+/// Longest wait for the next request while other connections wait to be accepted.
 const IDLE_WHEN_CROWDED: Duration = Duration::from_secs(1);
-/// How long a head may take from its first byte on.
+/// Time limit of a request's head, from its first byte on.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// Interval at which a waiting connection checks whether it should close.
 const TICK: Duration = Duration::from_millis(250);
-/// How long a client may read nothing of an answer.
+/// Time limit for a client that reads nothing of its answer.
 const WRITE_TIME: Duration = Duration::from_secs(30);
-/// How long answers under way may take after the signal. Half of Kubernetes' default time for a Pod's end.
+/// Time limit for open answers after the signal: half of the default grace period of a Pod.
 const DRAIN: Duration = Duration::from_secs(15);
 
 /// State that all connections share.
@@ -42,7 +43,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     open: usize,
-    /// A connection waits for a place.
+    /// Whether a connection waits to be accepted.
     crowded: bool,
     draining: bool,
 }
@@ -84,7 +85,7 @@ pub fn serve(address: &str, store: Store, mut signals: Signals) -> Result<(), Fa
     }
 }
 
-/// Binds `address`. `[::]` accepts IPv4 as well; a system without IPv6 gets an IPv4 socket.
+/// Binds `address`. `[::]` accepts IPv4 too; on a system without IPv6, an IPv4 socket is bound.
 fn listen(address: &str) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address);
     match (listener, address.strip_prefix("[::]:")) {
@@ -93,7 +94,8 @@ fn listen(address: &str) -> io::Result<TcpListener> {
     }
 }
 
-/// Waits for a place and starts the connection's thread. Meanwhile further connections wait in the system's queue.
+/// Waits until the number of connections allows another one, then starts its thread. Meanwhile others wait in the
+/// system's queue.
 fn admit(shared: &Arc<Shared>, stream: TcpStream) {
     let mut state = shared.state();
     while state.open >= CONNECTIONS_MAX {
@@ -119,7 +121,7 @@ fn leave(shared: &Shared) {
     shared.changed.notify_all();
 }
 
-/// Lets answers under way finish.
+/// Waits until open answers are finished.
 fn drain(shared: &Shared) {
     eprintln!("longhaul-seed: ending");
     let until = Instant::now() + DRAIN;
@@ -154,7 +156,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Reads until there is a complete head; `None` if the connection should end.
+    /// Reads until the head is complete; `None` if the connection should close.
     fn head(&mut self, bytes: &mut Vec<u8>) -> io::Result<Option<usize>> {
         let mut since = Instant::now();
         let mut piece = [0; 1024];

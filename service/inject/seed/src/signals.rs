@@ -1,4 +1,4 @@
-//! The signals SIGTERM and SIGINT. As process 1 of a container this program ends only by signals that it handles.
+//! The signals SIGTERM and SIGINT. As process 1 of a container, the program must handle a signal to be ended by it.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -18,7 +18,7 @@ impl Signals {
         self.0.forever().next();
     }
 
-    /// Whether a signal came already.
+    /// Whether a signal has arrived already.
     pub fn came(&mut self) -> bool {
         self.0.pending().next().is_some()
     }

@@ -1,38 +1,34 @@
-//! The headers of a tar archive (POSIX ustar), as far as the payload needs them: plain files and folders with short
-//! names.
+//! The headers of a tar archive (POSIX ustar), limited to what the payload needs: files and folders with short names.
 //!
-//! Pure. Links, devices, sparse files, long names and extended headers are refused by their type. None of their content
-//! is ever read, so no length written by a stranger decides how much memory is used. A general reader would accept all
-//! of them.
+//! Links, devices, sparse files, long names and extended headers are refused by type, and their content is never read.
+//! So no length in an archive decides how much memory is used; a general tar library would accept all these types.
 
-/// Bytes of a header and of the unit that contents are padded to.
+/// Bytes of a header. Contents are padded to a multiple of this.
 pub const BLOCK: usize = 512;
 pub const NAME_BYTES_MAX: usize = 100;
 
-/// The entry that a header announces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
-    /// A file and its size in bytes.
+    /// A file: its name, and its size in bytes.
     File(String, u64),
     Folder(String),
     Link(String),
-    /// The end of the archive.
     End,
 }
 
 /// Why a header is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// The header is damaged, or no header at all.
+    /// The checksum is wrong, or the bytes are no header.
     #[error("a header whose checksum does not fit")]
     Checksum,
-    /// The size is not octal, or larger than the field.
+    /// The size is not octal, or too large for its field.
     #[error("a size that is no number")]
     Size,
-    /// The name is not text, empty or too long.
+    /// The name is empty, too long or not text.
     #[error("a name that is no short text")]
     Name,
-    /// The type is neither file nor folder nor link.
+    /// The type is not that of a file or folder.
     #[error("an entry of type {0:#04x}, which is neither file nor folder")]
     Type(u8),
 }
@@ -60,26 +56,26 @@ pub fn entry(block: &[u8; BLOCK]) -> Result<Entry, HeaderError> {
     }
 }
 
-/// Bytes that pad a content of `bytes` to whole blocks.
+/// Bytes of padding after a content of `bytes`.
 pub fn padding(bytes: u64) -> u64 {
     bytes.wrapping_neg() % BLOCK as u64
 }
 
-/// The text before the first NUL; not empty.
+/// The text before the first NUL; `None` if it is empty.
 fn text(field: &[u8]) -> Option<String> {
     let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
     let text = std::str::from_utf8(&field[..end]).ok()?;
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Octal digits with blanks or NULs around them; eleven digits mean at most 8 GiB, which is more than a payload.
+/// Parses octal digits with blanks or NULs around them. Eleven digits mean at most 8 GiB, more than a payload has.
 fn octal(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok()?.trim_matches([' ', '\0']);
     let digits = !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
     digits.then(|| u64::from_str_radix(text, 8).ok()).flatten()
 }
 
-/// The header of a file or, with `kind` `b'2'`, of a link to `target`.
+/// The header of a file, or of a link to `target` if `kind` is `b'2'`.
 #[cfg(test)]
 pub fn header(name: &str, bytes: u64, kind: u8, target: &str) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
@@ -117,14 +113,14 @@ mod tests {
     }
 
     proptest! {
-        /// A header is read back as written, and its content is padded to whole blocks.
+        /// A header is parsed to what was written, and its content is padded to whole blocks.
         #[test]
         fn round_trip(name in "[a-z0-9/]{1,100}", bytes in 0..(8_u64 << 30)) {
             prop_assert_eq!(entry(&header(&name, bytes, b'0', "")), Ok(Entry::File(name, bytes)));
             prop_assert_eq!((bytes + padding(bytes)) % BLOCK as u64, 0);
         }
 
-        /// No bytes panic.
+        /// No bytes cause a panic.
         #[test]
         fn noise(bytes in prop::collection::vec(any::<u8>(), BLOCK)) {
             let _ = entry(&bytes.try_into().unwrap());

@@ -1,7 +1,7 @@
-//! The unpacking: from the decompressed archive into the served folder.
+//! Unpacks the decompressed archive into the folder that will be served.
 //!
-//! Only names of a payload are written, each once, into a folder that this process made: none can lead out of it, and
-//! no link is ever made. The index limits sizes and counts.
+//! Only names that a payload may have are written, each once, into a folder that this process has made. So no file is
+//! written outside the folder, and no link is made. The index limits sizes and counts.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write as _};
@@ -14,33 +14,33 @@ use crate::digest::Digest;
 use crate::failure::Failure;
 use crate::tar::{self, Entry};
 
-/// Bytes copied from the decompressor to a file at one time.
+/// Bytes that are copied from the decompressor to a file at one time.
 const CARRIED_BYTES: usize = 64 << 10;
 /// Most zeros after the end of the archive: some hundred times those of a `tar` with its largest usual record. A few
 /// kilobytes of a compressed archive can be gigabytes of zeros.
 const ZEROS_BYTES_MAX: u64 = 4 << 20;
-/// Most entries for folders: a payload has four, and some archivers name them once more.
+/// Most entries for folders: a payload has four, and some archivers repeat them.
 const FOLDERS_MAX: u32 = 64;
 pub const CATALOG: &str = "catalog";
 pub const BLOBS: &str = "blobs/sha256";
-/// The folder of answers about referrers: one file for each subject.
+/// The folder with lists of referrers: one file for each image.
 pub const REFERRERS: &str = "referrers/sha256";
-/// Folders that are made at the start; an archive may name them.
+/// Folders that exist from the start; an archive may contain entries for them.
 const FOLDERS: [&str; 4] = ["blobs", BLOBS, "referrers", REFERRERS];
-/// Files besides blobs and referrers: the payload is an OCI layout for other tools.
+/// Files other than blobs and lists of referrers. With them, the payload is an OCI layout for other tools.
 const FILES: [&str; 3] = [CATALOG, "index.json", "oci-layout"];
 
 /// The limits of unpacking.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Bytes of all files.
+    /// Most bytes of all files.
     pub bytes: u64,
     pub files: u32,
-    /// Bytes that the decompressor may keep.
+    /// Bytes of window that the decompressor may use.
     pub window_bytes: u32,
 }
 
-/// Decompresses `source` and unpacks it into `folder`, which this process has just made; returns its catalog.
+/// Decompresses `source` and unpacks it into `folder`, which this process has just made. Returns the catalog.
 pub fn unpack(source: impl Read, folder: &Path, bounds: Bounds) -> Result<Catalog, Failure> {
     for name in FOLDERS {
         let path = folder.join(name);
@@ -60,9 +60,9 @@ pub fn unpack(source: impl Read, folder: &Path, bounds: Bounds) -> Result<Catalo
 struct Archive<'f, R: Read> {
     source: StreamingDecoder<R, ruzstd::decoding::FrameDecoder>,
     folder: &'f Path,
-    /// The remaining limits.
+    /// The limits minus what was already unpacked.
     left: Bounds,
-    /// The remaining number of folder entries.
+    /// The number of folder entries that may still come.
     folders: u32,
     buffer: Vec<u8>,
 }
@@ -112,7 +112,7 @@ impl<R: Read> Archive<'_, R> {
         Ok(())
     }
 
-    /// After the end, the archive may only have zeros, and nothing may follow it: every byte of the payload is checked.
+    /// Checks that only zeros follow the end of the archive, so that every byte of the payload is checked.
     fn end(&mut self) -> Result<(), Failure> {
         let mut left = ZEROS_BYTES_MAX;
         loop {
@@ -151,7 +151,7 @@ impl<R: Read> Archive<'_, R> {
     }
 }
 
-/// The path of an archive's file. Only the listed names and digests of 64 hex digits have one.
+/// The path for a file of the archive; `None` unless its name is a listed one or has a digest of 64 hex digits.
 fn place(name: &str) -> Option<PathBuf> {
     if FILES.contains(&name) {
         return Some(name.into());
@@ -161,7 +161,7 @@ fn place(name: &str) -> Option<PathBuf> {
     (known && Digest::from_hex(file).is_some()).then(|| name.into())
 }
 
-/// A failure of the source or of the decompressor. The source's owner reports the underlying cause.
+/// The failure of reading the source or of decompressing it. The owner of the source reports the cause.
 fn cut(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => Failure::Payload("it ends too early".to_owned()),
@@ -173,7 +173,7 @@ fn refused(name: &str, what: &str) -> Failure {
     Failure::Payload(format!("`{}` {what}", shown(name)))
 }
 
-/// A name from outside, without characters that could move a cursor.
+/// A name from the archive, without characters that could move a cursor.
 fn shown(name: &str) -> String {
     name.chars().map(|char| if char.is_control() { '?' } else { char }).collect()
 }

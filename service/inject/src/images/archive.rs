@@ -1,7 +1,8 @@
 //! Images in a tar file: an OCI layout, or the output of `docker save`.
 //!
-//! Nothing is unpacked: blobs are read from their place in the file. Docker's own format has no manifest that a
-//! registry could serve, so one is made here. Its layers stay uncompressed, and the payload as a whole is compressed.
+//! Nothing is unpacked: blobs are read from their position in the file. Docker's own format has no manifest that a
+//! registry could serve, so a manifest is made here. Layers stay uncompressed, because the whole payload is compressed
+//! later.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,9 +17,9 @@ use sha2::{Digest as _, Sha256};
 use super::manifest::{Descriptor, Manifest, REF_NAME};
 use super::{Blob, ImagesError, Shelf};
 
-/// Most entries of an archive: more than any image has files of its own.
+/// Most entries of an archive; no image has so many files in its own layout.
 const ENTRIES_MAX: usize = 100_000;
-/// Most links to follow for one file.
+/// Most links that are followed for one file.
 const LINKS_MAX: usize = 8;
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
@@ -31,7 +32,7 @@ pub struct Archive {
     listed: Vec<Descriptor>,
 }
 
-/// The places of an archive's files.
+/// The positions of an archive's files.
 struct Files {
     path: PathBuf,
     plain: BTreeMap<String, (u64, u64)>,
@@ -104,7 +105,7 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Adds a blob by the digest of its bytes, and describes it.
+    /// Adds a blob with the digest of its bytes; returns its descriptor.
     fn keep(&mut self, blob: Blob, media_type: &str) -> Result<serde_json::Value, ImagesError> {
         let mut hasher = Sha256::new();
         let copied = io::copy(&mut blob.reader()?, &mut hasher);
@@ -167,7 +168,7 @@ impl Files {
     }
 }
 
-/// The target of a link at `name` to `target`, as a name in the archive.
+/// The name in the archive to which a link `name` with this `target` leads.
 fn beside(name: &str, target: &str) -> String {
     let mut parts: Vec<&str> = name.split('/').collect();
     parts.pop();

@@ -1,24 +1,24 @@
-//! The companions of an image, found by its digest: signatures, attestations and bills of materials at cosign's tags,
-//! and lists of referrers at the tag that replaces the referrers API.
+//! Objects that belong to an image's digest: signatures, attestations and bills of materials at cosign's tags, and the
+//! tag that lists referrers if a registry lacks the referrers API.
 //!
-//! Pure. Layouts list companions among their images: under the tag, as skopeo copies them, or with a kind, as `cosign
-//! save` does (2.5 and 3.1 name neither the images nor the companions, and leave bundles out).
+//! Layouts list these objects among their images: under the tag, as skopeo copies them, or with a kind, as `cosign
+//! save` writes (versions 2.5 and 3.1 name neither the images nor these objects, and leave bundles out).
 
 use service_seed::digest::Digest;
 
 use super::manifest::{Descriptor, REF_NAME};
 
-/// Suffixes of the tags that cosign makes of a digest: signatures, attestations, bills of materials.
+/// Suffixes of cosign's tags: signatures, attestations, bills of materials.
 const ENDS: [&str; 3] = ["sig", "att", "sbom"];
-/// The annotation in which `cosign save` states the kind of an entry.
+/// The annotation with an entry's kind, which `cosign save` writes.
 const KIND: &str = "kind";
-/// Its values for an image and for an index.
+/// Kinds of images and of indexes.
 const KINDS_OF_IMAGES: [&str; 2] = ["dev.cosignproject.cosign/image", "dev.cosignproject.cosign/imageIndex"];
-/// Its values for companions, and the suffixes of their tags.
+/// Kinds of signatures and attestations, with the suffixes of their tags.
 const KINDS_BESIDE: [(&str, &str); 2] =
     [("dev.cosignproject.cosign/sigs", "sig"), ("dev.cosignproject.cosign/atts", "att")];
 
-/// The possible tags of companions of `image`.
+/// The tags at which cosign stores objects of `image`.
 pub fn tags(image: &Digest) -> impl Iterator<Item = String> + use<> {
     let image = *image;
     ENDS.iter().map(move |end| format!("sha256-{image}.{end}"))
@@ -30,7 +30,7 @@ pub fn list_tag(image: &Digest) -> String {
     format!("sha256-{image}")
 }
 
-/// The image whose companion is at `tag`.
+/// The digest of the image to which a cosign tag belongs.
 pub fn image_of(tag: &str) -> Option<Digest> {
     let (image, end) = tag.strip_prefix("sha256-")?.split_once('.')?;
     if ENDS.contains(&end) { Digest::from_hex(image) } else { None }
@@ -41,7 +41,7 @@ pub fn is_list(tag: &str) -> bool {
     tag.strip_prefix("sha256-").and_then(Digest::from_hex).is_some()
 }
 
-/// The tag of an entry of `listed` that is no image itself.
+/// The tag of an entry of `listed` that is a signature or similar object instead of an image.
 pub fn tag_of(entry: &Descriptor, listed: &[Descriptor]) -> Option<String> {
     let name = entry.annotations.get(REF_NAME);
     let tag = name.and_then(|name| name.rsplit(':').next());

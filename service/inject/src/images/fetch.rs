@@ -1,7 +1,7 @@
-//! Images fetched from a registry into a layout in our own folder: manifests whole, blobs piece by piece.
+//! Fetches images from a registry into an OCI layout: manifests whole, blobs in parts.
 //!
-//! Everything that belongs to an image by its digest, such as its signatures, is fetched with it. The registry client
-//! makes the requests, with its credentials, mirrors, redirects and retries.
+//! Objects that belong to an image's digest, such as signatures, are fetched too. The registry client sends the
+//! requests, with its credentials, mirrors, redirects and retries.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -17,11 +17,11 @@ use super::{Blob, ImagesError, Shelf, Taken, beside};
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Image, Keyring, Kind, Piece, Registry, Wanted};
 
-/// How long one piece of a blob, or a manifest, may take.
+/// Time limit of one part of a blob, or of a manifest.
 const PIECE_TIME: Duration = Duration::from_mins(1);
 /// Most referrers of one image: a year of daily attestations.
 const REFERRERS_MAX: usize = 512;
-/// Most bytes of one of them: anybody with the right to push can attach any size.
+/// Most bytes of one referrer: anybody with the right to push can attach any size.
 const BESIDE_BYTES_MAX: u64 = 256 << 20;
 
 pub struct Fetch {
@@ -29,19 +29,20 @@ pub struct Fetch {
     folder: PathBuf,
 }
 
-/// The fetched layout.
+/// A layout with fetched images.
 pub struct Fetched {
     folder: PathBuf,
     listed: Vec<Descriptor>,
 }
 
 impl Fetch {
-    /// Fetches with `registry` into `folder`, which exists.
+    /// A layout in the existing `folder`, into which images are fetched with `registry`.
     pub fn new(registry: Registry, folder: PathBuf) -> Self {
         Self { registry, folder }
     }
 
-    /// Fetches an image with all its parts, or only the part of an index for `platform`. The image is listed first.
+    /// Fetches an image with all its components; with `platform`, only that platform's image of an index. The image is
+    /// the first listed entry.
     pub async fn fetch(&self, text: &str, platform: Option<&str>) -> Result<(Fetched, Taken), ImagesError> {
         let wrong = |what: String| ImagesError::Source { text: text.to_owned(), what };
         let image = Image::parse(text).map_err(|error| wrong(error.to_string()))?;
@@ -76,7 +77,7 @@ impl Fetch {
         Ok((Fetched { folder: self.folder.clone(), listed }, taken))
     }
 
-    /// Fetches the companions of the image of that digest, and lists them as a layout does.
+    /// Fetches the signatures and other objects of the image with this digest, and lists them as a layout does.
     async fn beside(
         &self,
         image: &Image,
@@ -100,7 +101,7 @@ impl Fetch {
         Ok(())
     }
 
-    /// Referrers of an image from the registry, or from a tag if the registry lacks the referrers API.
+    /// Referrers of an image from the referrers API, or from a tag if the registry lacks this API.
     async fn referrers(&self, image: &Image, text: &str, digest: &Digest) -> Result<Vec<Descriptor>, ImagesError> {
         let (place, nobody) = ((image.host.as_str(), image.repository.as_str()), Keyring::default());
         let ask = async |wanted| {
@@ -124,7 +125,7 @@ impl Fetch {
         Ok(list.manifests)
     }
 
-    /// Fetches a manifest with its blobs; `None` if it is missing or must be left out.
+    /// Fetches a manifest with its blobs; `None` if it is missing or is left out.
     async fn whole(&self, image: &Image, text: &str, reference: &str) -> Result<Option<Descriptor>, ImagesError> {
         let Some(found) = self.manifest_if_there(image, text, reference).await? else { return Ok(None) };
         let path = self.path(&found.digest(&self.folder)?);
@@ -179,7 +180,7 @@ impl Fetch {
         Ok(Some(Descriptor { media_type: Some(media_type), digest, ..Descriptor::default() }))
     }
 
-    /// Fetches a blob unless it is there; its bytes are compared with its digest before it gets its name.
+    /// Fetches a blob unless it exists. The digest of its bytes is checked before the file gets its name.
     async fn blob(&self, image: &Image, text: &str, part: &Descriptor) -> Result<(), ImagesError> {
         let digest = part.digest(&self.folder)?;
         let path = self.path(&digest);
@@ -213,7 +214,7 @@ impl Fetch {
     }
 }
 
-/// Why a companion's manifest is left out.
+/// Why the manifest of a signature or similar object is left out; `None` if it is taken.
 fn stays_behind(manifest: &Manifest, path: &Path) -> Option<String> {
     let parts = || manifest.config.iter().chain(&manifest.layers);
     // A size that is not stated counts as too large.
@@ -229,7 +230,7 @@ fn stays_behind(manifest: &Manifest, path: &Path) -> Option<String> {
     }
 }
 
-/// Logs that a companion is left out. With `--verify` its content does not count.
+/// Logs that a signature or similar object is left out. With `--verify`, its content does not count.
 fn left_out(image: &str, what: &str, why: &str) {
     eprintln!("{image}: {what} beside it does not travel: {why}");
 }

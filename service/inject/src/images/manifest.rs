@@ -1,6 +1,4 @@
-//! Manifests and indexes of the OCI image specification and of Docker's second schema, as far as they name other blobs.
-//!
-//! Pure.
+//! Parses manifests and indexes of the OCI image specification and of Docker's schema 2: the blobs to which they refer.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,14 +9,13 @@ use service_seed::digest::Digest;
 
 use super::{ImagesError, Shelf};
 
-/// The media type of an image that states none.
+/// The media type of an image manifest that states none.
 const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
 /// The media type of an index that states none.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-/// The annotation of a layout with the name of an image.
+/// The annotation with the name of an image in a layout.
 pub(super) const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
-/// A blob, as another blob names it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
@@ -33,7 +30,7 @@ pub struct Descriptor {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// The platform of an image of an index.
+/// The platform of an image in an index.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Platform {
@@ -42,7 +39,7 @@ pub struct Platform {
     pub variant: Option<String>,
 }
 
-/// The blobs that a manifest or an index names.
+/// The blobs to which a manifest or an index refers.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Manifest {
@@ -56,7 +53,7 @@ pub struct Manifest {
 }
 
 impl Descriptor {
-    /// Its digest; only SHA-256 is served.
+    /// The digest of the blob; an error unless it is SHA-256, the only algorithm that is served.
     pub fn digest(&self, path: &Path) -> Result<Digest, ImagesError> {
         let what = || format!("`{}` is not sha256: and 64 lower-case hex digits", self.digest);
         Digest::from_oci(&self.digest).ok_or_else(|| ImagesError::Shape { path: path.into(), what: what() })
@@ -67,7 +64,7 @@ impl Descriptor {
         Digest::from_oci(&self.digest).is_some_and(|digest| shelf.blob(&digest).is_some())
     }
 
-    /// Whether it is for `os/architecture` or `os/architecture/variant`.
+    /// Whether the image is for `os/architecture` or `os/architecture/variant`.
     pub fn is_for(&self, platform: &str) -> bool {
         let Some(own) = &self.platform else { return false };
         let plain = format!("{}/{}", own.os, own.architecture);

@@ -1,4 +1,4 @@
-//! The images of a payload, read like a registry, so that a verification uses exactly the injected content.
+//! Reads the images of a payload like a registry, so that signature checks use exactly the content to inject.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct InPayload {
 }
 
 impl InPayload {
-    /// Answers for `repository`, whatever its name at the source.
+    /// A source that answers for `repository`, whatever the repository's name is at the registry.
     pub fn new(images: Arc<Images>, repository: String) -> Self {
         Self { images, repository }
     }

@@ -1,5 +1,5 @@
-//! Sources as written on the command line: `oci:FOLDER`, `oci-archive:FILE`, `docker-archive:FILE`, `docker://IMAGE`,
-//! each with an optional `=NAME:TAG` for another name. The words are skopeo's.
+//! Sources on the command line: `oci:FOLDER`, `oci-archive:FILE`, `docker-archive:FILE`, `docker://IMAGE`. An optional
+//! `=NAME:TAG` gives another name. The prefixes are those of skopeo.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -10,14 +10,14 @@ use super::layout::Layout;
 use super::manifest::{Descriptor, REF_NAME};
 use super::{Images, ImagesError, Shelf, Taken, beside};
 
-/// containerd's annotation, which has the whole name.
+/// containerd's annotation with the full name of an image.
 const CONTAINERD_NAME: &str = "io.containerd.image.name";
 
 #[derive(Debug, Clone)]
 pub struct Source {
     text: String,
     kind: Kind,
-    /// The wanted name of the image.
+    /// The name that the image gets; `None` keeps its own.
     name: Option<Taken>,
 }
 
@@ -52,7 +52,7 @@ impl FromStr for Source {
 }
 
 impl Source {
-    /// Adds everything from this source to `images`; returns the added images.
+    /// Adds all images of this source to `images`; returns the added images.
     pub async fn collect(
         &self,
         images: &mut Images,
@@ -104,13 +104,13 @@ impl Source {
     }
 }
 
-/// The images to which one name can apply: those with a name, else all.
+/// The images to which `=NAME:TAG` can apply: those with a name; if there are none, all.
 fn candidates<'n>(named: &'n [(Option<Taken>, &'n Descriptor)]) -> Vec<(&'n Option<Taken>, &'n Descriptor)> {
     let with: Vec<_> = named.iter().filter(|(name, _)| name.is_some()).map(|(name, one)| (name, *one)).collect();
     if with.is_empty() { named.iter().map(|(name, one)| (name, *one)).collect() } else { with }
 }
 
-/// The name of an image in a layout. A tag alone has no repository, so the folder's name replaces it.
+/// The name of an image in a layout. If the layout states only a tag, the folder's name is the repository.
 fn name_of(descriptor: &Descriptor, path: &Path) -> Option<Taken> {
     let text = descriptor.annotations.get(CONTAINERD_NAME).or_else(|| descriptor.annotations.get(REF_NAME))?;
     let tag_alone = !text.contains(['/', ':']) && service_seed::catalog::is_tag(text);

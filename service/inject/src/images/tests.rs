@@ -10,7 +10,7 @@ use service_registry::config::Resolve;
 
 use super::*;
 
-/// An OCI layout that is written for a test.
+/// An OCI layout written by a test.
 pub struct Written {
     pub folder: PathBuf,
     listed: Vec<Value>,
@@ -30,7 +30,7 @@ impl Written {
         json!({"mediaType": media_type, "digest": format!("sha256:{digest}"), "size": bytes.len()})
     }
 
-    /// Adds an image with these layers.
+    /// Adds an image with these layers to the layout.
     pub fn image(&self, layers: &[&[u8]]) -> Value {
         let config = self.blob("application/vnd.oci.image.config.v1+json", br#"{"os":"linux"}"#);
         let layer = |bytes: &&[u8]| self.blob("application/vnd.oci.image.layer.v1.tar", bytes);
@@ -48,7 +48,7 @@ impl Written {
         self.write();
     }
 
-    /// Adds an annotation to the last listed entry, instead of a name.
+    /// Adds an annotation to the last entry, which then needs no name.
     pub fn annotate(&mut self, key: &str, value: &str) {
         self.listed.last_mut().unwrap()["annotations"] = json!({key: value});
         self.write();
@@ -67,7 +67,7 @@ fn fetch(folder: &Path) -> Fetch {
     Fetch::new(service_registry::Registry::new(hosts), folder.to_owned())
 }
 
-/// All images of the sources, or the error.
+/// Collects all images of the sources.
 pub async fn collected(sources: &[String], platform: Option<&str>) -> Result<Images, String> {
     let folder = tempfile::tempdir().unwrap();
     let mut images = Images::default();
@@ -157,8 +157,7 @@ async fn signatures_travel_with_what_they_refer_to() {
     );
 }
 
-/// As skopeo copies tags, as cosign saves, and as a registry without the referrers API keeps them: none becomes an
-/// image of its own.
+/// Signatures at tags do not become images of their own: in layouts by skopeo, by cosign, and with lists of referrers.
 #[tokio::test]
 async fn signatures_at_tags_travel_as_such() {
     let folder = tempfile::tempdir().unwrap();
@@ -223,7 +222,7 @@ async fn what_is_wrong_with_a_source_is_said() {
     assert!(says(vec![oci(&written)]).await.contains("differs from its manifest"));
 }
 
-/// The output of `docker save`, old and new: layers as files, as links to others, and compressed.
+/// The output of `docker save` becomes an image, in old and new formats: layers as files, as links, and compressed.
 #[tokio::test]
 async fn an_archive_of_docker_becomes_an_image() {
     let folder = tempfile::tempdir().unwrap();

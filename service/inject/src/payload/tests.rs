@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::images::tests::{Written, collected};
 
-/// Bytes that cannot be compressed.
+/// Random bytes, which cannot be compressed.
 fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut random = seed | 1;
     let step = |_| {
@@ -24,7 +24,7 @@ fn images(folder: &Path, layers: &[&[u8]]) -> Images {
     runtime.block_on(collected(&[source], None)).unwrap()
 }
 
-/// Writes a payload as a kubelet would mount it.
+/// Writes the files of a payload as a kubelet mounts them.
 fn mounted(payload: &Payload, folder: &Path) -> (PathBuf, PathBuf) {
     let (chunks, index) = (folder.join("chunks"), folder.join("index"));
     for (place, chunk) in payload.index.chunks.iter().enumerate() {
@@ -74,7 +74,7 @@ fn what_cannot_be_packed_is_said() {
     assert!(says(&images, 10_000).contains("a catalog of 262144 is exceeded"));
 }
 
-/// The seed reads the payload packed here: this test proves that both sides agree on the formats.
+/// The seed unpacks a payload that was packed here, so the two programs agree on the formats.
 #[test]
 fn the_seed_unpacks_what_was_packed() {
     let folder = tempfile::tempdir().unwrap();
@@ -98,7 +98,7 @@ fn the_seed_unpacks_what_was_packed() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// However a payload is cut, its chunks are of one size except the last, and joined they are the payload.
+    /// All chunks but the last have the same size, and all chunks together are the payload, whatever the sizes are.
     #[test]
     fn chunks_are_the_payload(bytes in 0..60_000_usize, chunk_bytes in 4_096..20_000_u32, seed in any::<u64>()) {
         let folder = tempfile::tempdir().unwrap();

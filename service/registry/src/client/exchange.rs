@@ -1,4 +1,4 @@
-//! One request for a manifest, a blob or a part of one, with its redirects.
+//! Sends a request for a manifest, a blob or a part of a blob, and follows redirects.
 //!
 //! Credentials are sent only to the host they belong to.
 
@@ -15,15 +15,15 @@ use crate::verdicts::{Class, Failure};
 use crate::wanted::Wanted;
 use service_core::wire;
 
-/// Largest manifest read (OCI distribution specification: registries should accept 4 MiB).
+/// Largest manifest (OCI distribution specification: registries should accept 4 MiB).
 const MANIFEST_BYTES_MAX: usize = 4 << 20;
-/// Media type of the answer of the referrers API.
+/// Media type of an answer of the referrers API.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-/// Blobs have any type.
+/// Accepted media types of blobs: all.
 const ANYTHING: &str = "*/*";
-/// Largest part of a blob that is requested at one time.
+/// Largest part of a blob that is requested at once.
 pub(super) const PART_BYTES_MAX: usize = 8 << 20;
-/// Redirects followed for one request; more would be a loop.
+/// Most redirects of one request; more would be a loop.
 const REDIRECTS_MAX: u32 = 5;
 
 /// Sends the request and follows redirects.
@@ -87,7 +87,7 @@ pub(super) async fn redirected(
     Err(Failure::new(Class::Unavailable, format!("{host} answered more than {REDIRECTS_MAX} redirects")))
 }
 
-/// A request with this client's headers.
+/// A request with the headers of this client.
 pub(super) fn request(method: &Method, path: &str) -> http::request::Builder {
     let agent = concat!("longhaul-service/", env!("CARGO_PKG_VERSION"));
     Request::builder().method(method).uri(path).header(header::USER_AGENT, agent)

@@ -1,7 +1,7 @@
-//! Authentication: fitting credentials are tried one after the other, until the registry accepts one.
+//! Authentication: tries matching credentials in order until the registry accepts one.
 //!
-//! The order is: the pod's credentials, then the registry's entry, then the docker configuration, then anonymous. An
-//! accepted authorization is remembered as long as it is valid, and only for the same keyring. A registry without TLS on
+//! The order is: the Pod's credentials, the registry's entry in the configuration, the docker configuration, anonymous.
+//! An accepted authorization is reused while it is valid, and only for an equal keyring. A registry without TLS on
 //! another machine gets no credentials.
 
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use crate::verdicts::{Class, Failure};
 use service_core::authority::Authority;
 use service_core::wire;
 
-/// Largest answer of a token service; real tokens stay under 8 KiB.
+/// Most bytes of a token service's answer; real tokens have less than 8 KiB.
 const TOKEN_BYTES_MAX: usize = 64 << 10;
-/// Credentials of one pod that are tried for one image: each costs two requests inside one deadline.
+/// Most credentials of one Pod that are tried for an image: each costs two requests within one deadline.
 const TRIED_MAX: usize = 4;
 /// How long an accepted user name and password are sent without a challenge.
 const BASIC_LIFE: Duration = Duration::from_mins(5);
@@ -38,8 +38,8 @@ struct Realm {
 }
 
 impl Registry {
-    /// The answer to one request, with credentials that the registry demands and accepts. Any status but 401 may come
-    /// back.
+    /// The answer to one request, sent with credentials that the registry demands and accepts. The answer may have any
+    /// status but 401.
     pub(super) async fn authenticated(
         &self,
         question: &Question<'_>,
@@ -104,14 +104,13 @@ impl Registry {
 }
 
 impl Question<'_> {
-    /// The key under which its token is remembered.
     fn token_key(&self) -> String {
         let host = self.upstream.host();
         let of = self.keyring.narrowed(&[(host.clone(), self.repository.to_owned())]).fingerprint();
         format!("{host}/{} {}", self.repository, of.unwrap_or_default())
     }
 
-    /// The credentials that may be sent to the registry, in their order; `None` is anonymous.
+    /// The credentials that may be sent to the registry, in order; `None` means anonymous.
     fn candidates(&self, realm: Option<&Realm>) -> Result<Vec<Option<Arc<Credential>>>, Failure> {
         if self.why_anonymous(realm).is_some() {
             return Ok(vec![None]);
@@ -128,7 +127,7 @@ impl Question<'_> {
         Ok(all.into_iter().map(Some).chain([None]).collect())
     }
 
-    /// Why neither the registry nor its token service gets credentials.
+    /// Why no credentials are sent to the registry or its token service; `None` if they may be sent.
     fn why_anonymous(&self, realm: Option<&Realm>) -> Option<String> {
         let on_the_way = |to: &Authority| format!("everybody on the way to {to} could read credentials: it has no TLS");
         if !self.upstream.keeps_secrets() {
@@ -147,7 +146,7 @@ impl Question<'_> {
         credential.is_some_and(|credential| brought.any(|other| Arc::ptr_eq(other, credential)))
     }
 
-    /// The token service of a challenge, if it may be asked at all.
+    /// The token service of a challenge; an error if this client may not send requests to it.
     fn realm(&self, realm: &str, service: Option<String>) -> Result<Realm, Failure> {
         let url = Url::parse(realm).ok_or_else(|| {
             let what = format!("{} names a token service whose address is no HTTP URL", self.upstream.host());
@@ -162,8 +161,8 @@ impl Question<'_> {
 }
 
 impl Realm {
-    /// The `Authorization` that the token service grants to `credential` or to an anonymous client, and how long it may
-    /// be used.
+    /// The `Authorization` header that the token service grants to `credential` or to an anonymous client, and its
+    /// lifetime.
     async fn token(
         &self,
         question: &Question<'_>,
@@ -212,7 +211,7 @@ impl Realm {
         path + "scope=" + &encoded(&self.scope)
     }
 
-    /// The form of a request to a token service with a refresh token (Docker token authentication: OAuth 2.0).
+    /// The form that requests a token with a refresh token (Docker token authentication: OAuth 2.0).
     fn form(&self, token: &str) -> String {
         let service = encoded(self.service.as_deref().unwrap_or_default());
         let (scope, token) = (encoded(&self.scope), encoded(token));
@@ -244,7 +243,7 @@ mod tests {
     use crate::keychain::Keyring;
     use crate::wanted::Wanted;
 
-    /// Neither pull secrets nor the docker configuration are for a registry without TLS on another machine.
+    /// Neither pull secrets nor the docker configuration are sent to a registry without TLS on another machine.
     #[test]
     fn a_registry_without_tls_on_another_machine_gets_no_credentials() {
         let folder = tempfile::tempdir().unwrap();

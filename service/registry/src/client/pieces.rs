@@ -1,7 +1,6 @@
-//! The parts of signatures at a registry: manifests by tag or digest, the referrers of a digest, blobs.
+//! Fetches the objects that hold signatures: manifests by tag or digest, referrers of a digest, and blobs.
 //!
-//! An absent piece is an answer; an uncertain result is a failure with its class. The content of a piece is not
-//! examined here.
+//! A missing object is a result; an uncertain result is a failure with a class. Contents are not examined here.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -12,20 +11,21 @@ use crate::keychain::Keyring;
 use crate::verdicts::{Class, Failure};
 use crate::wanted::Wanted;
 
-/// The outcome of a request for a piece.
+/// The result of a request for an object of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     Found(Bytes),
-    /// The registry has none.
+    /// The registry has no such object.
     Absent,
     /// The registry does not support the request.
     Unknown,
 }
 
 impl Registry {
-    /// Requests `wanted` in the repository that images call `repository` at `host`, as seen with `keyring`.
+    /// Requests `wanted` for `repository` at `host`, both spelled as in images, with the credentials in `keyring`.
     ///
-    /// The places of the image are asked one after the other until one has it; otherwise the last answer decides.
+    /// The mirrors and the registry are asked in order until one has the object. If none has it, the last answer
+    /// counts.
     pub async fn piece(
         &self,
         (host, repository): (&str, &str),

@@ -1,7 +1,6 @@
-//! Whole manifests and blobs, for the injector, which copies images.
+//! Fetches whole manifests and blobs for the injector, which copies images.
 //!
-//! A blob is fetched part by part: each part is bounded in memory and is requested again by itself when a connection
-//! breaks.
+//! A blob is fetched in parts of limited size. If a connection breaks, only the present part is requested again.
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode, header};
@@ -23,8 +22,8 @@ pub struct BlobPart {
 }
 
 impl Registry {
-    /// A manifest by tag or digest: its media type and bytes. The bytes are checked to be a manifest; the caller has to
-    /// compare the digest.
+    /// Fetches a manifest by tag or digest; returns its media type and bytes. The bytes are checked to be a manifest;
+    /// the caller must compare the digest.
     pub async fn manifest_bytes(
         &self,
         host: &str,
@@ -65,7 +64,7 @@ impl Registry {
         }
     }
 
-    /// Asks one place after the other; the last answer decides.
+    /// Asks the mirrors and the registry in order; the last answer counts.
     async fn pulled(
         &self,
         host: &str,
@@ -97,7 +96,7 @@ impl Registry {
     }
 }
 
-/// The total size in a `Content-Range` that begins at `from` (RFC 9110, section 14.4).
+/// The total size in a `Content-Range` that starts at `from` (RFC 9110, section 14.4).
 fn total(range: &str, from: u64) -> Option<u64> {
     let (part, total) = range.strip_prefix("bytes ")?.split_once('/')?;
     let (first, _) = part.split_once('-')?;

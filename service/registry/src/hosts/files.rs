@@ -1,7 +1,6 @@
-//! The files of the configuration that are followed while the process runs: trusted authorities, passwords, docker
-//! configurations.
+//! Files that are read again while the process runs: trusted authorities, passwords and docker configurations.
 //!
-//! This module keeps the last good content of each. An unusable file causes only a log line and a count.
+//! This module keeps the last good content of each file. An unusable file causes only a log line and a count.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,18 +13,18 @@ use crate::keychain::Keyring;
 use crate::lock::Lock;
 use service_core::wire::{self, Trust};
 
-/// The result of checking a file.
+/// The result of reading a file again.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// The same content as before, good or bad.
+    /// The content is the same as before, good or bad.
     Same,
-    /// New content, in use now.
+    /// The content is new and in use now.
     Replaced,
-    /// New content that cannot be used, with the reason; the former one stays.
+    /// The content is new but unusable, with the reason; the former content stays in use.
     Refused(String),
 }
 
-/// A file whose last good content is used.
+/// A file whose last good content is in use.
 pub(super) struct Followed<T> {
     path: PathBuf,
     read: Reader<T>,
@@ -36,7 +35,7 @@ type Reader<T> = fn(&[u8]) -> Result<T, String>;
 
 struct State<T> {
     value: Arc<T>,
-    /// Hash of the content checked last, or of the reason why there was none.
+    /// Hash of the last read content, or of the reason why there was none.
     seen: [u8; 32],
 }
 
@@ -81,7 +80,7 @@ impl<T> Followed<T> {
         Arc::clone(&self.state.lock().value)
     }
 
-    /// Reads the file again. Compared by content: a mounted secret keeps its times and changes its links.
+    /// Reads the file again. Contents are compared, because a mounted Secret keeps its times and changes its links.
     pub fn look(&self) -> Look {
         let (seen, value) = content(&self.path, self.read);
         let mut state = self.state.lock();
@@ -106,14 +105,15 @@ fn content<T>(path: &Path, read: Reader<T>) -> ([u8; 32], Result<T, String>) {
     }
 }
 
-/// A password, read each time it is needed.
+/// A password file, which is read each time the password is needed.
 #[derive(Default)]
 pub(super) struct Password {
     known: Mutex<Option<Arc<str>>>,
 }
 
 impl Password {
-    /// The password in `path`, without the newline that editors add; if the file cannot be read, the last readable one.
+    /// The password in `path`, without a final newline. If the file cannot be read, the last read password is returned
+    /// with the error.
     pub fn read(&self, path: &Path) -> std::io::Result<(Arc<str>, Option<std::io::Error>)> {
         let mut known = self.known.lock();
         match std::fs::read_to_string(path) {

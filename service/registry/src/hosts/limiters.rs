@@ -1,7 +1,7 @@
-//! The limiters, one for each registry in use.
+//! The limiters of requests, one for each registry in use.
 //!
-//! Limiters of configured registries stay; of the others, the least recently used goes when there are too many. Only
-//! configured registries have a name in metrics; all others are `other`.
+//! Limiters of configured registries stay. Of other registries, the least recently used limiter is dropped if there are
+//! too many. In metrics, only configured registries have a name; all others are `other`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) struct Limiters {
 #[derive(Default)]
 struct Others {
     known: BTreeMap<OneName, (Arc<Limiter>, u64)>,
-    /// Counter of uses, for the order of last use.
+    /// Counter of uses, which gives the order of last use.
     uses: u64,
 }
 

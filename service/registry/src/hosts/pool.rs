@@ -1,6 +1,6 @@
-//! The pooled clients, keyed by everything that distinguishes two of them.
+//! The pooled clients of hosts. A key contains all settings by which clients differ.
 //!
-//! Their number is bounded: images name hosts, so outsiders could make it grow without a limit.
+//! The number of clients is limited: images name hosts, so anybody could create clients without end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,13 +11,12 @@ use tokio::sync::Semaphore;
 use service_core::share::Share;
 use service_core::wire::{Client, Limits, Origin, Protocol, Proxies, Reach};
 
-/// Hosts with a client at one time.
+/// Most hosts with a client at one time.
 const CLIENTS_MAX: usize = 64;
-/// Requests in flight to one host, and idle connections kept: a burst of a hundred distinct images stays one round
-/// trip.
+/// Most open requests to one host, and most idle connections. A burst of a hundred images takes two round trips.
 const LIMITS: Limits = Limits { open_max: 64, idle_max: 8 };
 
-/// The key of a client. Connections with another reach or trust must not be shared.
+/// The key of a client. Connections with different permitted addresses or trust must not be shared.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub plain: bool,
@@ -37,7 +36,7 @@ pub(super) struct Pool {
 #[derive(Default)]
 struct Clients {
     known: BTreeMap<Key, (Arc<Client>, u64)>,
-    /// Counter of uses, to find the least recently used client.
+    /// Counter of uses, which gives the least recently used client.
     uses: u64,
 }
 
@@ -46,13 +45,13 @@ impl Pool {
         Self { proxies, held: Arc::clone(Share::default().answers()), clients: Mutex::default() }
     }
 
-    /// Limits the memory of all registries' answers under way to `held`: some of the largest manifests; common ones fit
-    /// their free share.
+    /// Limits the memory of all answers that are being read to `held`: a few of the largest manifests. Common manifests
+    /// need no reservation.
     pub fn holding(&mut self, held: Arc<Semaphore>) {
         self.held = held;
     }
 
-    /// The client of `key`; a new one sends to `origin`.
+    /// The client for `key`; a new client sends to `origin`.
     pub fn client(&self, key: Key, origin: impl FnOnce() -> Origin) -> Arc<Client> {
         let mut clients = self.clients.lock();
         clients.uses += 1;
@@ -74,7 +73,7 @@ impl Pool {
         client
     }
 
-    /// Drops every client that trusts the authorities of entry `index`; present users may finish.
+    /// Drops all clients that trust the authorities of entry `index`. Requests under way may finish.
     pub fn forget(&self, index: usize) {
         self.clients.lock().known.retain(|key, _| key.trust != Some(index));
     }

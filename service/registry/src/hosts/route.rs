@@ -1,19 +1,19 @@
-//! The places that are asked for an image, one after the other.
+//! The order in which mirrors and registry are asked for an image.
 //!
-//! Pure. The image keeps its name, whichever place answers.
+//! The image keeps its name, whichever of them answers.
 
 use crate::config;
 use service_core::authority::Authority;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
-    /// The place's registry.
+    /// The registry to ask.
     pub host: Authority,
-    /// The image's repository at that place.
+    /// The image's repository at that registry.
     pub repository: String,
 }
 
-/// The mirrors of `registry` in order, then the registry itself or the place that it is rewritten to. Never empty.
+/// The mirrors of `registry` in order, then the registry itself or the location that replaces it. Never empty.
 pub fn route(host: &Authority, repository: &str, registry: Option<&config::Registry>) -> Vec<Stop> {
     let itself = || Stop { host: host.clone(), repository: repository.to_owned() };
     let Some(registry) = registry else { return vec![itself()] };
@@ -31,7 +31,7 @@ pub fn route(host: &Authority, repository: &str, registry: Option<&config::Regis
     mirrors.chain([last]).collect()
 }
 
-/// The rest of `repository` after `path`, if `path` is a prefix in whole parts.
+/// The rest of `repository` after `path`, if `path` is a prefix in whole path components.
 fn rest<'r>(repository: &'r str, path: &str) -> Option<&'r str> {
     let rest = repository.strip_prefix(path)?;
     if path.is_empty() || rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }

@@ -31,7 +31,7 @@ fn hosts(registries: &[config::Registry]) -> Hosts {
     Hosts::new(&resolve, Proxies::none(), Arc::default()).unwrap()
 }
 
-/// A registry's settings apply to all its spellings, also where the scheme's default port is another one.
+/// A registry's settings apply to all spellings of its name, even with a default port other than 443.
 #[test]
 fn an_entry_is_found_in_every_spelling() {
     let configured = [
@@ -103,7 +103,7 @@ fn a_realm_without_tls_is_for_plain_registries_only() {
     assert_eq!(refused.class, Class::Misconfigured);
 }
 
-/// A registry on this machine may name a token service without TLS on another one. The login does not go there.
+/// If a registry on this machine names a token service without TLS on another machine, no login is sent there.
 #[test]
 fn a_login_never_goes_in_clear_to_a_realm_on_another_machine() {
     let mut hub = registry("docker.io", true, &[]);
@@ -192,8 +192,8 @@ fn new_authorities_make_new_clients_and_bad_ones_change_nothing() {
     assert!(!Arc::ptr_eq(&trust(&before.0), &trust(&after.0)) && Arc::ptr_eq(&trust(&after.0), &trust(&after.1)));
 }
 
-/// As the kubelet mounts a `ConfigMap`: the file is a link through `..data`, which is replaced by a link to another
-/// folder.
+/// A lock file in a mounted `ConfigMap` is reloaded, and an invalid one is reported and changes nothing. The kubelet
+/// mounts the file as a link through `..data` and replaces `..data` by a link to another folder.
 #[test]
 fn a_lock_of_a_config_map_is_followed_and_what_is_none_is_said_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-//! Docker configurations: the credentials of each registry and repository.
+//! Credentials from docker configurations, by registry and repository.
 //!
-//! Pure. A key matches by the kubelet's rules (`URLsMatch` and `Add` in kubernetes/pkg/credentialprovider/keyring.go):
-//! the scheme is stripped, each part of the host's name is a glob, the port is the same, the path is a prefix. The
-//! kubelet sorts keys in reverse order of their text. Here the longer path comes first, then the host without globs,
-//! then the longer one; if one key is a prefix of the other, the order is the same. Credential helpers are not run.
+//! A key matches by the kubelet's rules (`URLsMatch` and `Add` in kubernetes/pkg/credentialprovider/keyring.go): the
+//! scheme is ignored, each component of the host name is a glob, the port is equal, the path is a prefix. The kubelet
+//! sorts keys in reverse order of their text. Here, longer paths come first, then hosts without globs, then longer
+//! hosts; if one key is a prefix of the other, the order is the same. Credential helpers are not run.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,40 +20,40 @@ use sha2::{Digest as _, Sha256};
 
 use service_core::authority::{self, Authority};
 
-/// Docker pads, and some tools do not; the kubelet accepts both.
+/// Base64 with or without padding: Docker writes padding, some tools do not, and the kubelet accepts both.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
-/// Largest docker configuration; real ones have some kilobytes.
+/// Largest docker configuration; usual ones have some kilobytes.
 pub const TEXT_BYTES_MAX: usize = 256 << 10;
-/// Most entries of one file or secret; more than a cluster has registries.
+/// Most entries of one file or Secret; a cluster has fewer registries.
 const ENTRIES_MAX: usize = 256;
 /// Longest user name, password or token; an ECR password has some 2,400 bytes.
 const SECRET_BYTES_MAX: usize = 16 << 10;
 /// The user name in `docker login` that marks the password as an identity token.
 const TOKEN_USER: &str = "<token>";
 
-/// A user, its proof, and the source of both.
+/// A user name, its password or token, and the source of both.
 #[derive(PartialEq, Eq)]
 pub struct Credential {
     pub user: String,
-    /// Never shown.
+    /// The password or token, which is never shown.
     pub proof: Proof,
-    /// Its name for a person, such as `pull secret team/regcred`.
+    /// The source's name for people, such as `pull secret team/regcred`.
     pub source: Arc<str>,
 }
 
 #[derive(PartialEq, Eq)]
 pub enum Proof {
-    /// For the registry or its token service.
+    /// A password for the registry or its token service.
     Password(String),
-    /// A refresh token (OAuth 2.0): for the token service only.
+    /// A refresh token (OAuth 2.0), which is sent only to the token service.
     IdentityToken(String),
 }
 
 impl Credential {
-    /// The value of an `Authorization` header, if there is a password.
+    /// The value of a Basic `Authorization` header; `None` for a token.
     pub fn basic(&self) -> Option<String> {
         match &self.proof {
             Proof::Password(password) => Some(format!("Basic {}", BASE64.encode(format!("{}:{password}", self.user)))),
@@ -68,14 +68,14 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// Credentials by the registries and repositories they match.
+/// Credentials, each with a pattern of registries and repositories.
 #[derive(Debug, Clone, Default)]
 pub struct Keyring {
-    /// The most specific pattern first.
+    /// Patterns with their credentials, the most specific pattern first.
     keys: Vec<(Pattern, Arc<Credential>)>,
 }
 
-/// Why a text holds no credentials. The error does not show the text.
+/// Why a text contains no credentials. The error does not show the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyringError {
     #[error("not a docker configuration")]
@@ -90,7 +90,7 @@ pub enum KeyringError {
 struct Pattern {
     host: Vec<String>,
     port: Option<u16>,
-    /// Empty, or with a `/` at its front.
+    /// The path prefix: empty, or with a leading `/`.
     path: String,
 }
 
@@ -113,13 +113,13 @@ struct Entry {
 }
 
 impl Keyring {
-    /// Reads docker's `config.json`, which is also the content of a secret of type `kubernetes.io/dockerconfigjson`.
+    /// Parses docker's `config.json`, which is also the format of Secrets of type `kubernetes.io/dockerconfigjson`.
     pub fn docker_config(text: &[u8], source: &Arc<str>) -> Result<Self, KeyringError> {
         let file: File = read(text)?;
         Self::of(file.auths, source)
     }
 
-    /// Reads the older file without the key `auths`, which is also the content of a secret of type
+    /// Parses the older format without the key `auths`, which is also the format of Secrets of type
     /// `kubernetes.io/dockercfg`.
     pub fn dockercfg(text: &[u8], source: &Arc<str>) -> Result<Self, KeyringError> {
         Self::of(read(text)?, source)
@@ -136,12 +136,12 @@ impl Keyring {
         Ok(Self { keys: entries.into_iter().filter_map(key).collect() }.sorted())
     }
 
-    /// Each key as docker configurations write it, with its credential, the best first.
+    /// Each key in docker's spelling, with its credential, the most specific first.
     pub fn keys(&self) -> impl Iterator<Item = (String, &Credential)> {
         self.keys.iter().map(|(pattern, credential)| (pattern.to_string(), &**credential))
     }
 
-    /// A ring of keys as docker configurations write them; invalid ones are left out.
+    /// A keyring of keys in docker's spelling; invalid keys are left out.
     pub fn of_keys(
         keys: impl IntoIterator<Item = (String, String, Proof)>,
         source: &Arc<str>,
@@ -153,7 +153,7 @@ impl Keyring {
         if keys.len() > ENTRIES_MAX { Err(KeyringError::TooMany) } else { Ok(Self { keys }.sorted()) }
     }
 
-    /// One ring of several; between equally specific patterns the earlier ring comes first.
+    /// Joins keyrings. Between equally specific patterns, that of the earlier keyring comes first.
     pub fn united<'r>(rings: impl IntoIterator<Item = &'r Self>) -> Self {
         Self { keys: rings.into_iter().flat_map(|ring| ring.keys.iter().cloned()).collect() }.sorted()
     }
@@ -163,13 +163,13 @@ impl Keyring {
         self
     }
 
-    /// The credentials for `repository` at `host`, the best first.
+    /// The credentials for `repository` at `host`, the most specific first.
     pub fn fitting(&self, host: &Authority, repository: &str) -> impl Iterator<Item = &Arc<Credential>> {
         let fits = move |(pattern, _): &&(Pattern, _)| pattern.fits(host, repository);
         self.keys.iter().filter(fits).map(|(_, credential)| credential)
     }
 
-    /// The part of this ring that matches any of `places`: hosts with a repository each.
+    /// The credentials of this keyring that match any of `places`, which are hosts with a repository each.
     #[must_use]
     pub fn narrowed(&self, places: &[(Authority, String)]) -> Self {
         let fits = |pattern: &Pattern| places.iter().any(|(host, repository)| pattern.fits(host, repository));
@@ -180,7 +180,7 @@ impl Keyring {
         self.keys.is_empty()
     }
 
-    /// The sources of its credentials, each once.
+    /// The sources of the credentials, without repetition.
     pub fn sources(&self) -> Vec<&Arc<str>> {
         let mut sources = Vec::new();
         for (_, credential) in &self.keys {
@@ -191,8 +191,8 @@ impl Keyring {
         sources
     }
 
-    /// A hash that is equal for rings with the same credentials in the same order, whatever their sources: a result
-    /// seen with one may be shown to holders of the other. `None` for an empty ring.
+    /// A hash that is equal for keyrings with the same credentials in the same order, whatever their sources. A result
+    /// for one of them may be shown to holders of the other. `None` for an empty keyring.
     pub fn fingerprint(&self) -> Option<String> {
         if self.is_empty() {
             return None;
@@ -301,13 +301,13 @@ fn hub(host: &str) -> &str {
     if matches!(host, "index.docker.io" | "registry-1.docker.io") { "docker.io" } else { host }
 }
 
-/// The parts between dots; an address with colons is one part.
+/// The components between dots; an address with colons is one component.
 fn parts(host: &str) -> Vec<String> {
     host.split('.').map(str::to_owned).collect()
 }
 
-/// `*` for any run, `?` for any character, `[a-z]` for one of a class, as in Go's `filepath.Match`. At worst linear in
-/// the product of both lengths, for any input.
+/// Matches a glob with `*` (any text), `?` (any character) and `[a-z]` (a character class), as Go's `filepath.Match`.
+/// The time is at most linear in the product of both lengths.
 fn fits(glob: &[u8], text: &[u8]) -> bool {
     let (mut at_glob, mut at_text) = (0, 0);
     let mut star = None;
@@ -329,7 +329,7 @@ fn fits(glob: &[u8], text: &[u8]) -> bool {
     glob[at_glob..].iter().all(|&byte| byte == b'*')
 }
 
-/// The number of glob bytes that match `byte`.
+/// The number of glob bytes that match `byte`; `None` if they do not match.
 fn one(glob: &[u8], byte: u8) -> Option<usize> {
     match *glob.first()? {
         b'?' => Some(1),

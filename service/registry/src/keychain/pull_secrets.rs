@@ -1,7 +1,7 @@
-//! The pull secrets of pods and their service accounts, read from the API server when an image needs them.
+//! The pull secrets of Pods and their service accounts, read from the API server when an image needs them.
 //!
-//! This module owns a short-lived cache of them, and its limits. A missing secret, or one without a docker
-//! configuration, is skipped, as in the kubelet; it is named if the image fails. Values are never shown.
+//! This module owns a short-lived cache of Secrets and its limits. As in the kubelet, a Secret that is missing or has
+//! no docker configuration is skipped; if the image fails, the message names that Secret. Values are never shown.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -24,21 +24,21 @@ use crate::verdicts::{Cache, Class, Failure, Flights, Joined};
 use service_core::kube::{self, Client};
 use service_core::wire;
 
-/// How long a secret is reused: as long as a digest by default, so that a rotated one is seen as soon.
+/// How long a Secret is reused: as long as a digest by default, so that a rotated Secret is noticed as soon.
 const READ_TTL: Duration = Duration::from_secs(30);
-/// How long a secret counts as missing: the author of a new one does not wait long.
+/// How long a Secret counts as missing: short, so that the author of a new Secret does not wait long.
 const MISSING_TTL: Duration = Duration::from_secs(10);
-/// Longest time for one secret: most of a review's time is for the registry.
+/// Time limit for reading one Secret: most of a review's time is for the registry.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
-/// Objects read at one time; with [`OBJECT_BYTES_MAX`] this is 4 MiB.
+/// Most objects that are read at one time; with [`OBJECT_BYTES_MAX`] they take 4 MiB.
 const READS_MAX: usize = 8;
-/// Largest object read: the largest docker configuration as base64, and metadata.
+/// Largest object: the largest docker configuration in base64, and metadata.
 const OBJECT_BYTES_MAX: usize = 2 * TEXT_BYTES_MAX;
 /// Most bytes of all cached secrets: a thousand of 4 KiB.
 const KNOWN_BYTES: usize = 4 << 20;
 /// Most pull secrets of one service account that are read.
 const SECRETS_MAX: usize = 16;
-/// The account of pods that name none.
+/// The service account of Pods that name none.
 const DEFAULT_ACCOUNT: &str = "default";
 
 pub struct PullSecrets {
@@ -122,8 +122,8 @@ impl PullSecrets {
         }
     }
 
-    /// The credentials of a pod in `namespace` that names `secrets` and `accounts`: first those of its own secrets,
-    /// then those of its accounts. Never fails; credentials not read by `deadline` are missing.
+    /// The credentials of a Pod in `namespace` with these `secrets` and `accounts`: first those of its own Secrets,
+    /// then those of its accounts. It never fails; credentials that were not read by `deadline` are missing.
     pub async fn brought(
         &self,
         namespace: &str,
@@ -201,9 +201,9 @@ impl PullSecrets {
 }
 
 impl Brought {
-    /// Adds the facts about pull secrets to `failure`, the result of a registry that was shown `tried`.
+    /// Adds facts about pull secrets to `failure`, which a registry returned for the credentials `tried`.
     ///
-    /// If a secret could not be read, it is unknown whether the registry would refuse.
+    /// If a Secret could not be read, the image might still be accepted, so the failure becomes uncertain.
     #[must_use]
     pub fn explain(&self, mut failure: Failure, tried: &Keyring) -> Failure {
         if !matches!(failure.class, Class::Auth | Class::NotFound) {
@@ -258,7 +258,7 @@ impl Kind {
         format!("{what} {namespace}/{name}")
     }
 
-    /// The content of the object, and its size in bytes.
+    /// Parses an object; returns the content and its size in bytes.
     fn read(self, object: &Bytes, source: &Arc<str>) -> Result<(Known, usize), Why> {
         match self {
             Self::Account => {
@@ -321,8 +321,8 @@ fn is_label(text: &str) -> bool {
     ends && text.len() <= 63 && text.bytes().all(|byte| word(byte) || byte == b'-')
 }
 
-/// Whether a text is a DNS subdomain (RFC 1123), the form of names of secrets and accounts. Such a name cannot leave
-/// its place in a path.
+/// Whether a text is a DNS subdomain (RFC 1123), the form of names of Secrets and accounts. Such a name has no `/` and
+/// stays one path component.
 fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label)
 }

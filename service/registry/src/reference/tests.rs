@@ -1,4 +1,4 @@
-//! Tests of the grammar: valid references, pinned ones, and invalid texts.
+//! Tests of the grammar of references: with tags, with digests, and invalid ones.
 
 use proptest::prelude::*;
 
@@ -98,7 +98,7 @@ fn lengths_have_their_limits() {
 }
 
 proptest! {
-    /// No text panics, and the text of an accepted reference is accepted again with the same meaning.
+    /// No text panics. If a reference is valid, its text for a lookup is valid too and means the same.
     #[test]
     fn what_is_asked_is_stable(text in "[a-z0-9./:_@A-Z-]{0,40}") {
         if let Ok(reference) = Reference::parse(&text) {
@@ -106,7 +106,7 @@ proptest! {
         }
     }
 
-    /// The full name of an image means the image itself, whatever parts were not written.
+    /// The full name of an image refers to the same image, whatever components were not written.
     #[test]
     fn full_names_mean_the_same(text in "([a-z]{1,3}(\\.io)?(:5000)?/)?[a-z]{1,4}(:[a-z]{1,3})?(@sha256:[0-9a-f]{64})?") {
         let image = Image::parse(&text).unwrap();
@@ -117,7 +117,7 @@ proptest! {
     }
 }
 
-/// A rule for a registry applies to all its names.
+/// A rule for a registry applies to all names of the registry.
 #[test]
 fn every_name_of_a_registry_is_one_name() {
     for (text, name) in [

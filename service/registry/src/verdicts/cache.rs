@@ -1,17 +1,17 @@
-//! A cache bounded in bytes, whose entries expire.
+//! A cache with a limit in bytes, whose entries expire.
 //!
-//! Pure: `now` is passed in. Eviction is first in, first out: with lifetimes of seconds the order of arrival is the
-//! order of expiry, and a hit needs no write.
+//! Time is an argument. The oldest entry is removed first: entries live only seconds, so they expire in the order of
+//! arrival, and a read changes nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use slab::Slab;
 
-/// Bytes that an entry costs besides its text: map node, queue slot, slot of the value, allocations. On 64-bit, rounded
-/// up.
+/// Bytes of an entry besides its text: map node, queue slot, value slot and allocations. The number holds for 64-bit
+/// systems, rounded up.
 const ENTRY_OVERHEAD_BYTES: usize = 192;
-/// Life of an entry whose time to live exceeds the range of the clock.
+/// Lifetime of an entry whose end exceeds the range of the clock.
 const LONGEST_TTL: Duration = Duration::from_hours(24);
 
 /// Values by text key.
@@ -21,7 +21,7 @@ pub struct Cache<V> {
     values: Slab<V>,
 }
 
-/// All of a cache except its values, so that another value type does not compile everything again.
+/// The cache without its values. The type has no parameter, so that it is compiled only once.
 #[derive(Debug)]
 struct Book {
     entries: BTreeMap<String, Entry>,
@@ -33,7 +33,7 @@ struct Book {
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    /// The key of the value in its slab.
+    /// The key of the value in the slab.
     at: usize,
     expires: Instant,
     serial: u64,
@@ -41,18 +41,18 @@ struct Entry {
 }
 
 impl<V: Clone> Cache<V> {
-    /// An empty cache that never holds more than `limit_bytes`; zero keeps nothing.
+    /// An empty cache that holds at most `limit_bytes`; with zero it stores nothing.
     pub fn new(limit_bytes: usize) -> Self {
         let book = Book { entries: BTreeMap::new(), order: VecDeque::new(), serial: 0, used_bytes: 0, limit_bytes };
         Self { book, values: Slab::new() }
     }
 
-    /// The value of `key` unless it has expired.
+    /// The value of `key`; `None` if it is absent or has expired.
     pub fn value(&self, key: &str, now: Instant) -> Option<V> {
         self.values.get(self.book.find(key, now)?).cloned()
     }
 
-    /// Stores `value`, which holds `value_bytes` outside the entry, for `ttl`.
+    /// Stores `value` for `ttl`; the value uses `value_bytes` outside its entry.
     pub fn insert(&mut self, key: &str, value: V, value_bytes: usize, ttl: Duration, now: Instant) {
         let cost_bytes = 2 * key.len() + value_bytes + size_of::<V>() + ENTRY_OVERHEAD_BYTES;
         if cost_bytes > self.book.limit_bytes || ttl.is_zero() {
@@ -66,7 +66,7 @@ impl<V: Clone> Cache<V> {
         }
     }
 
-    /// Removes `key`. Its slot in the order goes when its turn comes.
+    /// Removes `key`. Its queue slot is removed later, in its turn.
     pub fn remove(&mut self, key: &str) {
         if let Some(at) = self.book.remove(key) {
             self.values.try_remove(at);
@@ -77,7 +77,7 @@ impl<V: Clone> Cache<V> {
         self.book.used_bytes
     }
 
-    /// Number of entries, expired ones included.
+    /// Number of entries, including expired ones.
     pub fn len(&self) -> usize {
         self.book.entries.len()
     }
@@ -88,13 +88,13 @@ impl<V: Clone> Cache<V> {
 }
 
 impl Book {
-    /// The slot of the value of `key` unless it has expired.
+    /// The slot of the value of `key`; `None` if it is absent or has expired.
     fn find(&self, key: &str, now: Instant) -> Option<usize> {
         self.entries.get(key).filter(|entry| entry.expires > now).map(|entry| entry.at)
     }
 
-    /// Records that the value of `key` is at `at`; returns the first value to remove, if any, as [`Self::shrink`] does
-    /// the others.
+    /// Records that the value of `key` is in slot `at`. Returns a slot whose value must be removed; [`Self::shrink`]
+    /// returns further ones.
     fn insert(&mut self, key: &str, at: usize, cost_bytes: usize, ttl: Duration, now: Instant) -> Option<usize> {
         self.serial += 1;
         // The time may come from a registry: a time too long for the clock counts as a day.
@@ -118,7 +118,7 @@ impl Book {
         Some(entry.at)
     }
 
-    /// The next value to remove: first expired ones at the front, then those that do not fit.
+    /// The slot of the next value to remove: first expired entries, then the oldest ones above the limit.
     fn shrink(&mut self, now: Instant) -> Option<usize> {
         while let Some((serial, key)) = self.order.front() {
             let entry = self.entries.get(key).filter(|entry| entry.serial == *serial).copied();
@@ -172,8 +172,8 @@ mod tests {
     }
 
     proptest! {
-        /// After any insertions, the bytes in use stay under the limit and equal the sum of the entries, and the queue
-        /// stays in proportion to the entries.
+        /// After any insertions, the used bytes stay below the limit and equal the sum of all entries. The queue stays
+        /// in proportion to the number of entries.
         #[test]
         fn bounded(keys in prop::collection::vec((0u8..40, 0usize..3000, 0u64..40), 0..300)) {
             let start = Instant::now();

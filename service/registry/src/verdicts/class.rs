@@ -1,4 +1,4 @@
-//! The classes of failure, each with one metric label and one rule for caching.
+//! The failure classes, each with a metric label and a rule for caching.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,33 +8,33 @@ use service_core::wire::Silence;
 /// How long a definite failure may be reused: a user that pushes the missing tag does not wait long.
 const DEFINITE_TTL: Duration = Duration::from_secs(10);
 
-/// Added to the message of a timeout that was not caused by a peer.
+/// Added to the message of a timeout that no other server caused.
 const OWN_TIME: &str = "most of the time went by here, waiting for a turn or looking at what there is";
 
 /// Why an image has no digest, or may not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// The registry reports that tag or repository does not exist.
+    /// The registry says that the tag or repository does not exist.
     NotFound,
-    /// The registry refused our credentials.
+    /// The registry refused the credentials.
     Auth,
-    /// The result is unknown: timeout, overload, broken connection.
+    /// The result is unknown: timeout, overload or broken connection.
     Unavailable,
-    /// The reference or our own configuration cannot work.
+    /// The reference or this program's configuration cannot work.
     Misconfigured,
     /// A defect of this program: a task panicked.
     Internal,
-    /// No signature that could count, in any format.
+    /// The image has no signature in any supported format.
     Unsigned,
-    /// A signature is not valid, or there are too few.
+    /// A signature is invalid, or there are too few signatures.
     Invalid,
-    /// A valid signature is of another image.
+    /// A valid signature belongs to another image.
     Mismatch,
-    /// The policy refuses such images, whatever their signatures.
+    /// The policy refuses the image, whatever its signatures are.
     Denied,
-    /// The evidence exceeds the limit of one review.
+    /// The image's signatures exceed the limit of one review.
     TooMuchEvidence,
-    /// Other callers reached a limit of this program: there was no turn in time.
+    /// Other callers used up a limit of this program until the deadline.
     Busy,
 }
 
@@ -52,7 +52,7 @@ impl Class {
         Self::TooMuchEvidence,
         Self::Busy,
     ];
-    /// The failure classes of an image without signature verification.
+    /// The failure classes of images without signature checks.
     pub const OF_DIGESTS: &[Self] = &[
         Self::NotFound,
         Self::Auth,
@@ -62,7 +62,7 @@ impl Class {
         Self::TooMuchEvidence,
         Self::Busy,
     ];
-    /// The failure classes of an image with signature verification.
+    /// The failure classes of images with signature checks.
     pub const OF_SIGNATURES: &[Self] = &[
         Self::Unsigned,
         Self::Invalid,
@@ -76,7 +76,7 @@ impl Class {
         Self::Busy,
     ];
 
-    /// The name in messages and metric labels.
+    /// The class's name in messages and metric labels.
     pub fn name(self) -> &'static str {
         match self {
             Self::NotFound => "not-found",
@@ -102,13 +102,13 @@ impl Class {
         matches!(self, Self::Unsigned | Self::Invalid | Self::Mismatch | Self::Denied)
     }
 
-    /// Whether a limit of this program is the reason. That says nothing about registry and image, and always denies:
-    /// otherwise an attacker that can reach a limit would choose the images that run.
+    /// Whether a limit of this program causes the failure. Such a failure says nothing about registry and image. It
+    /// always denies: otherwise an attacker that can reach a limit would choose the images that run.
     pub fn is_own_limit(self) -> bool {
         matches!(self, Self::TooMuchEvidence | Self::Busy)
     }
 
-    /// How long a failure of this class may be reused; only a definite one may.
+    /// How long a failure of this class may be reused; `None` for uncertain failures.
     pub fn cache_ttl(self) -> Option<Duration> {
         let definite =
             matches!(self, Self::NotFound | Self::Unsigned | Self::Invalid | Self::Mismatch | Self::TooMuchEvidence);
@@ -122,14 +122,14 @@ impl fmt::Display for Class {
     }
 }
 
-/// A failure with its cause, cheap to clone for every waiter.
+/// A failure with its cause. A clone for each waiter costs little.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{class}: {cause}")]
 pub struct Failure {
     pub class: Class,
-    /// The reason, for a person.
+    /// The cause for people.
     pub cause: String,
-    /// Whether no request was sent because the registry's breaker is open.
+    /// Whether no request was sent, because the registry's breaker is open.
     pub unasked: bool,
 }
 
@@ -138,12 +138,12 @@ impl Failure {
         Self { class, cause: cause.into(), unasked: false }
     }
 
-    /// A timeout: the peer's failure if most of the time was spent waiting for it, else ours.
+    /// A timeout. Its class depends on whether most of the time was spent waiting for other servers.
     pub fn late(silence: &Silence, cause: &str) -> Self {
         Self::late_when(silence.is_most(), cause)
     }
 
-    /// Like [`Self::late`], for the current work.
+    /// Like [`Self::late`], for the current task.
     pub fn late_here(cause: &str) -> Self {
         Self::late_when(Silence::is_most_here(), cause)
     }
@@ -152,7 +152,7 @@ impl Failure {
         if peer { Self::new(Class::Unavailable, cause) } else { Self::new(Class::Busy, format!("{cause}: {OWN_TIME}")) }
     }
 
-    /// The same failure with another cause.
+    /// The same class with another cause.
     #[must_use]
     pub fn in_words(self, cause: impl Into<String>) -> Self {
         Self { cause: cause.into(), ..self }

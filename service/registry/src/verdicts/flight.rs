@@ -1,7 +1,7 @@
-//! Single flight: equal questions at the same time are asked once.
+//! Single flight: equal lookups at the same time are done once.
 //!
-//! The waiters drive the question; when the last one leaves, the work stops at once, so that nothing outlives the
-//! callers. No lock is held while a question is under way.
+//! The waiting callers drive the lookup together. When the last caller stops waiting, the lookup stops at once. No lock
+//! is held during a lookup.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,13 +20,12 @@ struct Entry<V: Clone> {
     silence: Arc<Silence>,
 }
 
-/// A question joined by a caller.
+/// A lookup that a caller has joined.
 pub struct Joined<V: Clone> {
-    /// The future of the answer.
     pub flight: Shared<BoxFuture<'static, V>>,
-    /// Whether this caller started it.
+    /// Whether this caller started the lookup.
     pub started: bool,
-    /// How long it has waited for its peers.
+    /// How long the lookup has waited for other servers.
     pub silence: Arc<Silence>,
 }
 
@@ -39,7 +38,7 @@ impl<V: Clone + Send + Sync + 'static> Flights<V> {
         Self { board: Arc::default() }
     }
 
-    /// Joins the flight of `key`, or starts one with `work`, which has a clock of its own.
+    /// Joins the lookup of `key`, or starts one with `work` and a new clock.
     pub fn join(&self, key: &str, work: impl FnOnce() -> BoxFuture<'static, V>) -> Joined<V> {
         let mut board = self.board.lock();
         if let Some(place) = board.get(key)
@@ -77,7 +76,7 @@ impl<V: Clone + Send + Sync + 'static> Default for Flights<V> {
     }
 }
 
-/// Removes the flight from the table when it ends or is abandoned, unless a later one took its place.
+/// Removes a lookup from the table at its end, unless a later lookup has replaced it.
 struct Landing<V: Clone> {
     board: FlightsByKey<V>,
     key: String,

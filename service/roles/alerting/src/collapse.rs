@@ -1,4 +1,4 @@
-//! The collapse of a burst of equal alerts into one with a count. Pure: time is an argument.
+//! Joins repeated alerts about the same images into one alert with a count. Time is an argument.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use service_core::alert::Alert;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-/// Bytes of a burst besides its last alert: its key, its place in the map, and the free room of the map.
+/// Bytes of a group of equal alerts besides its last alert: key, map entry and free space in the map.
 const BURST_BYTES: usize = 160;
 
-/// The recent alerts.
+/// The recent groups of equal alerts.
 #[derive(Debug)]
 pub struct Collapse {
     window: Duration,
@@ -20,14 +20,14 @@ pub struct Collapse {
     bytes_max: usize,
 }
 
-/// The digest of the properties that make alerts equal: the names themselves may be long.
+/// The digest of the fields that make alerts equal; the names in these fields may be long.
 type Key = [u8; 32];
 
 #[derive(Debug)]
 struct Burst {
     until: Instant,
     more: u64,
-    /// The last alert, after the first.
+    /// The last alert after the first.
     last: Option<Arc<Alert>>,
 }
 
@@ -38,13 +38,13 @@ impl Burst {
 }
 
 impl Collapse {
-    /// Alerts about the same images within `window` count as one. The memory for that is at most `bytes_max`; alerts
-    /// beyond it are sent one by one.
+    /// Alerts about the same images within `window` count as equal. Groups use at most `bytes_max` of memory; alerts
+    /// beyond this limit are sent separately.
     pub fn new(window: Duration, bytes_max: usize) -> Self {
         Self { window, open: BTreeMap::new(), bytes: 0, bytes_max }
     }
 
-    /// Whether the alert is to be sent now.
+    /// Whether to send the alert now.
     pub fn take(&mut self, alert: &Arc<Alert>, now: Instant) -> bool {
         let key = key(alert);
         if let Some(burst) = self.open.get_mut(&key).filter(|burst| now < burst.until) {
@@ -74,12 +74,12 @@ impl Collapse {
         }
     }
 
-    /// The end of the next burst.
+    /// The time at which the next group ends.
     pub fn due(&self) -> Option<Instant> {
         self.open.values().map(|burst| burst.until).min()
     }
 
-    /// Bursts that have ended by `now`, each with its last alert and the number after the first.
+    /// Groups that have ended by `now`, each with its last alert and the number of alerts after the first.
     pub fn ended(&mut self, now: Instant) -> Vec<(Arc<Alert>, u64)> {
         let ended: Vec<_> = self.open.extract_if(.., |_, burst| burst.until <= now).collect();
         self.bytes -= ended.iter().map(|(_, burst)| burst.bytes()).sum::<usize>();
@@ -130,7 +130,7 @@ mod tests {
         assert!(collapse.take(&alert("a"), start + Duration::from_secs(61)));
     }
 
-    /// For any number and size of alerts, the memory has a limit, and each alert is sent or counted.
+    /// For any number and size of alerts, memory stays limited, and each alert is sent or counted.
     #[tokio::test(start_paused = true)]
     async fn what_is_remembered_has_a_bound_in_bytes() {
         let (mut collapse, start) = (Collapse::new(Duration::from_hours(1), 64 << 10), Instant::now());

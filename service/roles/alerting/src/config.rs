@@ -1,4 +1,4 @@
-//! The section `alerting`: the receivers of alerts, their settings, and the listener for alerts of other processes.
+//! The section `alerting`: receivers of alerts, their settings, and the listener for alerts from other processes.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,41 +17,41 @@ use service_core::wire::keeps_secrets;
 use crate::markup::Markup;
 use crate::template;
 
-/// A slower receiver is tried again.
+/// Default time limit of an attempt; then the alert is sent again.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Most attempts to send an alert.
 const ATTEMPTS: u64 = 3;
-/// Alerts that wait for a receiver: some minutes of a busy cluster, at some kilobytes each.
+/// Default limit of alerts that wait for a receiver: some minutes of a busy cluster, at some kilobytes each.
 const QUEUE: u64 = 1000;
-/// The default priority; for most receivers 1 is urgent.
+/// Default priority. For most receivers, 1 is urgent.
 const PRIORITY: u32 = 3;
-/// Most receivers of admissions, and of refusals; each has a queue and a connection.
+/// Most receivers of admissions, and most receivers of refusals; each has a queue and a connection.
 const RECEIVERS_MAX: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alerting {
-    /// The cluster's name in alerts.
+    /// The cluster's name in alert messages.
     pub cluster: String,
-    /// Receivers of admissions.
+    /// Receivers of alerts about admitted objects.
     pub admit: Vec<Receiver>,
-    /// Receivers of refusals.
+    /// Receivers of alerts about refused objects.
     pub reject: Vec<Receiver>,
-    /// Another process that sends alerts to its own receivers.
+    /// Another process, which sends the alerts to its receivers.
     pub remote: Option<Remote>,
-    /// The file for undeliverable alerts.
+    /// The file for alerts that could not be delivered.
     pub dead_letters: Option<PathBuf>,
-    /// The listener for alerts of other processes.
+    /// The listener for alerts from other processes.
     pub listener: Option<Listen>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
     pub url: String,
-    /// Trusted authorities and our own certificate.
+    /// Files with trusted authorities and this client's certificate.
     pub files: Files,
-    /// Whether a review waits for the alert, and is refused if it fails.
+    /// Whether a review waits for its alert and is refused if the alert fails.
     pub blocking: bool,
-    /// Longest time of one attempt.
+    /// Time limit of one attempt.
     pub timeout: Duration,
     pub queue: usize,
 }
@@ -71,43 +71,42 @@ struct RawRemote {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receiver {
-    /// Its name in messages and metrics.
+    /// The receiver's name in messages and metrics.
     pub name: String,
-    /// The template of its alerts.
+    /// The template of the receiver's messages.
     pub template: Template,
-    /// Its address.
+    /// The receiver's URL.
     pub url: Secret,
-    /// The authorities that it is verified with, instead of the system's.
+    /// PEM file with the authorities that are trusted for the receiver instead of the system's.
     pub ca_file: Option<PathBuf>,
     pub priority: u32,
     pub headers: Vec<(String, Secret)>,
     /// Keys that replace those of the template.
     pub payload: Map<String, Value>,
-    /// Whether a review waits for the alert, and is refused if it fails.
+    /// Whether a review waits for its alert and is refused if the alert fails.
     pub blocking: bool,
-    /// Longest time of one attempt.
+    /// Time limit of one attempt.
     pub timeout: Duration,
     pub attempts: u32,
     pub queue: usize,
-    /// Alerts about the same images within this time count as one, with a count.
+    /// Alerts about the same images within this time are joined into one with a count.
     pub collapse: Option<Duration>,
 }
 
-/// The kinds of templates.
+/// The source of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Template {
-    /// A built-in one, by its name.
+    /// A built-in template, by name.
     Shipped(&'static str),
-    /// The user's own file, and the markup that its receiver reads.
+    /// A template file of the user, and the markup that the receiver understands.
     File(PathBuf, Markup),
 }
 
 /// A text that may be secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Secret {
-    /// The text in the configuration.
     Text(String),
-    /// The content of a file, without the newline at its end.
+    /// The content of a file, without a final newline.
     File(PathBuf),
 }
 
@@ -283,7 +282,7 @@ fn receiver(check: &Checker<'_>, key: &str, stream: &str, at: usize, raw: RawRec
     })
 }
 
-/// The secrets from files that third parties on the network could read, if any.
+/// The first of the secrets from files that others on the network could read, because the address has no TLS.
 pub fn shown_to_others(address: &str, url: &Secret, headers: &[(String, Secret)]) -> Option<&'static str> {
     let uri = address.parse::<Uri>().ok()?;
     let from_file = |secret: &Secret| matches!(secret, Secret::File(_));
@@ -296,7 +295,7 @@ pub fn shown_to_others(address: &str, url: &Secret, headers: &[(String, Secret)]
     }
 }
 
-/// Scheme, authority and path of a receiver's address.
+/// Checks a receiver's address, which has scheme, host and path.
 pub fn address(text: &str) -> Result<Uri, String> {
     let remedy = "write it as https://host/path";
     let uri: Uri = text.parse().map_err(|error| format!("is no URL ({error}): {remedy}"))?;

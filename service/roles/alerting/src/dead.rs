@@ -1,4 +1,4 @@
-//! Dead letters: undeliverable alerts as JSON lines in a file of limited size.
+//! Dead letters: alerts that could not be delivered, as JSON lines in a file of limited size.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,11 @@ use tokio::sync::Semaphore;
 
 use crate::metrics::Metrics;
 
-/// Largest file: some thousand alerts, enough to see the events and to send them again.
+/// Largest file: some thousand alerts, enough to see what happened and to send them again.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Most bytes of alerts from full queues that are written in the background at one time; further ones are only counted.
-/// An alert is in memory four times while it becomes a line: as received, as a body, as its values, and as text.
+/// Most bytes of alerts from full queues that are written in the background at one time; further alerts are only
+/// counted. Each alert is in memory four times while it is written: as received, as a body, as JSON values, and as
+/// text.
 const BURIALS_BYTES_MAX: usize = 512 << 10;
 
 #[derive(Debug)]
@@ -25,13 +26,13 @@ pub struct DeadLetters {
 }
 
 impl DeadLetters {
-    /// Letters go to the file at `path`, which is made at the first one.
+    /// Writes dead letters to the file at `path`, which is created for the first one.
     pub fn new(path: Option<PathBuf>, metrics: Arc<Metrics>) -> Self {
         Self { path, metrics, line: Mutex::new(()), burials: Arc::new(Semaphore::new(BURIALS_BYTES_MAX)) }
     }
 
-    /// Runs `bury` in the background for an alert of `bytes` from a full queue. A burst must not become as many tasks
-    /// behind a slow disk: beyond the limit it is counted as lost. Must be called inside a runtime.
+    /// Runs `bury` in the background for an alert of `bytes` from a full queue. Above the limit, the alert is counted
+    /// as lost, because a slow disk must not cause many tasks. Must be called inside a runtime.
     pub fn behind<F: Future<Output = ()> + Send + 'static>(&self, bytes: usize, bury: impl FnOnce() -> F) {
         let place = u32::try_from(bytes).ok();
         let place = place.and_then(|bytes| Arc::clone(&self.burials).try_acquire_many_owned(bytes).ok());
@@ -46,7 +47,7 @@ impl DeadLetters {
         }));
     }
 
-    /// Writes the alert that `receiver` did not get, and the reason.
+    /// Writes an alert that `receiver` did not get, with the reason.
     pub async fn keep(self: &Arc<Self>, receiver: &str, why: &str, body: &str) {
         let Some(path) = self.path.clone() else {
             self.metrics.lost.inc();
@@ -72,8 +73,8 @@ impl DeadLetters {
     }
 }
 
-/// Opens the file. Only its owner can read a new one: bodies contain the values of headers and payloads, and names of
-/// all namespaces.
+/// Opens the file. A new file can be read only by its owner, because bodies contain values of headers and payloads, and
+/// names from all namespaces.
 fn open(path: &Path) -> std::io::Result<std::fs::File> {
     let mut options = std::fs::OpenOptions::new();
     options.create(true).append(true);

@@ -1,8 +1,8 @@
-//! The events of alerts, each with the keys of its context.
+//! The names of log events about alerts, each with the keys of its fields.
 
 service_core::events! {
     /// An alert could not be sent.
     ALERT_FAILED = "alerts.failed" ["receiver", "error"],
-    /// An alert that was not sent could not be kept either.
+    /// An alert was not delivered, and could not be written to the dead letters.
     LETTER_LOST = "alerts.letter-lost" ["receiver", "error"],
 }

@@ -1,8 +1,8 @@
-//! Alerts: the receivers of the outcomes of reviews, and the form of the messages.
+//! Alerts: sends the outcomes of reviews to receivers such as chats.
 //!
-//! This crate owns receivers: their templates, queues and retries, and undeliverable alerts (dead letters). A slow or
-//! absent receiver delays no review, unless its setting makes reviews wait for it. The user of a
-//! [`service_core::alert::AlertSink`] chooses the alerts: dry runs cause none.
+//! This crate owns receivers: their templates, queues and retries, and dead letters. A slow or absent receiver delays
+//! no review, unless its setting makes reviews wait. The caller of a [`service_core::alert::AlertSink`] decides which
+//! alerts there are: dry runs cause none.
 
 mod collapse;
 pub mod config;
@@ -35,19 +35,20 @@ use remote::Remote;
 pub use role::AlertingRole;
 pub use template::TemplateError;
 
-/// Every receiver of a process.
+/// All receivers of a process.
 pub struct Receivers {
     admit: Vec<Arc<Receiver>>,
     reject: Vec<Arc<Receiver>>,
-    /// Another process that sends to its own receivers.
+    /// Another process, which sends alerts to its own receivers.
     remote: Option<Arc<Remote>>,
-    /// Memory of alerts that reviews wait for.
+    /// Memory for alerts for which reviews wait.
     waited_for: Arc<Semaphore>,
 }
 
-/// Memory of alerts that reviews wait for, in bytes. Further alerts wait for it, until their deadline.
+/// Bytes of memory for alerts for which reviews wait. Further alerts wait for this memory until their deadline.
 const WAITED_FOR_BYTES_MAX: usize = 2 << 20;
-/// Copies of such an alert in memory while it is sent: as received, as values, as text, and as the body of a request.
+/// Copies of an alert in memory while it is sent and a review waits: as received, as JSON values, as text, and as a
+/// request body.
 const WAITED_FOR_COPIES: usize = 4;
 
 /// Why the receivers of a configuration cannot be used.
@@ -59,7 +60,7 @@ pub struct OpenError {
 }
 
 impl Receivers {
-    /// Reads the files of `settings` and begins to wait for alerts. Must be called inside a runtime.
+    /// Reads the files in `settings` and starts the queues. Must be called inside a runtime.
     pub fn open(settings: &Alerting, registry: &mut Registry) -> Result<Arc<Self>, OpenError> {
         let metrics = Metrics::register(registry);
         let dead = Arc::new(DeadLetters::new(settings.dead_letters.clone(), Arc::clone(&metrics)));

@@ -1,26 +1,26 @@
-//! The markup of chats, and its escaping, so that a text is shown as it is.
+//! The markup languages of chats, and the escapes with which a text is shown unchanged.
 //!
-//! Anybody can choose names of images, objects and users. Unescaped they could call a channel, or show one address and
-//! lead to another. Each template has one markup, and every value in it is escaped. Pure.
+//! Anybody can choose names of images, objects and users. Without escapes, such names could notify a channel, or show
+//! one address and link to another. Each template has one markup language, in which every value is escaped.
 
 use serde::Deserialize;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Markup {
-    /// None: the text between the quotes is shown.
+    /// No markup: text is shown as it is.
     #[default]
     Plain,
     /// Slack's mrkdwn: `<!channel>`, `<https://…|text>`.
     Slack,
     /// Markdown and HTML, as in cards of Teams: `[text](https://…)`, `<a href=…>`.
     Teams,
-    /// Keybase: `*bold*`, `@here`.
+    /// Keybase's markup: `*bold*`, `@here`.
     Keybase,
 }
 
 impl Markup {
-    /// `text`, escaped so that none of it is markup.
+    /// `text` with escapes, so that none of it is markup.
     pub fn escaped(self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut before = ' ';

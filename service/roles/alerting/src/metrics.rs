@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// The labels of the alert counter: a receiver of the configuration, and a closed list.
+/// The labels of the alert counter: the receiver, and an outcome from a closed list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Labels {
     receiver: String,
@@ -19,7 +19,7 @@ pub struct Labels {
 pub struct Metrics {
     alerts: Family<Labels, Counter>,
     pub waiting: Gauge,
-    /// Dead letters that could not be written to a file.
+    /// Counts dead letters that could not be written.
     pub lost: Counter,
 }
 
@@ -34,7 +34,7 @@ impl Metrics {
         Arc::new(metrics)
     }
 
-    /// Counts an alert: `sent`, `failed`, `full` (its queue was) or `collapsed`.
+    /// Counts an alert; `outcome` is `sent`, `failed`, `full` (the queue was full) or `collapsed`.
     pub fn count(&self, receiver: &str, outcome: &'static str) {
         self.alerts.get_or_create(&Labels { receiver: receiver.to_owned(), outcome }).inc();
     }

@@ -1,6 +1,7 @@
-//! The queue of alerts: they wait in their order for the task that sends them.
+//! A queue of alerts: they wait in order for the task that sends them.
 //!
-//! This module owns its limits on number and bytes, the handling of alerts that find no place, and the end of the task.
+//! This module owns the limits on number and bytes, the alerts for which the queue has no room, and the end of the
+//! task.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use tokio::time::{Instant, timeout_at};
 use crate::dead::DeadLetters;
 use crate::metrics::Metrics;
 
-/// Memory of waiting alerts for all receivers of a process: a sixteenth of the shipped limit of 64 MiB, and the alerts
-/// of some thousand Pods.
+/// Memory for waiting alerts of all receivers in a process: a sixteenth of the shipped limit of 64 MiB, enough for
+/// alerts about some thousand Pods.
 const ALL_BYTES_MAX: usize = 4 << 20;
 
 /// The limits of a queue.
@@ -25,19 +26,20 @@ pub struct Bounds {
     pub bytes: usize,
 }
 
-/// The memory of each of this many queues. They share nothing: a receiver that hangs takes no place of another.
+/// The memory of each queue, if there are this many. Queues share none: a receiver that hangs uses no memory of
+/// another.
 pub fn share_bytes(queues: usize) -> usize {
     ALL_BYTES_MAX / queues.max(1)
 }
 
-/// A waiting alert, with its part of the queue's memory.
+/// A waiting alert, with the memory that it holds in its queue.
 pub struct Waiting {
     pub alert: Arc<Alert>,
     _bytes: OwnedSemaphorePermit,
 }
 
 pub struct Queue {
-    /// Its receiver's name in metrics and dead letters.
+    /// The receiver's name in metrics and dead letters.
     name: String,
     entrance: Mutex<Option<mpsc::Sender<Waiting>>>,
     free: Arc<Semaphore>,
@@ -47,7 +49,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// A queue with the limits of `bounds`; `run` is the task, which ends when the queue is empty and closed.
+    /// A queue with the limits `bounds`. `run` makes the task, which ends when the queue is closed and empty.
     pub fn begin<F>(
         name: &str,
         bounds: Bounds,
@@ -64,7 +66,7 @@ impl Queue {
         Self { name: name.to_owned(), entrance: Mutex::new(Some(entrance)), free, task, metrics, dead }
     }
 
-    /// Queues an alert without waiting. One that finds no place is passed to `bury`, in the background.
+    /// Queues an alert without waiting. If the queue is full, the alert is passed to `bury` in the background.
     pub fn put<F>(&self, alert: Arc<Alert>, bury: impl FnOnce(Arc<Alert>, &'static str) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -88,7 +90,7 @@ impl Queue {
         self.dead.behind(bytes, || bury(alert, why));
     }
 
-    /// Closes the queue, and gives the task until `deadline` for the waiting alerts.
+    /// Closes the queue. The task may send the waiting alerts until `deadline`.
     pub async fn stop(&self, deadline: Instant) {
         drop(self.entrance.lock().take());
         let task = self.task.lock().take();

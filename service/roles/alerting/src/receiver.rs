@@ -1,4 +1,4 @@
-//! A receiver: its queue, the task that sends one alert after the other, and the message.
+//! A receiver: its queue, the task that sends alerts in order, and the message text.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::queue::{Bounds, Queue, Waiting};
 use crate::send::Sender;
 use crate::template::{Template, shipped};
 
-/// Largest template; each alert is a copy of it.
+/// Largest template; each message is a copy of it.
 const TEMPLATE_BYTES_MAX: u64 = 256 << 10;
-/// Most bytes of the names of images in a text: chats accept some thousand characters.
+/// Most bytes of image names in a message: chats accept some thousand characters.
 const IMAGES_BYTES_MAX: usize = 4000;
 
 pub struct Receiver {
@@ -25,7 +25,7 @@ pub struct Receiver {
     queue: Queue,
 }
 
-/// The parts that the task and blocking callers share.
+/// State that the task shares with callers that wait.
 struct Work {
     settings: config::Receiver,
     cluster: String,
@@ -37,7 +37,7 @@ struct Work {
 }
 
 impl Receiver {
-    /// Reads its files, and begins to wait. Waiting alerts hold `bytes` at most.
+    /// Reads the receiver's files and starts its queue. Waiting alerts use at most `bytes`.
     pub fn begin(
         settings: &config::Receiver,
         cluster: &str,
@@ -72,7 +72,7 @@ impl Receiver {
         Ok(Arc::new(Self { work, queue }))
     }
 
-    /// Whether reviews wait for its alerts.
+    /// Whether reviews wait for this receiver's alerts.
     pub fn is_blocking(&self) -> bool {
         self.work.settings.blocking
     }
@@ -89,14 +89,14 @@ impl Receiver {
         told.map_err(|why| format!("the alert could not be sent to {}: {why}", self.work.settings.name))
     }
 
-    /// Sends the waiting alerts until `deadline`.
+    /// Sends waiting alerts until `deadline`.
     pub async fn stop(&self, deadline: Instant) {
         self.queue.stop(deadline).await;
     }
 }
 
 impl Work {
-    /// The task: sends one alert after the other, in their order.
+    /// The task, which sends one alert after the other in order.
     async fn tell_all(self: Arc<Self>, mut waiting: mpsc::Receiver<Waiting>, remembered: usize) {
         let mut collapse = self.settings.collapse.map(|window| Collapse::new(window, remembered));
         loop {
@@ -158,7 +158,7 @@ impl Work {
         }
     }
 
-    /// The message about `alert`, after which `more` of the same came.
+    /// The message about `alert`, after which `more` equal ones came.
     fn body(&self, alert: &Alert, more: u64) -> Result<Option<String>, String> {
         let mut message = alert.message.clone();
         if more > 0 {

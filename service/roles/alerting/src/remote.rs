@@ -1,7 +1,7 @@
-//! Another process that sends alerts to its receivers: alerts are passed to it in their order, several in one call.
+//! Passes alerts to another process, which sends them to its receivers. The order stays, and a call has several alerts.
 //!
-//! This module owns the queue in front of it. If that process is away, it delays no review, unless reviews must wait
-//! for it; undelivered alerts become dead letters here.
+//! This module owns the queue for that process. If the process is unreachable, reviews are not delayed unless they must
+//! wait; undelivered alerts become dead letters in this process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,16 +24,16 @@ use crate::dead::DeadLetters;
 use crate::metrics::Metrics;
 use crate::queue::{Bounds, Queue, Waiting};
 
-/// Its name in metrics and dead letters.
+/// The name of the other process in metrics and dead letters.
 const NAME: &str = "alerting";
-/// Most attempts to pass alerts on.
+/// Most attempts of one call.
 const ATTEMPTS: u32 = 3;
-/// Wait before the second attempt, doubled each time and drawn at random.
+/// Delay before the second attempt. It doubles each time, and the actual delay is drawn at random.
 const RETRY_BASE: Duration = Duration::from_millis(200);
-/// Calls at one time: those of reviews that wait for it.
+/// Most open calls, all for reviews that wait.
 const OPEN_MAX: usize = 64;
-/// Most bytes of alerts in one call: they are in memory once more as JSON, and a small call is accepted where a large
-/// one is refused.
+/// Most bytes of alerts in one call. The JSON of the call takes as much memory again, and a small call is accepted
+/// where a large one is refused.
 const CALL_BYTES_MAX: usize = 256 << 10;
 const ANSWER_BYTES_MAX: usize = 4 << 10;
 
@@ -51,7 +51,7 @@ struct Work {
 }
 
 impl Remote {
-    /// Reads its files, and begins to wait. Waiting alerts hold `bytes` at most.
+    /// Reads the files and starts the queue. Waiting alerts use at most `bytes`.
     pub fn begin(
         settings: &config::Remote,
         bytes: usize,
@@ -75,7 +75,7 @@ impl Remote {
         Ok(Arc::new(Self { work, queue }))
     }
 
-    /// Whether reviews wait for its alerts.
+    /// Whether reviews wait until the other process has their alerts.
     pub fn is_blocking(&self) -> bool {
         self.work.settings.blocking
     }
@@ -97,7 +97,7 @@ impl Remote {
         })
     }
 
-    /// Passes the waiting alerts on until `deadline`.
+    /// Passes waiting alerts to the other process until `deadline`.
     pub async fn stop(&self, deadline: Instant) {
         self.queue.stop(deadline).await;
     }

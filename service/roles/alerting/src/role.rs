@@ -1,4 +1,4 @@
-//! The alerting role: accepts alerts of other processes, and sends them to the receivers of this one.
+//! The alerting role: accepts alerts from other processes and sends them to the receivers of this process.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ fn has_listener(config: &Config) -> bool {
     config.find::<Alerting>().is_some_and(|settings| settings.listener.is_some())
 }
 
-/// The role that accepts alerts of other processes.
+/// The role that accepts alerts from other processes.
 #[derive(Debug)]
 pub struct AlertingRole;
 
@@ -61,7 +61,7 @@ impl Role for AlertingRole {
     }
 }
 
-/// Passes received alerts to `0`.
+/// The HTTP endpoint, which passes received alerts to its sink.
 struct Paths(Arc<dyn AlertSink>);
 
 impl Endpoint for Paths {

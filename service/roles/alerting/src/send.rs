@@ -1,4 +1,4 @@
-//! The sending of one alert over HTTP: attempts, waits between them, and the meaning of answers.
+//! Sends one alert over HTTP: attempts, delays between them, and the meaning of answers.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::config::{self, Secret};
 
-/// Wait before the second attempt, doubled each time and drawn at random.
+/// Delay before the second attempt. It doubles each time, and the actual delay is drawn at random.
 const RETRY_BASE: Duration = Duration::from_millis(200);
-/// Longest wait that a receiver may request.
+/// Longest delay that a receiver may demand.
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// Most bytes of an answer that are read; receivers answer with a word.
+/// Most bytes of an answer that are read; receivers answer with one word.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// Requests of blocking receivers at one time; the others have one.
+/// Most open requests of a receiver for which reviews wait; other receivers have one.
 const OPEN_MAX: usize = 16;
 
 /// The connection to a receiver.
@@ -29,16 +29,15 @@ pub struct Sender {
     attempts: u32,
 }
 
-/// The outcome of one attempt.
 enum Attempt {
     Told,
-    /// A repetition may help, after this time.
+    /// A repetition may succeed; the receiver may have stated a delay.
     Later(String, Option<Duration>),
     Never(String),
 }
 
 impl Sender {
-    /// Reads the files of the settings; makes no connection.
+    /// Reads the files in the settings; opens no connection.
     pub fn new(settings: &config::Receiver) -> Result<Self, String> {
         let address = settings.url.read()?;
         let uri = config::address(&address)?;
@@ -56,7 +55,7 @@ impl Sender {
         Ok(Self { client, path, headers, timeout: settings.timeout, attempts: settings.attempts })
     }
 
-    /// Sends `body`, with repetitions while they may help and there is time.
+    /// Sends `body`; repeats this while a repetition may succeed and time remains.
     pub async fn send(&self, body: &str, deadline: Option<Instant>) -> Result<(), String> {
         let mut failed = String::new();
         for attempt in 0..self.attempts {

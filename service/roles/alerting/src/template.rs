@@ -1,7 +1,7 @@
-//! Templates: JSON texts with places such as `{{ alert_message }}`.
+//! Templates: JSON texts with placeholders such as `{{ alert_message }}`.
 //!
-//! This module owns the list of places, and the built-in templates. Values are escaped, so that no text in an object
-//! can add a field to an alert, or markup to a chat. Pure.
+//! This module owns the list of placeholders and the built-in templates. Values are escaped, so that no text from an
+//! object can add a field to an alert, or markup to a chat message.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 
 use crate::markup::Markup;
 
-/// The names of places in a template.
 pub const NAMES: [&str; 11] = [
     "alert_message",
     "priority",
@@ -38,36 +37,36 @@ pub fn shipped() -> impl Iterator<Item = (&'static str, Markup, &'static str)> {
     .into_iter()
 }
 
-/// Why a template is unusable.
+/// Why a template is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// The name of a place is unknown.
+    /// The name of a placeholder is unknown.
     #[error("line {line}: there is no `{name}`: the places are {}", NAMES.join(", "))]
     Unknown {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
         name: String,
     },
-    /// A `{{` without its end.
+    /// A `{{` has no `}}`.
     #[error("line {line}: `{{{{` without `}}}}`")]
     Open {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
     },
-    /// The result of filling it in is no JSON object.
+    /// After replacement of the placeholders, the text is no JSON object.
     #[error("filled in it is no JSON object: {0}")]
     Json(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    /// Text, and the place after it.
+    /// Texts, each with the placeholder that follows.
     parts: Vec<(String, Option<String>)>,
     markup: Markup,
 }
 
 impl Template {
-    /// Reads a template, whose values are escaped for `markup`, and fills it in once as a test.
+    /// Parses a template whose values are escaped for `markup`. A test replacement must give JSON.
     pub fn parse(text: &str, markup: Markup) -> Result<Self, TemplateError> {
         let (mut parts, mut rest, mut line) = (Vec::new(), text, 1);
         while let Some((before, after)) = rest.split_once("{{") {
@@ -87,7 +86,8 @@ impl Template {
         Ok(template)
     }
 
-    /// The JSON with `values` in their places and `payload` over its keys; `None` for an empty template.
+    /// The JSON with `values` instead of placeholders, and keys replaced by those of `payload`; `None` for an empty
+    /// template.
     pub fn fill(
         &self,
         values: &BTreeMap<&str, String>,
@@ -129,7 +129,7 @@ mod tests {
         }
     }
 
-    /// Every text of a JSON value.
+    /// Every string in a JSON value.
     fn texts(value: &Value) -> Vec<&str> {
         match value {
             Value::String(text) => vec![text],

@@ -1,4 +1,4 @@
-//! Tests with receivers that work, are slow, fail, never answer, or are gone, played by wiremock.
+//! Tests with receivers (by wiremock) that work, are slow, fail, never answer, or are gone.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,7 +38,7 @@ fn soon() -> Instant {
     Instant::now() + Duration::from_secs(10)
 }
 
-/// The alerts that a receiver got, in their order.
+/// The alerts that a receiver got, in order.
 async fn got(server: &MockServer) -> Vec<Value> {
     let requests = server.received_requests().await.unwrap();
     requests.iter().map(|request| serde_json::from_slice(&request.body).unwrap()).collect()
@@ -80,7 +80,7 @@ async fn each_stream_tells_its_receivers_in_order_with_headers_and_payload() {
     assert_eq!(told[0]["details"]["cluster"], "prod");
 }
 
-/// Fails this many times, then answers.
+/// A receiver that fails this many times and then gives an answer.
 struct Failing(AtomicUsize, ResponseTemplate);
 
 impl Respond for Failing {
@@ -147,7 +147,7 @@ async fn a_receiver_that_never_answers_delays_nobody_unless_it_blocks() {
     blocking.stop(Duration::ZERO).await;
 }
 
-/// Answers with `head`, then `piece` again and again until the caller leaves.
+/// A server that answers with `head`, then with `piece` again and again until the client leaves.
 async fn endless(head: &'static str, piece: &'static str) -> std::net::SocketAddr {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -166,8 +166,7 @@ async fn endless(head: &'static str, piece: &'static str) -> std::net::SocketAdd
     address
 }
 
-/// For any misbehaviour of a receiver, a review waits at most until its deadline, and the process at most its time
-/// limit.
+/// Whatever a receiver does wrong, a review waits at most until its deadline, and the process at most its time limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_without_end_is_no_answer() {
     for (head, piece) in [
@@ -195,7 +194,7 @@ async fn an_answer_without_end_is_no_answer() {
     }
 }
 
-/// For any size of alerts, those that wait for a receiver hold no more than its part of the memory.
+/// For any size of alerts, those that wait for a receiver stay within its memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_has_a_bound_in_bytes() {
     let server = MockServer::start().await;

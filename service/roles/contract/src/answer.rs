@@ -1,12 +1,12 @@
-//! The answer of a validator, and everything that can be wrong with it, one sentence each.
+//! Parses the answer of a validator; each possible fault has a message.
 //!
-//! Pure. An answer that breaks the contract says nothing about the image: the result is unknown.
+//! An answer that breaks the protocol says nothing about the image, so the result is unknown.
 
 use http::StatusCode;
 use serde::Deserialize;
 use service_core::judge::{About, CONTRACT, Ruling, VERIFIED};
 
-/// The classes of failure, a closed list.
+/// The failure classes, a closed list.
 pub const CLASSES: [&str; 11] = [
     "not-found",
     "auth",
@@ -20,9 +20,9 @@ pub const CLASSES: [&str; 11] = [
     "too-much-evidence",
     "busy",
 ];
-/// Most signers of an answer; an audit log shows eight.
+/// Most signers in an answer; an audit log shows eight.
 const SIGNERS_MAX: usize = 64;
-/// Most bytes of a foreign text in our messages.
+/// Most bytes of the other process's text in our messages.
 const SHOWN_BYTES_MAX: usize = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,20 +31,20 @@ pub enum Breach {
     #[error("it answered {status}{}", quotation(text))]
     Status {
         status: StatusCode,
-        /// The text of the answer.
+        /// The text of the body.
         text: String,
     },
-    /// The answer is not JSON, or has another shape.
+    /// The answer is not JSON, or has other fields or types.
     #[error("its answer is {what} at line {line}, column {column}: the contract is in docs/contract.md")]
     Shape {
         /// The kind of error.
         what: &'static str,
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Counted from 1.
+        /// Column number, from 1.
         column: usize,
     },
-    /// The answer has another version.
+    /// The answer has another version of the protocol.
     #[error(
         "it speaks version {theirs} of the contract, and this program version {CONTRACT}: bring both to one release"
     )]
@@ -52,7 +52,7 @@ pub enum Breach {
     /// The answer is about another image.
     #[error("its answer is about another image ({}), so it is ignored", shown(theirs))]
     OtherImage {
-        /// The digest in the answer.
+        /// The image's digest in the answer.
         theirs: String,
     },
     /// The class is not in the list.
@@ -60,22 +60,22 @@ pub enum Breach {
     UnknownClass { theirs: String },
     #[error("it names more than {SIGNERS_MAX} signers")]
     Crowd,
-    /// An error in the provider's own form.
+    /// A fault in the form of answers of a provider for Gatekeeper.
     #[error("{0}")]
     Other(String),
-    /// The verdict is verified, and there is no signer.
+    /// The verdict is `verified`, but there is no signer.
     #[error("it answers `verified` without a signer: an approval needs one")]
     NoSigner,
-    /// The verdict is verified, and the registry was not asked.
+    /// The verdict is `verified`, but the registry was not asked.
     #[error("it answers `verified` and `unasked`: one of them is wrong")]
     Unasked,
-    /// Without a generation, nothing says how long the answer may be remembered.
+    /// The answer has no generation, so nobody knows how long it may be reused.
     #[error("it names no generation of its trust, so outdated answers cannot be recognised")]
     NoGeneration,
 }
 
 impl Breach {
-    /// Whether the question itself was refused, so that a repetition would not help.
+    /// Whether the inquiry itself was refused, so that a repetition would not help.
     pub fn is_of_question(&self) -> bool {
         let again = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
         matches!(self, Self::Status { status, .. } if status.is_client_error() && !again.contains(status))
@@ -87,7 +87,7 @@ struct Refused {
     error: String,
 }
 
-/// The ruling in `body` about `digest`.
+/// The ruling in `body`, which must be about `digest`.
 pub fn ruling(status: StatusCode, body: &[u8], digest: &str) -> Result<Ruling, Breach> {
     success(status, body)?;
     let ruling: Ruling = read(body)?;
@@ -108,7 +108,7 @@ pub fn ruling(status: StatusCode, body: &[u8], digest: &str) -> Result<Ruling, B
     Ok(ruling)
 }
 
-/// Refuses an approval that contradicts itself.
+/// Refuses a ruling that approves without a signer, or without having asked the registry.
 pub fn consistent(ruling: &Ruling) -> Result<(), Breach> {
     if ruling.verdict != VERIFIED {
         Ok(())
@@ -121,7 +121,7 @@ pub fn consistent(ruling: &Ruling) -> Result<(), Breach> {
     }
 }
 
-/// The self-description in `body`.
+/// The validator's description of itself in `body`.
 pub fn about(status: StatusCode, body: &[u8]) -> Result<About, Breach> {
     success(status, body)?;
     let about: About = read(body)?;
@@ -138,7 +138,7 @@ pub fn success(status: StatusCode, body: &[u8]) -> Result<(), Breach> {
     Err(Breach::Status { status, text })
 }
 
-/// Reads JSON of some shape. The library's messages are not shown: they may hold the sent text.
+/// Parses JSON as `T`. The library's messages are not shown, because they may contain the received text.
 pub fn read<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, Breach> {
     serde_json::from_slice(body).map_err(|error| {
         let what = if error.is_data() { "not the fields of the contract" } else { "no JSON" };
@@ -154,7 +154,7 @@ fn quotation(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {}", shown(text)) }
 }
 
-/// An outside text on one line, cut.
+/// A text from outside, on one line and shortened.
 fn shown(text: &str) -> String {
     let mut end = text.len().min(SHOWN_BYTES_MAX);
     while !text.is_char_boundary(end) {
@@ -173,7 +173,7 @@ mod tests {
         ruling(StatusCode::OK, value.to_string().as_bytes(), "sha256:a").map_err(|breach| breach.to_string())
     }
 
-    /// Every fault of an answer has a sentence of its own, and no such answer counts.
+    /// Every fault of an answer has its own message, and no such answer counts.
     #[test]
     fn each_breach_is_a_sentence() {
         assert_eq!(answer(|_| {}).unwrap().verdict, "unsigned");
@@ -212,7 +212,7 @@ mod tests {
         );
     }
 
-    /// The published schema agrees with the checks here, field by field.
+    /// The published schema has the same fields and classes as this module.
     #[test]
     fn the_schema_has_these_fields_and_classes() {
         let schema: serde_json::Value =
@@ -237,7 +237,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Any answer gives a sentence or a ruling about the requested image, and no sentence has a control character.
+        /// Any answer gives an error message without control characters, or a ruling about the requested image.
         #[test]
         fn any_answer_is_a_sentence_or_about_the_image(status in 100_u16..600, text in "\\PC*|[{}\":,a-z0-9\\[\\]]{0,200}", bytes: Vec<u8>) {
             let status = StatusCode::from_u16(status).unwrap();

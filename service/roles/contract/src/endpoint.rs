@@ -1,8 +1,8 @@
-//! A call of another process from its head to its answer: path, method, size, deadline, shedding, and the log line
+//! A call from another process, from its head to its answer: path, method, size, deadline, overload, and the log line
 //! about a refusal.
 //!
-//! This module implements these steps for every role that other processes call; `service_core::edge::serve` fixes their
-//! order. Each role answers as a [`Endpoint`].
+//! This module implements these steps for all roles that other processes call; `service_core::edge::serve` runs them in
+//! order. Each role implements [`Endpoint`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,14 +26,14 @@ use service_core::share::{BodyMemory, ReviewMemory, Stop};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-/// Reserve so that the answer arrives before the caller leaves: a twentieth, at most this.
+/// Time kept for the way of the answer: a twentieth of the caller's time, at most this.
 const MARGIN_MAX: Duration = Duration::from_millis(100);
 /// Histogram edges in seconds from a head to its answer: from a cached verdict to a registry that hangs.
 const DURATION_EDGES_S: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0];
 /// Most bytes of a reason in a log line.
 const REASON_BYTES_MAX: usize = 256;
 
-/// A path, with its method.
+/// A path and its method.
 #[derive(Debug, Clone)]
 pub struct Route {
     pub method: Method,
@@ -44,7 +44,7 @@ pub struct Route {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub status: StatusCode,
-    /// A sentence for the caller.
+    /// A message for the caller.
     pub text: String,
 }
 
@@ -58,21 +58,21 @@ impl Refusal {
     }
 }
 
-/// The answers of a role.
+/// The answers of a role to other processes.
 pub trait Endpoint: Send + Sync + 'static {
-    /// The name of the role and of its section.
+    /// The name of the role and of its configuration section.
     fn name(&self) -> &'static str;
 
-    /// The name of its listener's health check.
+    /// The name of the health check of the role's listener.
     fn listener(&self) -> &'static str;
 
     fn routes(&self) -> &'static [Route];
 
-    /// The JSON answer to the route with that index, by `deadline`.
+    /// The JSON answer to the route with this index, by `deadline`.
     fn answer(&self, route: usize, body: Bytes, deadline: Instant) -> BoxFuture<'_, Result<Bytes, Refusal>>;
 }
 
-/// The limits of the calls of a role.
+/// The limits of a role's calls.
 #[derive(Debug, Clone)]
 pub struct Bounds {
     pub in_flight: usize,
@@ -81,7 +81,7 @@ pub struct Bounds {
     pub time: Duration,
 }
 
-/// The calls of a role, with their limits and metrics.
+/// The calls of a role, with limits and metrics.
 pub struct Internal<D> {
     endpoint: D,
     places: Semaphore,
@@ -243,7 +243,7 @@ impl<D: Endpoint> Calls for Internal<D> {
     }
 }
 
-/// The rest of the caller's time, if the query states it.
+/// The caller's remaining time, if the query states it.
 fn asked_for(query: &str) -> Option<Duration> {
     let value = query.split('&').find_map(|pair| pair.strip_prefix("timeoutMs="))?;
     value.parse().ok().filter(|ms| *ms > 0).map(Duration::from_millis)

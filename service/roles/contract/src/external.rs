@@ -1,8 +1,8 @@
-//! Gatekeeper's external data, `externaldata.gatekeeper.sh/v1beta1`: the question with its keys, and the answer with an
-//! item for each.
+//! Gatekeeper's protocol for external data, `externaldata.gatekeeper.sh/v1beta1`: a request with keys, and a response
+//! with an item for each key.
 //!
-//! Pure. Source: open-policy-agent/frameworks, `constraint/pkg/externaldata/{request,response}.go`; the kinds are
-//! checked there as here.
+//! Source: open-policy-agent/frameworks, `constraint/pkg/externaldata/{request,response}.go`; kinds are checked here as
+//! in that code.
 
 use std::fmt;
 
@@ -12,16 +12,16 @@ use serde_json::{Map, Value};
 
 use crate::answer::{Breach, read};
 
-/// `apiVersion` of question and answer. Gatekeeper sends the stored version of its CRD; both versions have the same
+/// `apiVersion` of request and response. Gatekeeper sends the stored version of its CRD; the versions have the same
 /// fields.
 pub const API_VERSION: &str = "externaldata.gatekeeper.sh/v1beta1";
 const API_VERSION_ALPHA: &str = "externaldata.gatekeeper.sh/v1alpha1";
-/// Largest answer of a provider about one image.
+/// Largest response of a provider about one image.
 pub const ANSWER_BYTES_MAX: usize = 256 << 10;
-/// Most keys of one question: the images of a large object.
+/// Most keys of one request: the images of a large object.
 pub const KEYS_MAX: usize = 128;
 
-/// The question.
+/// The request as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderRequest {
@@ -33,16 +33,15 @@ pub struct ProviderRequest {
     pub request: Request,
 }
 
-/// The keys in a question.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
-    /// Here, the keys are images.
+    /// The keys, which are images.
     #[serde(default)]
     pub keys: Vec<String>,
 }
 
-/// The answer.
+/// The response as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProviderResponse {
@@ -57,13 +56,13 @@ pub struct ProviderResponse {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Response {
-    /// Whether a repetition gives the same answer.
+    /// Whether the same request always gets the same response.
     #[serde(default)]
     pub idempotent: bool,
-    /// One for each key.
+    /// One item for each key.
     #[serde(default)]
     pub items: Vec<Item>,
-    /// Why there is no answer.
+    /// Why the provider has no items.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub system_error: String,
 }
@@ -73,27 +72,27 @@ pub struct Response {
 pub struct Item {
     #[serde(default)]
     pub key: String,
-    /// The result for the key; a key that occurs twice is refused.
+    /// The result for the key. A value with a repeated key is refused.
     #[serde(default, deserialize_with = "unambiguous")]
     pub value: Value,
-    /// Why there is no result.
+    /// Why there is no value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
 }
 
-/// Why an answer is unusable.
+/// Why a response is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
-    /// A fault that any answer can have.
+    /// A fault that the answers of any validator can have.
     #[error(transparent)]
     Breach(#[from] Breach),
-    /// The answer has another form.
+    /// The response has another API version or kind.
     #[error("its answer is no ProviderResponse of {API_VERSION}")]
     Kind,
     /// The provider as a whole failed.
     #[error("the provider says: {0}")]
     System(String),
-    /// The requested key has no item or several.
+    /// The requested key has no item or several items.
     #[error("it answers other keys than asked: {items} items, {fitting} of them for this image")]
     Keys {
         items: usize,
@@ -102,7 +101,7 @@ pub enum Wrong {
     },
 }
 
-/// Reads any value in which no object has a key twice: two readers would see two answers.
+/// Parses any value in which no object has a repeated key, because two readers could choose different values.
 pub fn unambiguous<'de, D: Deserializer<'de>>(value: D) -> Result<Value, D::Error> {
     Unambiguous.deserialize(value)
 }
@@ -179,7 +178,7 @@ pub fn answer(items: Vec<Item>, system_error: String) -> ProviderResponse {
     ProviderResponse { api_version, kind, response: Response { idempotent: true, items, system_error } }
 }
 
-/// The keys in the question `body`; an error is a sentence for the caller.
+/// The keys in the request `body`; an error is a message for the caller.
 pub fn read_question(body: &[u8]) -> Result<Vec<String>, String> {
     let question: ProviderRequest = read(body).map_err(|_| "the question is no ProviderRequest".to_owned())?;
     if ![API_VERSION, API_VERSION_ALPHA].contains(&&*question.api_version) || question.kind != "ProviderRequest" {
@@ -191,7 +190,7 @@ pub fn read_question(body: &[u8]) -> Result<Vec<String>, String> {
     Ok(question.request.keys)
 }
 
-/// The one item about `key`, in an answer to a question with only this key.
+/// The item about `key`, in the response to a request with only this key.
 pub fn item(body: &[u8], key: &str) -> Result<(Item, bool), Wrong> {
     let ProviderResponse { api_version, kind, response } = read(body)?;
     if ![API_VERSION, API_VERSION_ALPHA].contains(&&*api_version) || kind != "ProviderResponse" {

@@ -1,7 +1,7 @@
-//! The conformance kit for validators in any language: the demands of the contract, one case each.
+//! The conformance kit for validators in any language: one case for each demand of the protocol.
 //!
-//! This module owns the cases. No question is repeated to make a case pass: a failed case shows the answer and the
-//! contract's demand.
+//! This module owns the cases. No inquiry is repeated to make a case pass. A failed case shows the answer and what the
+//! protocol demands.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::link::{Files, Link, LinkError};
 use crate::{ANSWER_BYTES_MAX, VALIDATE, answer, path};
 
 const PARALLEL: usize = 20;
-/// Time limit of a question with a short deadline, and the tolerance for a busy machine.
+/// Time limit of an inquiry with a short deadline, and the tolerance for a busy machine.
 const SOON: Duration = Duration::from_millis(500);
 const SLACK: Duration = Duration::from_millis(500);
 /// Time limit of every other case.
@@ -28,24 +28,23 @@ const LARGE_BYTES: usize = 4 << 20;
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub url: String,
-    /// Trusted authorities and our own certificate.
+    /// Files with trusted authorities and this client's certificate.
     pub files: Files,
     pub protocol: Protocol,
-    /// The validator to ask; if absent, the first that the process names.
+    /// The validator's name in inquiries; `None` means the first one that the process lists.
     pub validator: Option<String>,
-    /// An image that the validator can judge.
+    /// An image about which the validator can rule.
     pub image: service_core::judge::Subject,
-    /// The expected verdict; any if absent.
+    /// The expected verdict; `None` accepts any.
     pub verdict: Option<String>,
-    /// The rule's demands, as JSON.
+    /// The demands of a policy rule, as JSON.
     pub demands: Option<Value>,
 }
 
-/// A case, and its failure if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
     pub demand: &'static str,
-    /// `None` if the case passes.
+    /// Why the case failed; `None` if it passed.
     pub failed: Option<String>,
 }
 

@@ -1,7 +1,7 @@
-//! The contract between the processes of this service and foreign validators (docs/contract.md).
+//! The protocol between processes of this service and validators of others (docs/contract.md).
 //!
-//! This crate owns the forms on the wire, the faults of an answer, the pooled connections to several instances, the
-//! listener of a role that other processes call, and the kit that checks any validator. It does not interpret verdicts.
+//! This crate owns the message formats, the faults of an answer, pooled connections to several instances, and the
+//! listener of roles that other processes call. Its kit checks any validator. The crate does not interpret verdicts.
 
 pub mod alerts;
 pub mod answer;
@@ -13,16 +13,16 @@ pub mod link;
 pub mod listen;
 pub mod pool;
 
-/// The path of questions to a validator (POST) and of its self-description (GET).
+/// The path for inquiries to a validator (POST) and for its description (GET).
 pub const VALIDATE: &str = "/internal/v1/validate";
 /// The path that receives alerts.
 pub const ALERTS: &str = "/internal/v1/alerts";
-/// The path of Gatekeeper's questions.
+/// The path for requests from Gatekeeper.
 pub const EXTERNAL_DATA: &str = "/externaldata/v1beta1";
-/// Largest answer of a validator: signers of an audit log and a cause, many times over.
+/// Largest answer of a validator: many times the size of a cause and an audit log's signers.
 pub const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// The path and the query of a question that must be answered within `left`.
+/// The path and query of an inquiry that must be answered within `left`.
 pub fn path(base: &str, path: &str, left: std::time::Duration) -> String {
     format!("{}{path}?timeoutMs={}", base.trim_end_matches('/'), left.as_millis())
 }

@@ -1,7 +1,6 @@
-//! The connection to one instance: its address, trusted authorities and our certificate, read again when the files
-//! change.
+//! The connection to one instance: its address, trusted authorities and our certificate. Changed files are read again.
 //!
-//! Calls under way end on their first connection. Unusable files change nothing.
+//! Open calls stay on their connection. Unusable files change nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,10 +14,9 @@ use service_core::wire::{
 };
 use sha2::{Digest as _, Sha256};
 
-/// The files of a client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Files {
-    /// PEM file of the authorities that certify the server; if absent, those of the system.
+    /// PEM file with the authorities that are trusted for the server; `None` means those of the system.
     pub ca: Option<PathBuf>,
     /// PEM files of our certificate and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
@@ -30,7 +28,7 @@ pub enum LinkError {
     Address { url: String },
     #[error("{}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    /// A file has wrong content.
+    /// The content of a file is invalid.
     #[error("{}: {source}", path.display())]
     Content { path: PathBuf, source: TlsError },
 }
@@ -45,7 +43,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// The connection to `url`, which is `https`.
+    /// A connection to `url`, whose scheme must be `https`.
     pub fn open(url: &str, files: &Files, protocol: Protocol, limits: Limits) -> Result<Self, LinkError> {
         let (mut origin, base) = address(url)?;
         let read = Read::new(files)?;
@@ -55,7 +53,6 @@ impl Link {
         Ok(Self { base, origin, protocol, limits, files: files.clone(), now: RwLock::new((client, seen)) })
     }
 
-    /// The present client.
     pub fn client(&self) -> Arc<Client> {
         Arc::clone(&self.now.read().0)
     }
@@ -69,7 +66,7 @@ impl Link {
         self.origin.authority()
     }
 
-    /// Reads the files again; returns whether they changed. An error keeps the former ones.
+    /// Reads the files again; returns whether they changed. After an error, the former files stay in use.
     pub fn look(&self) -> Result<bool, LinkError> {
         let read = Read::new(&self.files)?;
         let seen = read.seen();

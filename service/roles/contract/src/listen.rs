@@ -1,7 +1,7 @@
 //! The listener of a role that other processes call: its keys, its certificate, and the permitted callers.
 //!
-//! This module owns the keys that the sections `validator` and `alerting` have in common, their defaults and their
-//! reasons, and makes a listener of them. Every caller presents a certificate.
+//! This module owns the configuration keys that the sections `validator` and `alerting` share, with defaults and
+//! reasons, and makes a listener from them. Every caller needs a certificate.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,11 +21,12 @@ use service_core::share::Share;
 
 use crate::endpoint::{Bounds, Endpoint, Internal};
 
-/// The processes of a cluster, each with one or two HTTP/2 connections.
+/// Default limit of connections: the processes of a cluster, each with one or two HTTP/2 connections.
 const MAX_CONNECTIONS: u64 = 256;
-/// A verification without cache waits for a registry and holds some kilobytes; more at one time mean an overload.
+/// Default limit of calls in work. A check without cache waits for a registry and uses some kilobytes; more calls mean
+/// overload.
 const MAX_IN_FLIGHT: u64 = 512;
-/// kube-apiserver's longest wait for a webhook.
+/// Default time limit: kube-apiserver's longest timeout for a webhook.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,14 +36,14 @@ pub struct Listen {
     pub certificate: PathBuf,
     /// PEM file of the private key.
     pub key: PathBuf,
-    /// PEM files of the authorities of client certificates, at least one.
+    /// PEM files with the authorities of client certificates, at least one.
     pub client_ca: Vec<PathBuf>,
-    /// Accepted names in client certificates; if empty, any certificate of the authorities is accepted.
+    /// Accepted names in client certificates. If the list is empty, any certificate of the authorities is accepted.
     pub client_names: Vec<String>,
     /// PEM files of revocation lists.
     pub crl: Vec<PathBuf>,
     pub max_connections: usize,
-    /// Calls in work at one time; more are refused with 429.
+    /// Most calls in work at one time; further calls get status 429.
     pub max_in_flight: usize,
     pub max_body_bytes: usize,
     pub timeout: Duration,
@@ -67,7 +68,7 @@ pub struct RawListen {
 }
 
 impl Listen {
-    /// The checked keys of the section `key`; the default size of bodies is `body_bytes`.
+    /// Checks the keys of the section `key`; `body_bytes` is the default limit of bodies.
     pub fn check(raw: RawListen, key: &str, body_bytes: usize, check: &Checker<'_>) -> Result<Self, Error> {
         let of = |name: &str| format!("{key}.{name}");
         if raw.client_ca.is_empty() {
@@ -91,7 +92,7 @@ impl Listen {
         })
     }
 
-    /// Binds and answers with `endpoint`: a role without tasks of its own.
+    /// Binds a listener that answers with `endpoint`, for a role without tasks of its own.
     pub async fn open<D: Endpoint>(
         &self,
         labels: Labels,

@@ -1,8 +1,8 @@
-//! The instances of one validator: the choice for each question, the fallback, and the known state of each.
+//! The instances of one validator: which one gets an inquiry, which one is next after a failure, and the state of each.
 //!
-//! This module owns weights, health and the bounded wait for a place. If an instance fails in any way, the next one is
-//! asked while there is time. A repeated question is harmless, because a verdict depends only on the question and the
-//! trust. The pool waits a short time for a restarting instance, but not for one that stays away.
+//! This module owns weights, health and the limited queue of inquiries. If an instance fails in any way, the next one
+//! gets the inquiry while time remains. A repeated inquiry does no harm, because a ruling depends only on the inquiry
+//! and the trusted keys. An inquiry waits a short time for a restarting instance, but not for one that stays away.
 
 mod metrics;
 mod watch;
@@ -24,47 +24,47 @@ use crate::answer::Breach;
 use crate::link::{Files, Link, LinkError};
 pub use metrics::{Metrics, Outcome};
 
-/// Time since the last answer of any instance in which a question waits: a replaced process is back within it.
+/// How long after the last answer of any instance an inquiry still waits: a restarted process is back within this time.
 const RESTART: Duration = Duration::from_secs(5);
-/// The first wait for an absent instance, doubled each time, up to the longest.
+/// The first and the longest delay while an instance is unreachable; the delay doubles each time.
 const WAIT: Duration = Duration::from_millis(20);
 const WAIT_MAX: Duration = Duration::from_millis(250);
-/// Idle HTTP/1.1 connections kept for each instance.
+/// Most idle HTTP/1.1 connections of each instance.
 const IDLE_MAX: usize = 8;
 
-/// Makes the request for a base path and the remaining time.
+/// Makes the request from an instance's base path and the remaining time.
 pub type Make<'a> = dyn Fn(&str, Duration) -> Request<Bytes> + Send + Sync + 'a;
-/// Reads an answer; also returns the instance's trust generation, if the answer has one.
+/// Parses an answer; also returns the generation of the instance's trusted keys, if the answer states it.
 pub type Read<'a, T> = dyn Fn(&Response<Bytes>) -> Result<(T, Option<String>), Breach> + Send + Sync + 'a;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The validator's name, for metrics.
     pub name: String,
-    /// Address and weight of each instance.
+    /// The addresses of the instances, each with its weight.
     pub instances: Vec<(String, u32)>,
-    /// Trusted authorities and our own certificate.
+    /// Files with trusted authorities and this client's certificate.
     pub files: Files,
     pub protocol: Protocol,
     pub open_max: usize,
-    /// Questions that may wait for a place.
+    /// Most inquiries that may wait.
     pub queue_max: usize,
-    /// Longest time of a question to one instance.
+    /// Time limit of an inquiry to one instance.
     pub timeout: Duration,
-    /// Whether instances describe themselves ([`crate::VALIDATE`] with GET).
+    /// Whether instances answer GET on [`crate::VALIDATE`] with a description of themselves.
     pub told: bool,
 }
 
-/// Why a question has no answer.
+/// Why an inquiry has no ruling.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
-    /// The result is unknown now.
+    /// The result is unknown at present.
     #[error("{0}")]
     Unavailable(String),
-    /// A limit, here or there, that other callers have reached.
+    /// Other callers have used up a limit of this process or of the other one.
     #[error("{0}")]
     Busy(String),
-    /// The question is refused, at any time.
+    /// The inquiry would be refused at any time.
     #[error("{0}")]
     Refused(String),
 }
@@ -75,7 +75,7 @@ pub struct Pool {
     turn: AtomicU64,
     places: Semaphore,
     waiting: AtomicUsize,
-    /// When any instance answered last.
+    /// The time of the last answer of any instance.
     good: Mutex<Instant>,
     generation: RwLock<Arc<str>>,
     metrics: Metrics,
@@ -90,26 +90,27 @@ struct Instance {
 
 #[derive(Default)]
 struct State {
-    /// Why it does not answer.
+    /// Why the instance does not answer; `None` if it does.
     down: Option<String>,
-    /// Its last known trust generation.
+    /// The last known generation of the instance's trusted keys.
     generation: String,
 }
 
-/// Why one instance has not answered.
+/// Why one instance has given no ruling.
 enum Trouble {
-    /// The instance could not be reached; it may be restarting.
+    /// The instance is unreachable; it may be restarting.
     Away(String),
-    /// The instance has as many questions as it accepts.
+    /// The instance has as many inquiries as it accepts.
     Full(String),
-    /// Its answer cannot be used.
+    /// The instance's answer is invalid.
     Wrong(String),
-    /// The instance refuses the question.
+    /// The instance refuses the inquiry.
     Refused(String),
 }
 
 impl Pool {
-    /// The connections to all instances; follows files and health from now on. Must be called inside a runtime.
+    /// A pool of connections to all instances. It follows their files and health from now on. Must be called inside a
+    /// runtime.
     pub fn open(settings: Settings, metrics: Metrics) -> Result<Arc<Self>, LinkError> {
         let limits = Limits { open_max: settings.open_max, idle_max: IDLE_MAX };
         let open = |(url, weight): &(String, u32)| {
@@ -133,12 +134,12 @@ impl Pool {
         Ok(pool)
     }
 
-    /// The known trust of all instances: the text changes when the trust of any of them changes.
+    /// A text that changes when the known trusted keys of any instance change.
     pub fn generation(&self) -> Arc<str> {
         Arc::clone(&self.generation.read())
     }
 
-    /// The result of `read` for the answer to `request`, at most `cap_bytes` long.
+    /// Sends `request` to an instance and parses the answer, of at most `cap_bytes`, with `read`.
     pub async fn ask<T>(
         &self,
         request: &Make<'_>,
@@ -154,7 +155,7 @@ impl Pool {
         answer
     }
 
-    /// A place among the questions under way.
+    /// Waits until another inquiry may be open.
     async fn place(&self, deadline: Instant) -> Result<tokio::sync::SemaphorePermit<'_>, Unanswered> {
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
@@ -213,7 +214,7 @@ impl Pool {
         }
     }
 
-    /// Why no instance has answered; `full` is whether an instance has as much work as it may.
+    /// The error if no instance has answered; `full` states whether an instance was at its limit.
     fn nobody<T>(&self, last: Option<(String, Trouble)>, full: bool) -> (Outcome, Result<T, Unanswered>) {
         let name = &self.settings.name;
         match last {
@@ -273,8 +274,8 @@ impl Pool {
         Err(trouble)
     }
 
-    /// The instances in the order of asking: one that answers, by weight; then the others that do; then those that do
-    /// not.
+    /// The instances in the order of use: one that answers, chosen by weight; the others that answer; those that do not
+    /// answer.
     fn order(&self) -> Vec<usize> {
         let up: Vec<bool> = self.instances.iter().map(|instance| instance.state.lock().down.is_none()).collect();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -315,8 +316,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Indices in the order of asking. Pure: over `turn`s in a row each instance comes first as often as its weight
-/// demands.
+/// Indices in the order of use. Over successive `turn`s, each instance comes first as often as its weight demands.
 fn order(weights: &[u64], up: &[bool], turn: u64) -> Vec<usize> {
     let total: u64 = weights.iter().sum();
     let mut at = if total == 0 { 0 } else { turn % total };

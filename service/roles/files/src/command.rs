@@ -1,4 +1,4 @@
-//! The commands `pin` and `krm`: the webhook's function on files.
+//! The commands `pin` and `krm`, which pin images in files as the webhook does in objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
@@ -15,19 +15,19 @@ use tokio::runtime::Runtime;
 
 use crate::{Finding, Path as FieldPath, Pin, Pinned, Severity, TEXT_BYTES_MAX, Wanted, diff, pin, resource_list};
 
-/// Default name of the lock.
+/// Default name of the lock file.
 const LOCK: &str = "images.lock";
-/// The name for standard input and output.
+/// The argument for standard input and output.
 const STANDARD: &str = "-";
-/// Most files in a folder; larger folders hold something else than manifests.
+/// Most files in a folder; a larger folder probably contains something other than manifests.
 const FILES_MAX: usize = 100_000;
 
-/// Why a command ended without success.
+/// Why a command failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The command line or a file cannot be used.
+    /// The command line or a file is invalid.
     Usage(anyhow::Error),
-    /// The outcome is bad, or a file could not be written.
+    /// An image was refused, something would change (`--check`), or a file could not be written.
     Failed(anyhow::Error),
 }
 
@@ -41,60 +41,62 @@ fn usage(error: impl Into<anyhow::Error>) -> Failure {
     Failure::Usage(error.into())
 }
 
-/// Opens the review of a configuration file, or of the defaults, with images locked by the second file.
+/// Opens a reviewer with the configuration in the first file (or the defaults) and the lock file in the second.
 pub type Open = fn(Option<&Path>, Option<&Path>) -> anyhow::Result<Arc<dyn Review>>;
 
-/// Options of both commands.
+/// Options of `pin` and `krm`.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// The configuration file (YAML) with the webhook's rules. Without it every image gets its current digest in the registry.
+    /// The configuration file (YAML) with the webhook's rules. Without it, each image gets the digest that its registry
+    /// has now.
     #[arg(long)]
     config: Option<PathBuf>,
-    /// A further field that holds an image, such as `spec.workers[*].image`.
+    /// A further field with images, such as `spec.workers[*].image`.
     #[arg(long = "path", value_name = "FIELD")]
     paths: Vec<FieldPath>,
-    /// The namespace of objects without one.
+    /// The namespace of objects that name none.
     #[arg(long, default_value = "default")]
     namespace: String,
 }
 
-/// The manifests to pin, and the use of the result.
+/// The arguments of `pin`.
 #[derive(Debug, Args)]
 #[group(skip)]
 pub struct Arguments {
-    /// Files and folders of manifests (`*.yaml`, `*.yml`, `*.json`); `-` reads standard input and writes standard output.
+    /// Files and folders with manifests (`*.yaml`, `*.yml`, `*.json`). `-` reads from standard input and writes to
+    /// standard output.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
     common: Common,
-    /// Change nothing, and fail if something would change.
+    /// Change nothing, and fail if `pin` would change something.
     #[arg(long)]
     check: bool,
-    /// Change nothing, and print the differences.
+    /// Change nothing, and print what would change.
     #[arg(long)]
     diff: bool,
-    /// Leave the manifests unchanged, and write the current digests of their images to this lock file. With --check: list the images that
-    /// moved since.
+    /// Leave the manifests unchanged, and write the current digests of their images to this lock file. With --check:
+    /// list images whose tags now refer to other digests.
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = LOCK, require_equals = true)]
     lock: Option<PathBuf>,
-    /// Update images that are already locked.
+    /// Also write new digests of images that the lock file already has.
     #[arg(long, requires = "lock", conflicts_with = "check")]
     update: bool,
 }
 
-/// Options of the KRM function.
+/// The arguments of `krm`.
 #[derive(Debug, Args)]
 #[group(skip)]
 pub struct Function {
     #[command(flatten)]
     common: Common,
-    /// A lock file. Images in it get their locked digests.
+    /// A lock file. Images in this file get their locked digests.
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
 }
 
 impl Common {
-    /// The review, with images locked by `lock`.
+    /// The reviewer, which takes locked digests from `lock`.
     fn review(&self, open: Open, lock: Option<&Path>) -> Result<Arc<dyn Review>, Failure> {
         open(self.config.as_deref(), lock).map_err(usage)
     }
@@ -104,7 +106,7 @@ impl Common {
     }
 }
 
-/// Runs a KRM function: a `ResourceList` on standard input, the same on standard output.
+/// Runs `krm`: a `ResourceList` from standard input, and the changed one to standard output.
 pub fn function(arguments: &Function, open: Open, runtime: &Runtime) -> Result<(), Failure> {
     let text = read(Path::new(STANDARD))?;
     let review = runtime.block_on(async { arguments.common.review(open, arguments.lock.as_deref()) })?;
@@ -116,7 +118,7 @@ pub fn function(arguments: &Function, open: Open, runtime: &Runtime) -> Result<(
     failed(done.has_errors(), "images may not run, or were not found")
 }
 
-/// Pins files, or locks their images.
+/// Runs `pin`: replaces images with their digests, or writes the digests to a lock file.
 pub fn run(arguments: &Arguments, open: Open, runtime: &Runtime) -> Result<(), Failure> {
     let files = files(&arguments.files)?;
     runtime.block_on(async {
@@ -128,7 +130,7 @@ pub fn run(arguments: &Arguments, open: Open, runtime: &Runtime) -> Result<(), F
     })
 }
 
-/// A file and its result.
+/// A file and its new text.
 struct Done {
     name: String,
     before: String,
@@ -182,7 +184,7 @@ async fn pin_files(arguments: &Arguments, open: Open, files: &[PathBuf]) -> Resu
     failed(arguments.check && changed > 0, &format!("{} would change", count(changed, "file")))
 }
 
-/// Locks all images that are not locked yet, or all.
+/// Adds all images that are not locked yet to the lock file; with `--update`, all images.
 async fn lock(arguments: &Arguments, open: Open, files: &[PathBuf], path: &Path) -> Result<(), Failure> {
     let before = if path.exists() { locked(path)? } else { Lock::default() };
     let review = arguments.common.review(open, Some(path).filter(|path| path.exists() && !arguments.update))?;
@@ -214,7 +216,7 @@ async fn lock(arguments: &Arguments, open: Open, files: &[PathBuf], path: &Path)
     Ok(())
 }
 
-/// Reports images that are not locked, and locked ones whose tag refers to another digest now.
+/// Reports images that are not locked, and locked images whose tags now refer to other digests.
 async fn check_lock(arguments: &Arguments, open: Open, files: &[PathBuf], path: &Path) -> Result<(), Failure> {
     let lock = locked(path)?;
     let review = arguments.common.review(open, None)?;
@@ -264,8 +266,8 @@ fn read(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Refuses a symbolic link. Replacing it would make it a file and leave its target unchanged. Writing through it would
-/// let an attacker who can put a link into a folder choose the written file.
+/// Refuses a symbolic link. A replacement would turn the link into a file and leave its target unchanged. Writing
+/// through the link would let an attacker with access to the folder choose the written file.
 fn no_link(path: &Path) -> anyhow::Result<()> {
     if !path.is_symlink() {
         return Ok(());
@@ -274,7 +276,7 @@ fn no_link(path: &Path) -> anyhow::Result<()> {
     anyhow::bail!("{} is a symbolic link: name its target ({})", path.display(), target.display())
 }
 
-/// Writes a file next to the old one and moves it to its place, with the same permissions.
+/// Writes a new file beside the old one and renames it, with the same permissions.
 fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
     no_link(path)?;
     let failed = || format!("failed to write {}", path.display());
@@ -292,7 +294,7 @@ fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::rename(&beside, path).with_context(failed)
 }
 
-/// Files, and the manifests below folders, sorted.
+/// The given files, and all manifests below the given folders, sorted.
 fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut found = Vec::new();
     let (mut folders, mut links) = (Vec::new(), Vec::new());

@@ -1,6 +1,6 @@
-//! Edits of scalars in a text: everything else stays as it is, byte for byte.
+//! Replaces scalars in a YAML text; all other bytes stay the same.
 //!
-//! Pure. A scalar keeps its style of quoting.
+//! A scalar keeps its style of quotes.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use granit_parser::ScalarStyle;
 
 use crate::yaml::{Document, Id, Value};
 
-/// A scalar with a new text.
+/// A range of the text, and the text that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     pub range: Range<usize>,
     pub text: String,
 }
 
-/// The edit of the scalar `id` of `text`; `None` for a style that cannot be edited in place (a block).
+/// The edit that replaces the scalar `id` of `text`; `None` for block scalars, which cannot be replaced in place.
 pub fn scalar(text: &str, document: &Document, id: Id, new: &str) -> Option<Edit> {
     let node = document.node(id);
     let Value::Scalar(..) = &node.value else { return None };
@@ -51,7 +51,7 @@ fn quoted(new: &str, style: ScalarStyle) -> String {
     }
 }
 
-/// The text with all edits; of two at one place the first is used.
+/// The text with all edits. If two edits overlap, the first is used.
 pub fn apply(text: &str, mut edits: Vec<Edit>) -> String {
     edits.sort_by_key(|edit| edit.range.start);
     let (mut out, mut at) = (String::with_capacity(text.len() + 128 * edits.len()), 0);
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::yaml::documents;
 
-    /// The text with the scalar at `/a` changed.
+    /// The text with a new scalar at `/a`.
     fn changed(text: &str) -> Option<String> {
         let document = &documents(text).unwrap()[0];
         let id = document.at(document.root(), "/a").unwrap();

@@ -1,4 +1,4 @@
-//! The judgement of the images of one object: the edits of its text, and the findings.
+//! Judges the images of one object: returns edits of its text, and findings.
 //!
 //! This module finds the objects in a document, and the field of each finding.
 
@@ -14,20 +14,20 @@ use crate::paths::Path;
 use crate::review::{Answer, ReviewedObject, ask};
 use crate::yaml::{Document, Error, Id};
 
-/// The longest wait of an API server for a webhook.
+/// Longest time of a review: an API server waits no longer for a webhook.
 pub const LONGEST: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     Info,
-    /// A problem that the policy admits.
+    /// A problem that the policy allows.
     Warning,
-    /// An image that may not run, or is not found.
+    /// An image that may not run or was not found.
     Error,
 }
 
 impl Severity {
-    /// The name in KRM functions.
+    /// The severity's name in KRM functions.
     pub fn name(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -37,13 +37,13 @@ impl Severity {
     }
 }
 
-/// An object of a document.
+/// An object in a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
     pub id: Id,
     pub api_version: String,
     pub kind: String,
-    /// Its namespace, as written.
+    /// The namespace in the object; `None` if it names none.
     pub namespace: Option<String>,
     pub name: String,
 }
@@ -56,33 +56,32 @@ pub struct Finding {
     pub object: Object,
     /// Line of the text, from 1.
     pub line: usize,
-    /// JSON pointer of the field from the object's root, if it is about one.
+    /// JSON pointer to the field, from the root of the object; `None` if no field is concerned.
     pub field: Option<String>,
-    /// The image as written.
+    /// The image before a change.
     pub current: Option<String>,
     pub proposed: Option<String>,
 }
 
-/// An image that got its digest.
+/// An image that was pinned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
-    /// The image as written before.
+    /// The image before the change.
     pub image: String,
-    /// The image as written now.
+    /// The image after the change.
     pub pinned: String,
-    /// Its signers and their evidence, if signatures were verified.
+    /// The signers and their evidence, if signatures were verified.
     pub evidence: Vec<String>,
 }
 
 #[derive(Debug, Default)]
 pub struct Judged {
-    /// Edits of the text.
     pub edits: Vec<Edit>,
     pub findings: Vec<Finding>,
     pub pins: Vec<Pin>,
 }
 
-/// The inputs of a run.
+/// Options of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
     /// Further fields with images.
@@ -91,7 +90,7 @@ pub struct Wanted {
     pub namespace: String,
 }
 
-/// The objects of a document: itself, or the items of a list.
+/// The objects of a document: the document itself, or the items of a list.
 pub fn objects(document: &Document) -> Vec<Object> {
     let root = document.root();
     let items = document
@@ -114,7 +113,8 @@ fn object(document: &Document, id: Id) -> Option<Object> {
     })
 }
 
-/// The places of images in Kubernetes' own objects, used only to find the field of an answer about the whole object.
+/// The fields with images in Kubernetes' built-in kinds. They are used only to find the field for an answer about a
+/// whole object.
 static USUAL: LazyLock<Vec<Path>> = LazyLock::new(|| {
     let specs = ["spec", "spec.template.spec", "spec.jobTemplate.spec.template.spec", "template.spec"];
     let fields = [
@@ -127,7 +127,7 @@ static USUAL: LazyLock<Vec<Path>> = LazyLock::new(|| {
     all.filter_map(|path| path.parse().ok()).collect()
 });
 
-/// Judges `object` by a review.
+/// Judges `object` by a review of the whole object.
 pub async fn judge(
     review: &dyn Review,
     (text, document): (&str, &Document),
@@ -181,7 +181,7 @@ impl ObjectContext<'_> {
         ask(self.review, asked, Instant::now() + LONGEST).await
     }
 
-    /// Judges each image alone, after the whole object was refused with the message `whole`.
+    /// Judges each image separately, after the whole object was refused with the message `whole`.
     async fn one_by_one(&self, images: &[(String, Id)], whole: String, judged: &mut Judged) {
         let before = judged.findings.len();
         for (pointer, id) in images {
@@ -193,7 +193,7 @@ impl ObjectContext<'_> {
         }
     }
 
-    /// Judges one image as the only one of a Pod. If the object is refused, none of its images is changed.
+    /// Judges one image as the only one of a Pod. If the whole object was refused, no image is changed.
     async fn alone(&self, pointer: &str, id: Id, judged: &mut Judged, refused: Option<()>) {
         let Some(image) = self.document.text(id) else { return };
         let spec = json!({"containers": [{"name": "image", "image": image}]});
@@ -228,7 +228,7 @@ impl ObjectContext<'_> {
 }
 
 impl Judged {
-    /// Records the new text of an image.
+    /// Records the edit of an image.
     fn take(&mut self, place: &ObjectContext<'_>, pointer: &str, new: &str, answer: &Answer) {
         let Some(id) = place.document.at(place.object.id, pointer) else { return };
         let image = place.document.text(id).unwrap_or_default().to_owned();

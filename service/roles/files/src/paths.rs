@@ -1,13 +1,13 @@
-//! Paths of fields with images in objects that Kubernetes does not know: `spec.image`, `spec.workers[*].image`.
+//! Paths of image fields in objects of unknown kinds: `spec.image`, `spec.workers[*].image`.
 
 use std::str::FromStr;
 
 use crate::yaml::{Document, Id, Value};
 
-/// Most steps of a path.
+/// Most components of a path.
 const STEPS_MAX: usize = 32;
 
-/// A path from the root of an object.
+/// A path from the root of an object to image fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path(Vec<Step>);
 
@@ -18,7 +18,7 @@ enum Step {
     Each,
 }
 
-/// The text is no path.
+/// The text is not a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no path of fields: write keys with dots between, and `[*]` for every item, as in spec.workers[*].image"

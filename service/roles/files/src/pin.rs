@@ -1,4 +1,4 @@
-//! The pinning of manifest files, for people and pre-commit hooks.
+//! Pins the images in manifest files, for people and pre-commit hooks.
 
 use service_core::role::Review;
 use tokio::task::yield_now;
@@ -9,7 +9,7 @@ use crate::yaml::{Error, documents};
 
 #[derive(Debug)]
 pub struct Pinned {
-    /// The text with every image pinned, as far as possible.
+    /// The text, in which every image that can be pinned is pinned.
     pub text: String,
     /// The findings in the order of the text.
     pub findings: Vec<Finding>,
@@ -17,13 +17,13 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// Whether an image may not run, or is not found.
+    /// Whether an image may not run or was not found.
     pub fn has_errors(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Error)
     }
 }
 
-/// Pins the images of all objects of `text`; other documents are left alone.
+/// Pins the images of all objects in `text`; other documents stay the same.
 pub async fn pin(review: &dyn Review, text: &str, wanted: &Wanted) -> Result<Pinned, Error> {
     let (mut edits, mut findings, mut pins) = (Vec::new(), Vec::new(), Vec::new());
     for document in documents(text)? {
@@ -38,7 +38,7 @@ pub async fn pin(review: &dyn Review, text: &str, wanted: &Wanted) -> Result<Pin
     Ok(Pinned { text: edit::apply(text, edits), findings, pins })
 }
 
-/// The lines that differ, as `diff -u` shows them.
+/// The lines that differ, in the format of `diff -u`.
 pub fn diff(name: &str, before: &str, after: &str) -> String {
     let lines = similar::TextDiff::from_lines(before, after);
     lines.unified_diff().context_radius(2).header(name, name).to_string()

@@ -1,7 +1,7 @@
-//! KRM functions: a `ResourceList` in, the same with pinned images and `results` out
+//! KRM functions: take a `ResourceList` and return it with pinned images and `results`
 //! (<https://github.com/kubernetes-sigs/kustomize/blob/master/cmd/config/docs/api-conventions/functions-spec.md>).
 //!
-//! This module owns the form of `results`, and the keys of `functionConfig`.
+//! This module owns the format of `results`, and the keys of `functionConfig`.
 
 use serde_json::{Value, json};
 use service_core::role::Review;
@@ -16,7 +16,7 @@ use crate::yaml::{self, Document, documents};
 pub enum Error {
     #[error("the input is no YAML: {0}")]
     Yaml(#[from] yaml::Error),
-    /// The input has another kind.
+    /// The input is not a `ResourceList`.
     #[error(
         "the input is no ResourceList: its `kind` is {0}; a KRM function is given one by kpt or kustomize on its standard input"
     )]
@@ -33,13 +33,13 @@ pub struct Done {
 }
 
 impl Done {
-    /// Whether the function failed: an image may not run, or is not found.
+    /// Whether the function failed, because an image may not run or was not found.
     pub fn has_errors(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Error)
     }
 }
 
-/// Pins every image of the items of `text`.
+/// Pins the images of all items in `text`.
 pub async fn run(review: &dyn Review, text: &str, mut wanted: Wanted) -> Result<Done, Error> {
     let documents = documents(text)?;
     let Some(document) = documents.first() else { return Err(Error::Kind("missing".into())) };
@@ -62,8 +62,8 @@ pub async fn run(review: &dyn Review, text: &str, mut wanted: Wanted) -> Result<
     Ok(Done { text: edit::apply(text, edits), findings })
 }
 
-/// Reads `data` of a `ConfigMap`, or `spec` of any other kind: `paths` (a list, or a text with commas or lines) and
-/// `namespace`.
+/// Reads the options `paths` (a list, or a text with commas or lines) and `namespace` from `data` of a `ConfigMap`, or
+/// from `spec` of any other kind.
 fn with_config(document: &Document, config: yaml::Id, mut wanted: Wanted) -> Result<Wanted, Error> {
     let Some(keys) = ["data", "spec"].iter().find_map(|key| document.get(config, key)) else { return Ok(wanted) };
     if let Some(namespace) = document.text_of(keys, "namespace") {
@@ -104,7 +104,7 @@ fn result(document: &Document, finding: &Finding) -> Value {
     result
 }
 
-/// `/spec/containers/0/image` as `spec.containers[0].image`.
+/// Turns `/spec/containers/0/image` into `spec.containers[0].image`.
 fn dotted(pointer: &str) -> String {
     let mut path = String::new();
     for part in pointer.split('/').skip(1) {
@@ -119,7 +119,7 @@ fn dotted(pointer: &str) -> String {
     path
 }
 
-/// The edit that adds results to the list's existing ones.
+/// The edit that appends `results` to those in the list.
 fn results_edit(text: &str, document: &Document, results: &[Value]) -> Option<Edit> {
     if results.is_empty() {
         return None;

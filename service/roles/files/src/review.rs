@@ -1,4 +1,4 @@
-//! The review of an object in a file, in the API server's form, and the meaning of its answer.
+//! Makes a review of an object in a file, in the API server's format, and parses the answer.
 
 use base64::Engine as _;
 use serde::Deserialize;
@@ -11,23 +11,22 @@ use tokio::time::Instant;
 pub struct Answer {
     /// The reason for a refusal.
     pub refused: Option<String>,
-    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// The new images by their JSON pointers.
+    /// The new images, by JSON pointer.
     pub images: Vec<(String, String)>,
-    /// The known facts about images, each image once.
+    /// Facts about images from the review; each image once.
     pub known: Vec<Known>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Known {
-    /// The image as written.
+    /// The image before the review.
     pub image: String,
     #[serde(default)]
     pub digest: String,
     #[serde(default)]
     pub signers: Vec<String>,
-    /// The evidence of the signatures.
+    /// Where the signatures were found, and their format.
     #[serde(default)]
     pub evidence: Vec<String>,
 }
@@ -35,7 +34,7 @@ pub struct Known {
 /// An object to review.
 #[derive(Debug, Clone, Copy)]
 pub struct ReviewedObject<'a> {
-    /// `group/version`, or the version alone.
+    /// The API group and version, `group/version`, or the version alone.
     pub api_version: &'a str,
     pub kind: &'a str,
     pub namespace: &'a str,
@@ -43,7 +42,6 @@ pub struct ReviewedObject<'a> {
     pub json: &'a str,
 }
 
-/// Reviews an object.
 pub async fn ask(review: &dyn Review, asked: ReviewedObject<'_>, deadline: Instant) -> Result<Answer, String> {
     let (group, version) = asked.api_version.split_once('/').unwrap_or(("", asked.api_version));
     let kind = json!({"group": group, "version": version, "kind": asked.kind});
@@ -57,7 +55,7 @@ pub async fn ask(review: &dyn Review, asked: ReviewedObject<'_>, deadline: Insta
     read(&answer)
 }
 
-/// The resource of a kind, by the rule of the built-in ones, without a lookup.
+/// The resource name of a kind, made by the rule of built-in kinds without a lookup.
 fn plural(kind: &str) -> String {
     let kind = kind.to_ascii_lowercase();
     if kind.ends_with('s') { format!("{kind}es") } else { format!("{kind}s") }

@@ -1,54 +1,54 @@
-//! YAML as a tree whose nodes know their place in the text.
+//! Parses YAML into a tree whose nodes know their position in the text.
 //!
-//! This module owns anchors, aliases and merge keys, with the rules of Kubernetes' own reader, and the access by JSON
-//! pointer. Pure.
+//! This module resolves anchors, aliases and merge keys by the rules of Kubernetes' own parser, and finds nodes by JSON
+//! pointers.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span, Tag};
 
-/// Largest text: a chart of thousands of objects has some megabytes.
+/// Largest text; a chart with thousands of objects has some megabytes.
 pub const TEXT_BYTES_MAX: usize = 64 << 20;
-/// Most nodes of one document as JSON: aliases of aliases must not fill the memory.
+/// Most nodes of one document as JSON, so that aliases of aliases cannot fill the memory.
 const NODES_MAX: usize = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The text is not YAML.
+    /// The text is not valid YAML.
     #[error("line {line}, column {column}: {what}")]
     Syntax {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Counted from 1.
+        /// Column number, from 1.
         column: usize,
         what: String,
     },
     /// The text is too large.
     #[error("the text has {bytes} bytes; at most {TEXT_BYTES_MAX} are read")]
     TooLarge { bytes: usize },
-    /// Too large for JSON, or an alias contains itself.
+    /// The document is too large as JSON, or an alias contains itself.
     #[error("line {line}: an alias makes the document endless or larger than {NODES_MAX} values")]
     Endless {
         /// First line of the document, from 1.
         line: usize,
     },
-    /// A key is no text.
+    /// A key is not a string.
     #[error("line {line}: a key is a list or a map")]
     Key {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: usize,
     },
 }
 
-/// A node's number in its document.
+/// The number of a node in its document.
 pub type Id = usize;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Its bytes in the text.
+    /// The node's bytes in the text.
     pub range: Range<usize>,
-    /// Its line, from 1.
+    /// The node's line, from 1.
     pub line: usize,
     pub value: Value,
 }
@@ -56,10 +56,10 @@ pub struct Node {
 /// The kinds of nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// A scalar, unescaped.
+    /// A scalar without quotes and escapes, and its style.
     Scalar(String, ScalarStyle),
     List(Vec<Id>),
-    /// A map, in the order of the text; a merged map stands under `<<`.
+    /// A map, in the order of the text. Merged maps are under the key `<<`.
     Map(Vec<(Id, Id)>),
 }
 
@@ -69,7 +69,7 @@ pub struct Document {
     root: Id,
 }
 
-/// Reads all documents of a text; empty ones are left out.
+/// Parses all documents of a text; empty documents are left out.
 pub fn documents(text: &str) -> Result<Vec<Document>, Error> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(Error::TooLarge { bytes: text.len() });
@@ -87,7 +87,7 @@ pub fn documents(text: &str) -> Result<Vec<Document>, Error> {
     Ok(reader.done)
 }
 
-/// A list or map whose end was not read yet.
+/// A list or map whose end was not reached yet.
 enum Open {
     List(Id),
     Map(Id, Option<Id>),
@@ -98,7 +98,7 @@ struct Reader {
     done: Vec<Document>,
     now: Document,
     open: Vec<Open>,
-    /// The node of each anchor of this document, by its number.
+    /// The node of each anchor in this document, by anchor number.
     anchors: Vec<(usize, Id)>,
 }
 
@@ -151,7 +151,7 @@ impl Reader {
         Ok(id)
     }
 
-    /// Adds a node at its place in the tree.
+    /// Adds a node to the list, map or document that is open.
     fn place(&mut self, id: Id) -> Result<(), Error> {
         match self.open.last_mut() {
             None => self.now.root = id,
@@ -178,7 +178,7 @@ impl Reader {
     }
 }
 
-/// Whether a tag turns any scalar into a text.
+/// Whether a tag makes any scalar a string.
 fn is_text(tag: Option<&Tag>) -> bool {
     tag.is_some_and(|tag| tag.is_yaml_core_schema_tag("str"))
 }
@@ -192,12 +192,12 @@ impl Document {
         &self.nodes[id]
     }
 
-    /// The value of `key` in a map; the map's own entries have precedence over merged ones.
+    /// The value of `key` in a map; entries of the map itself take precedence over merged ones.
     pub fn get(&self, map: Id, key: &str) -> Option<Id> {
         self.get_within(map, key, MERGES_MAX)
     }
 
-    /// Like [`Self::get`], through at most `steps` merged maps.
+    /// Like [`Self::get`], through at most `steps` levels of merged maps.
     fn get_within(&self, map: Id, key: &str, steps: usize) -> Option<Id> {
         let Value::Map(entries) = &self.nodes[map].value else { return None };
         let named = |name: &'_ str| entries.iter().rev().find(|(key, _)| self.text(*key) == Some(name));
@@ -211,7 +211,7 @@ impl Document {
         }
     }
 
-    /// The items of a list; empty for any other node.
+    /// The items of a list; empty for all other nodes.
     pub fn items(&self, list: Id) -> &[Id] {
         match &self.nodes[list].value {
             Value::List(items) => items,
@@ -249,7 +249,7 @@ impl Document {
         Ok(out)
     }
 
-    /// `None` if it would be too large, or too deep.
+    /// Writes a node as JSON; `None` if the JSON is too large or too deep.
     fn write(&self, id: Id, out: &mut String, left: &mut usize, depth: usize) -> Option<()> {
         // Twice the parser's own limit: a merged map is one level, and an alias in itself would have no end.
         const DEPTH_MAX: usize = 512;
@@ -283,7 +283,7 @@ impl Document {
         Some(())
     }
 
-    /// The entries of a map, with the merged ones that it lacks; of a repeated key the last.
+    /// Adds the entries of a map, and merged entries that it lacks. Of a repeated key, the last value counts.
     fn merged<'a>(&'a self, map: Id, into: &mut Entries<'a>, left: &mut usize, depth: usize) -> Option<()> {
         *left = left.checked_sub(1)?;
         let Value::Map(entries) = &self.nodes[map].value else { return Some(()) };
@@ -324,7 +324,7 @@ fn is_null(text: &str) -> bool {
     matches!(text, "" | "~" | "null" | "Null" | "NULL")
 }
 
-/// A scalar as JSON: plain ones have the types of YAML 1.2's core schema, as far as JSON has them.
+/// Writes a scalar as JSON. Plain scalars have the types of YAML 1.2's core schema, if JSON has them.
 fn write_scalar(text: &str, style: ScalarStyle, out: &mut String) {
     if style == ScalarStyle::Plain {
         match text {

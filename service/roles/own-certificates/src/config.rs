@@ -1,6 +1,6 @@
-//! The section `admission.ownCertificates`: the webhook's certificates, made and renewed by the replicas themselves.
+//! The section `admission.ownCertificates`: the replicas make and renew the webhook's certificates.
 //!
-//! This module owns the keys and defaults, and checks that the lifetimes leave time for every step of a rotation.
+//! This module owns keys and defaults, and checks that the lifetimes leave time for every step of a rotation.
 
 use std::time::Duration;
 
@@ -10,43 +10,44 @@ use service_core::config::quantity::Span;
 use service_core::config::{Checker, Error};
 
 const SERVICE: &str = "longhaul-webhook";
-/// Secret and Lease in the manifests.
+/// Default name of Secret and Lease; the manifests use it.
 const CERTIFICATES: &str = "longhaul-webhook-certificates";
-/// The webhook configuration in the manifests.
+/// Default name of the webhook configuration; the manifests use it.
 const WEBHOOK: &str = "longhaul-webhook";
-/// Renewed after 20 days, without any action of a person.
+/// Default lifetime of the authority, which is renewed after 20 days without manual work.
 const AUTHORITY_LIFETIME: Duration = Duration::from_hours(30 * 24);
-/// Renewed after 112 hours, so that a weekend without an API server ends no certificate.
+/// Default lifetime of the certificate, which is renewed after 112 hours. So an API server may be away for a weekend.
 const LEAF_LIFETIME: Duration = Duration::from_hours(7 * 24);
-/// A single API server learns of a changed webhook configuration within seconds; several of them, under load, within
-/// this.
+/// Default of `settle`. One API server notices a changed webhook configuration within seconds; several ones under load
+/// need up to this time.
 const SETTLE: Duration = Duration::from_mins(2);
-/// Costs two small requests of each replica; all replicas use a new certificate within this time.
+/// Default of `interval`. Each replica sends two small requests per interval and uses a new certificate within this
+/// time.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// A shorter certificate would end before any replica had read it.
+/// Least lifetime of a certificate; a shorter one would expire before a replica has read it.
 const LEAF_LIFETIME_MIN: Duration = Duration::from_secs(3);
-/// An authority is replaced when a third of its life is left, and signs until then: a certificate must fit into that
-/// third.
+/// Least ratio of the authority's lifetime to the certificate's. An authority is replaced, but still signs, when a
+/// third of its lifetime is left, and a certificate must fit into this third.
 const LEAVES_PER_AUTHORITY: u32 = 3;
 
 /// Settings of the certificates that the replicas make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnCertificates {
-    /// The Service that the API server calls; the certificate has its names.
+    /// The Service that the API server calls. The certificate contains its names.
     pub service: String,
-    /// The namespace of Service, Secret and Lease; if absent, the pod's.
+    /// The namespace of Service, Secret and Lease; if absent, the Pod's.
     pub namespace: Option<String>,
-    /// The Secret that holds the certificates.
+    /// The Secret with the certificates.
     pub secret: String,
-    /// The Lease that selects the replica that makes them.
+    /// The Lease whose holder makes the certificates.
     pub lease: String,
-    /// `MutatingWebhookConfiguration`s whose `caBundle` is written.
+    /// The `MutatingWebhookConfiguration`s whose `caBundle` is written.
     pub webhooks: Vec<String>,
     pub authority_lifetime: Duration,
     pub leaf_lifetime: Duration,
-    /// Time for all API servers and replicas to see one step of a rotation before the next one.
+    /// Time that all API servers and replicas get to notice one step of a rotation before the next step.
     pub settle: Duration,
-    /// Interval at which Secret and webhook configurations are read.
+    /// Time between two reads of the Secret and the webhook configurations.
     pub interval: Duration,
 }
 
@@ -108,7 +109,7 @@ impl OwnCertificates {
 }
 
 impl Default for OwnCertificates {
-    /// The settings of an empty section.
+    /// The settings for an empty section.
     fn default() -> Self {
         Self {
             service: SERVICE.into(),

@@ -1,10 +1,10 @@
-//! The events of the rotation, each with the keys of its context.
+//! The names of log events about the rotation of certificates, each with the keys of its fields.
 
 service_core::events! {
-    /// A step of the rotation of own certificates was done.
+    /// A step of the rotation was finished.
     OWN_STEP = "certificates.step" ["step"],
-    /// Own certificates could not be kept; the next attempt follows.
+    /// An attempt to check or renew the certificates failed; another attempt follows.
     OWN_FAILED = "certificates.failed" ["error"],
-    /// The certificate could not be read from its Secret, and is read again.
+    /// The certificate could not be read from its Secret; another attempt follows.
     OWN_NOT_READ = "certificates.not-read" ["error"],
 }

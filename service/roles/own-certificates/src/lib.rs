@@ -1,6 +1,6 @@
-//! The webhook's own certificates: their settings, and with the feature `rotation` the replicas' own authority.
+//! The webhook's own certificates: their settings, and with the feature `rotation` the code that makes them.
 //!
-//! Manifests and messages name the settings, so a build without the rotation has them too.
+//! Manifests and messages name the settings, so a build without this feature has them too.
 
 mod config;
 #[cfg(feature = "rotation")]

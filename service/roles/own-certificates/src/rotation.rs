@@ -1,15 +1,17 @@
-//! The webhook's own certificates: authority and certificate in a Secret, the authority in the `caBundle` of the
-//! webhook configurations, and their rotation without a failed call.
+//! The webhook's own certificates: authority and certificate in a Secret, the authority in `caBundle` of the webhook
+//! configurations, and their rotation without a failed call.
 //!
-//! This module owns Secret and bundles. The holder of a Lease writes (`keeper`); every replica reads the certificate
-//! from the Secret through the API (`reader`), because a mounted Secret is more than a minute late. `step` chooses the
-//! next step, without I/O. A rotation has these steps:
+//! This module owns the Secret and the bundles. The holder of a Lease writes (`keeper`). Every replica reads the
+//! certificate from the Secret through the API (`reader`), because a mounted Secret is updated more than a minute late.
+//! `step` chooses the next step, without I/O. A rotation has these steps:
 //!
-//! 1. A certificate of the same authority is replaced when a third of its life is left.
-//! 2. When a third of the authority's life is left, the next authority is made and trusted as well; it signs nothing yet.
-//! 3. Once every configuration trusts it and `settle` has passed, it signs the certificate; the key of the old one is forgotten.
-//! 4. The old authority is trusted until the last certificate that it signed has ended: a replica that could not read the Secret is
-//!    still trusted.
+//! 1. A certificate is replaced by one of the same authority when a third of its lifetime is left.
+//! 2. When a third of the authority's lifetime is left, the next authority is made. It is trusted too, but signs
+//!    nothing yet.
+//! 3. After every configuration trusts the next authority and `settle` has passed, it signs the certificate, and the
+//!    key of the old authority is deleted.
+//! 4. The old authority stays trusted until the last certificate that it signed has expired: some replica may not have
+//!    read the Secret and still use that certificate.
 
 mod bundle;
 mod keeper;
@@ -34,7 +36,7 @@ use service_core::edge::{Handed, Probe};
 use service_core::kube::Client;
 use state::State;
 
-/// The objects of the rotation, and their settings.
+/// The objects of the rotation, and its settings.
 #[derive(Debug, Clone)]
 pub struct Installation {
     settings: OwnCertificates,
@@ -48,8 +50,8 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// Begins to read the certificate into `handed`, and to make it while this replica holds the Lease. `namespace` is
-    /// that of Service, Secret and Lease.
+    /// Starts to read the certificate into `handed`, and to make it while this replica holds the Lease. Service, Secret
+    /// and Lease are in `namespace`.
     pub fn start(
         settings: &OwnCertificates,
         namespace: String,
@@ -80,12 +82,12 @@ impl Rotation {
         }
     }
 
-    /// Gives the Lease back, so that another replica takes over at once. The certificate is still read.
+    /// Releases the Lease, so that another replica takes over at once. This replica still reads the certificate.
     pub fn resign(&self) {
         self.stop.cancel();
     }
 
-    /// Ends the remaining tasks.
+    /// Ends all tasks.
     pub async fn stop(mut self) {
         self.stop.cancel();
         self.tasks.shutdown().await;
@@ -101,7 +103,7 @@ impl Installation {
         format!("/api/v1/namespaces/{}/secrets", self.namespace)
     }
 
-    /// The names in the certificate; the API server requests the last one.
+    /// The names in the certificate; the API server uses the last one.
     fn names(&self) -> [String; 3] {
         let (service, namespace) = (&self.settings.service, &self.namespace);
         [service.clone(), format!("{service}.{namespace}"), format!("{service}.{namespace}.svc")]

@@ -1,4 +1,4 @@
-//! The section `packages`: the queue of the reconciler, its attempts, and the leader election among replicas.
+//! The section `packages`: the reconciler's queue and retries, and the leader election of replicas.
 
 use std::time::Duration;
 
@@ -9,33 +9,33 @@ use service_core::config::{Checker, Error, Section, YamlError, yaml};
 use service_watch::QueueKey;
 use service_watch::config::Lease;
 
-/// Enough to hide the latency of an API server, few enough to be a polite client.
+/// Default number of workers: enough to hide the latency of an API server, and few enough not to load it.
 const WORKERS: usize = 8;
-/// The waits of the UDS operator between its five attempts: powers of three.
+/// Default delays between attempts, powers of three as between the UDS operator's five attempts.
 const RETRIES: [Duration; 4] =
     [Duration::from_secs(3), Duration::from_secs(9), Duration::from_secs(27), Duration::from_secs(81)];
-/// The name of the lease; also the default name of the role `packages` in a cluster.
+/// Default name of the Lease, and of the role `packages` in a cluster.
 const LEASE_NAME: &str = "longhaul-watch";
-/// client-go's default: longer than a short outage of the API server, and still a short wait.
+/// Default duration of the Lease, as in client-go: longer than a short outage of the API server.
 const LEASE_DURATION: Duration = Duration::from_secs(15);
-/// client-go's default: a leader that could not renew has stopped five seconds before the lease ends.
+/// Default renewal time, as in client-go: a leader that cannot renew stops five seconds before the Lease expires.
 const LEASE_RENEW: Duration = Duration::from_secs(10);
-/// client-go's default: some attempts fit before the renewal is given up.
+/// Default pause between attempts, as in client-go: several attempts fit into the renewal time.
 const LEASE_RETRY: Duration = Duration::from_secs(2);
-/// Replicas do not accept a longer duration in a lease.
+/// Longest duration of a Lease that replicas obey.
 const LEASE_DURATION_MAX: Duration = Duration::from_hours(1);
-/// client-go spreads its attempts by up to this part of the retry period; one of them must fit.
+/// client-go delays attempts by up to this multiple of the retry period; one attempt must fit.
 const RETRY_SPREAD: f64 = 1.2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packages {
-    /// The key by which work is kept in order.
+    /// How keys are grouped; keys of one group are processed one at a time.
     pub queue: QueueKey,
-    /// Objects worked on at one time.
+    /// Most objects that are processed at one time.
     pub workers: usize,
-    /// Wait before each further attempt.
+    /// The delay before each further attempt.
     pub retries: Vec<Duration>,
-    /// The leader election among replicas.
+    /// The leader election of replicas.
     pub lease: Lease,
 }
 

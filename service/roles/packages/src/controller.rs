@@ -1,6 +1,6 @@
 //! The controller of Packages: client, watches, witness, reconciler, and their end.
 //!
-//! This module owns their tasks.
+//! This module owns the tasks of the controller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use service_core::config::Kubernetes;
 use service_core::edge::Probe;
 use service_core::kube::{Client, Cluster, KubeconfigError};
 
-/// At the end, time for workers to finish their objects.
+/// Time that workers get at the end to finish their objects.
 const FINISH_MAX: Duration = Duration::from_secs(3);
-/// The reason if the reconciler is stopped.
+/// The reason of the end if the reconciler was stopped.
 const STOPPED: &str = "the reconciler was stopped";
 
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum Error {
     /// The API server cannot be reached.
     #[error(transparent)]
     Kubeconfig(#[from] KubeconfigError),
-    /// The election has no namespace for its lease.
+    /// The namespace of the election's Lease is unknown.
     #[error("packages.lease.namespace: is needed beside `enabled: true` outside of a pod")]
     LeaseNamespace,
     #[error(transparent)]
@@ -42,7 +42,7 @@ pub struct Controller {
     stop: CancellationToken,
 }
 
-/// The reconciler and the election that decides when it works.
+/// The reconciler, and the election that decides when it runs.
 struct Reconciliation {
     parts: reconcile::Parts,
     packages: Arc<Diagnostics<Package>>,
@@ -129,7 +129,7 @@ impl Controller {
         }
     }
 
-    /// Stops watching, lets the workers finish their objects, and delivers the last observations.
+    /// Stops the watches, lets workers finish their objects, and delivers the last observations.
     pub async fn stop(mut self) {
         self.packages.stop().await;
         self.policies.stop().await;
@@ -140,7 +140,7 @@ impl Controller {
 }
 
 impl Reconciliation {
-    /// Reconciles until it is stopped; returns the reason of its end.
+    /// Reconciles until stopped; returns the reason of the end.
     async fn run(mut self) -> String {
         let stop = self.stop.clone();
         // Before both lists are done, missing objects cannot be distinguished from unlisted ones.
@@ -164,7 +164,7 @@ impl Reconciliation {
         STOPPED.into()
     }
 
-    /// Reconciles while this replica has the lease.
+    /// Reconciles while this replica holds the Lease.
     async fn elected(self, mut elector: Elector) -> String {
         loop {
             tokio::select! {
@@ -189,7 +189,7 @@ impl Reconciliation {
     }
 }
 
-/// The replica's part in the election, if there is one.
+/// The replica's participation in the election; `None` without an election.
 fn elector(settings: &Lease, pod_namespace: Option<String>, client: &Arc<Client>) -> Result<Option<Elector>, Error> {
     let namespace = settings.namespace.clone().or(pod_namespace);
     match (settings.enabled, namespace) {

@@ -1,7 +1,7 @@
 //! The role `packages`: watches and reconciles Packages.
 //!
-//! This crate owns the reconciler, its queue, and the choice of the working replica. The view of existing objects
-//! belongs to `service-watch`.
+//! This crate owns the reconciler, its queue, and the election of the replica that reconciles. `service-watch` owns the
+//! view of existing objects.
 
 pub mod config;
 mod controller;

@@ -1,8 +1,8 @@
-//! The reconciler of packages: phases, retries, finalizer, and one NetworkPolicy for each allowed connection, restored
-//! after foreign edits and deletions.
+//! The reconciler of packages: phases, retries, finalizer, and one NetworkPolicy for each allowed connection. Policies
+//! that others change or delete are restored.
 //!
-//! This module owns its memory of a package between two visits, and forgets it with the package. It reads the stores
-//! and writes through the API; it never touches a watch.
+//! This module remembers facts about a package between two reconciliations, and forgets them with the package. It reads
+//! the stores and writes through the API; it does not control the watches.
 
 mod api;
 mod inbox;
@@ -33,16 +33,16 @@ use status::Report;
 use steps::Done;
 pub use term::{Parts, Term};
 
-/// The finalizer that makes the deletion of a package wait for the clean-up.
+/// The finalizer that delays the deletion of a package until its policies are removed.
 const FINALIZER: &str = "longhaul.dev/cleanup";
-/// The pause after the second restoration of a policy; it doubles each time, so that two conflicting writers do not
-/// write in a hot loop.
+/// The pause after the second restoration of a policy. It doubles each time, so that two conflicting writers do not
+/// write without pause.
 const RESTORE_PAUSE: Duration = Duration::from_secs(1);
 const RESTORE_PAUSE_MAX: Duration = Duration::from_mins(5);
-/// After this long without a restoration the next one counts as the first again.
+/// After this time without a restoration, the next one counts as the first.
 const RESTORES_FORGOTTEN: Duration = Duration::from_mins(10);
 
-/// Works on packages while this process leads.
+/// Reconciles packages while this process leads.
 pub struct Reconciler {
     retries: Vec<Duration>,
     api: Api,
@@ -56,22 +56,22 @@ pub struct Reconciler {
     results: Family<Label, Counter>,
 }
 
-/// The memory of a package while it exists.
+/// What is remembered about a package while it exists.
 #[derive(Debug, Clone, Default)]
 struct Memo {
     uid: Box<str>,
-    /// Last finished generation, with success or failure.
+    /// The last generation that was finished, with success or failure.
     done: Option<i64>,
-    /// Whether it finished with success, so that its policies are maintained.
+    /// Whether the last generation succeeded, so that its policies are restored after changes.
     kept: bool,
-    /// Restorations of its policies in a row, and the time of the last one.
+    /// The number of restorations in a row, and the time of the last one.
     restores: u32,
     restored_at: Option<Instant>,
-    /// Generation that `failures` and `retry_at` are about.
+    /// The generation to which `failures` and `retry_at` belong.
     generation: i64,
     failures: usize,
     retry_at: Option<Instant>,
-    /// The clean-up is done: nothing is left to remove when the object goes.
+    /// Whether the policies were removed, so that nothing is left to do when the object goes.
     cleaned: bool,
 }
 
@@ -82,14 +82,14 @@ enum Work {
     Skip,
     /// Apply the spec to the cluster.
     Apply,
-    /// Apply the spec again after a foreign change.
+    /// Apply the spec again after others changed a policy.
     Restore,
-    /// The package is being deleted: remove its objects, then our finalizer.
+    /// The package is being deleted: remove its policies, then our finalizer.
     Remove,
 }
 
 impl Reconciler {
-    /// Works until the queue is closed.
+    /// Reconciles keys until the queue is closed.
     async fn work(self: Arc<Self>) {
         while let Some(turn) = self.queue.next().await {
             self.visit(&turn.key).await;
@@ -97,7 +97,7 @@ impl Reconciler {
         }
     }
 
-    /// Visits one package. The queue prevents a second visit at the same time.
+    /// Reconciles one package. The queue prevents a second reconciliation at the same time.
     async fn visit(&self, key: &Key) {
         if !self.tenure.holds() {
             // The present leader visits it; this term is about to be cut.
@@ -143,8 +143,7 @@ impl Reconciler {
         }
     }
 
-    /// Checks whether the policies of a package without other work are still as applied, and whether a restoration is
-    /// due.
+    /// Checks whether the policies of a package are as applied and, if not, whether a restoration is due.
     fn check(&self, object: &Object, memo: &Memo, now: Instant) -> Work {
         if let Some(when) = memo.retry_at.filter(|when| *when > now) {
             // This visit may have replaced the scheduled one.
@@ -165,7 +164,7 @@ impl Reconciler {
         }
     }
 
-    /// Records that a visit restored the policies.
+    /// Records that a reconciliation restored policies.
     async fn restored(&self, object: &Object, memo: Memo, done: Done) {
         if done.writes == 0 {
             // The watch lagged behind our own writes.
@@ -226,7 +225,8 @@ impl Reconciler {
     }
 }
 
-/// The skip rules: the first sight in this process is never skipped, nor a due retry; our own status writes always are.
+/// Decides which work a package needs. A package that is new to this process is never skipped, nor is a due retry. Our
+/// own status writes always are.
 fn decide(object: &Object, memo: Option<&Memo>, now: Instant) -> Work {
     let ours = object.body.finalizers.iter().any(|finalizer| &**finalizer == FINALIZER);
     let retry_waits = memo
@@ -247,7 +247,7 @@ fn decide(object: &Object, memo: Option<&Memo>, now: Instant) -> Work {
     if settled { Work::Skip } else { Work::Apply }
 }
 
-/// The pause before policies are restored again after this many times in a row.
+/// The pause before the next restoration, after this many in a row.
 fn restore_pause(restores: u32) -> Duration {
     let doublings = restores.saturating_sub(2);
     if restores < 2 {

@@ -54,7 +54,7 @@ impl Running for Tasks {
         .boxed()
     }
 
-    /// Writes under way end first; no caller waits for the watch.
+    /// Lets open writes finish. No caller waits for the watch.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         async move {
             if let Some(controller) = self.0.take() {

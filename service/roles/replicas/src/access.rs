@@ -1,15 +1,15 @@
-//! The rights of callers, by the alternative names of their certificates.
+//! The rights of callers, by the subject alternative names of their certificates.
 //!
-//! Pure. Common names do not count: an authority need not have checked them. A pattern matches names of its own kind
-//! only: a URI or a mail address with the text of a host name does not match the host's pattern, because an authority
-//! may give those to others.
+//! Common names do not count, because an authority need not have checked them. A pattern matches only names of its own
+//! type: the pattern of a host does not match a URI or mail address with the same text, because an authority may issue
+//! those to others.
 
 use crate::config;
 
 use super::route::Verb;
 use service_core::wire::Alternative;
 
-/// The names with each right.
+/// The names that have each right.
 #[derive(Debug, Clone)]
 pub struct Access {
     read: Names,
@@ -17,7 +17,7 @@ pub struct Access {
     image: Names,
 }
 
-/// `None` is everybody.
+/// Patterns of names; `None` means everybody.
 #[derive(Debug, Clone)]
 struct Names(Option<Vec<Pattern>>);
 
@@ -79,8 +79,8 @@ impl Pattern {
     }
 }
 
-/// Whether `pattern` concerns names of this kind: one with a colon concerns URIs, else one with an `@` mail addresses,
-/// all others hosts.
+/// Whether `pattern` applies to names of this type. A pattern with a colon applies to URIs, another one with `@` to
+/// mail addresses, all others to host names.
 fn is_of_kind(pattern: &str, name: &Alternative) -> bool {
     match name {
         Alternative::Uri(_) => pattern.contains(':'),
@@ -89,8 +89,8 @@ fn is_of_kind(pattern: &str, name: &Alternative) -> bool {
     }
 }
 
-/// Whether a prefix of a name can be trusted: not for a URI whose path goes up again, or has parts in another spelling
-/// (SPIFFE ID, section 2.2).
+/// Whether a prefix of a name can be trusted. It cannot for a URI whose path contains `..` or another spelling of its
+/// components (SPIFFE ID, section 2.2).
 fn is_plain(name: &Alternative) -> bool {
     let Alternative::Uri(uri) = name else { return true };
     let path = uri.split_once("://").map_or(uri.as_str(), |(_, rest)| rest);

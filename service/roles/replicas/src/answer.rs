@@ -1,6 +1,4 @@
-//! Answers: JSON with headers about the cluster's state, and errors as `{"error": text}`.
-//!
-//! Pure.
+//! Answers of the API: JSON with headers about the cache's state, and errors as `{"error": text}`.
 
 use std::time::Duration;
 
@@ -10,28 +8,28 @@ use http_body_util::Full;
 use serde::Serialize;
 use service_core::edge::Answer;
 
-/// `metadata.resourceVersion` of the Deployment in the answer.
+/// Header: `metadata.resourceVersion` of the Deployment in the answer.
 pub const REVISION: HeaderName = HeaderName::from_static("longhaul-revision");
-/// The version up to which the cache is complete, at the time of the answer.
+/// Header: the version up to which the cache is complete.
 pub const CACHE_REVISION: HeaderName = HeaderName::from_static("longhaul-cache-revision");
-/// Milliseconds since the cache last received data from the API server.
+/// Header: milliseconds since the cache last received data from the API server.
 pub const CACHE_AGE: HeaderName = HeaderName::from_static("longhaul-cache-age-ms");
-/// The cursor of the next page of a list; absent on the last one.
+/// Header: the cursor of the next page of a list; absent on the last page.
 pub const CONTINUE: HeaderName = HeaderName::from_static("longhaul-continue");
-/// Identifies one call in answers and logs.
+/// Header: the id of one call, also in logs.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// An answer other than success.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub status: StatusCode,
-    /// The text for a person.
+    /// The text for people.
     pub text: String,
-    /// After how long the caller may try again.
+    /// Time after which the caller may retry.
     pub retry_after: Option<Duration>,
-    /// The permitted methods of the path, if another one was used.
+    /// The allowed methods of the path, if the request had another method.
     pub allow: Option<&'static str>,
-    /// Whether the connection must be closed.
+    /// Whether the connection must be closed after the answer.
     pub closes: bool,
 }
 
@@ -49,7 +47,7 @@ impl Refusal {
         Self::new(StatusCode::BAD_REQUEST, text)
     }
 
-    /// Adds that the caller may try again after `wait`.
+    /// Adds that the caller may retry after `wait`.
     #[must_use]
     pub fn after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
@@ -84,7 +82,7 @@ pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
     answer
 }
 
-/// Puts `value` into `header`, unless it has bytes that no header may have.
+/// Sets `header` to `value`, unless the value has bytes that no header may have.
 pub fn put(answer: &mut Answer, header: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         answer.headers_mut().insert(header, value);

@@ -1,7 +1,7 @@
-//! One call from its head to its answer: caller, rate, route, rights, and the log line about it.
+//! One call from its head to its answer: caller, rate, route, rights, and the log line about the call.
 //!
-//! This module implements these steps for the API (`service_core::edge::serve` fixes their order), and makes the
-//! request's id. A count is read only from the cache; only changing calls reach the API server.
+//! This module implements these steps for the API (`service_core::edge::serve` runs them in order), and makes request
+//! ids. Counts are read only from the cache; only calls that change something reach the API server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant as StdInstant, SystemTime};
@@ -32,28 +32,28 @@ use service_core::logs::{Throttle, names};
 use service_core::role::Review;
 use service_watch::{Key, Link, View, reaches};
 
-/// The answer to a write of a count (the wording of the interface).
+/// The answer to a change of a count; the interface prescribes the text.
 const SCALED: &str = "Replica count updated successfully.";
-/// The answer to a write of an image.
+/// The answer to a change of an image.
 const IMAGE_SET: &str = "Image updated successfully.";
-/// The answer when nothing was stored.
+/// The answer to a dry run.
 const DRY_RUN: &str = "Dry run: nothing was changed.";
-/// The API server counts as disconnected after this long without a stream and without data: between two streams lies a
-/// second.
+/// The API server counts as disconnected after this time without a stream and without data. Usually a second lies
+/// between two streams.
 const DISCONNECTED_AFTER: Duration = Duration::from_secs(5);
-/// Most bytes of a caller's own id for a call.
+/// Most bytes of a request id from a caller.
 const REQUEST_ID_BYTES_MAX: usize = 64;
-/// Retry time for a caller refused because of a shared limit.
+/// Retry delay for a caller that was refused because of a shared limit.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
 
 pub struct Parts {
     pub view: View<Deployment>,
     /// The client that changes Deployments.
     pub client: Arc<service_core::kube::Client>,
-    /// The review of images; absent if images cannot be set.
+    /// The reviewer of images; `None` if images cannot be set.
     pub admit: Option<Arc<dyn Review>>,
     pub metrics: Metrics,
-    /// The metrics for clients whose certificate is no longer valid.
+    /// The metrics about clients whose certificates are no longer valid.
     pub edge: ListenerMetrics,
 }
 
@@ -61,7 +61,7 @@ pub struct Api {
     view: View<Deployment>,
     writer: Writer,
     admit: Option<Arc<dyn Review>>,
-    /// Replaced as a whole when the configuration changes.
+    /// Rights and rates; replaced as a whole when the configuration changes.
     gate: RwLock<Arc<Gate>>,
     places: Semaphore,
     body_max: usize,
@@ -71,13 +71,13 @@ pub struct Api {
     throttle: Throttle,
 }
 
-/// Rights and rates of callers.
+/// The rights and rate limits of callers.
 struct Gate {
     access: Access,
     limits: Arc<Limits>,
 }
 
-/// A call, as its log lines name it.
+/// Facts about a call for its log lines.
 pub struct Call {
     id: HeaderValue,
     version: Version,
@@ -129,7 +129,7 @@ impl Api {
         }
     }
 
-    /// Applies `allow` and `rate` from now on. Buckets keep their tokens if the rate is unchanged.
+    /// Uses `allow` and `rate` from now on. Buckets keep their tokens if the rate is unchanged.
     pub fn replace(&self, allow: &config::Allow, rate: config::Rate) {
         let mut gate = self.gate.write();
         let limits = if gate.limits.rate() == rate { Arc::clone(&gate.limits) } else { Arc::new(Limits::new(rate)) };
@@ -166,7 +166,7 @@ impl Api {
         }
     }
 
-    /// The connection of the watch; a refusal until it has listed.
+    /// The state of the watch's connection; an error before the first list is complete.
     fn listed(&self) -> Result<Link, Refusal> {
         let link = self.view.diagnostics().link();
         if link.listed {
@@ -176,7 +176,7 @@ impl Api {
         Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text).after(BUSY_RETRY))
     }
 
-    /// Adds the cache's facts to `answer`.
+    /// Adds headers about the cache's state to `answer`.
     #[expect(clippy::unused_self, reason = "it speaks of this API's cache")]
     fn stamped(&self, mut answer: Answer, link: &Link) -> Answer {
         if let Some(revision) = &link.revision {
@@ -263,7 +263,7 @@ impl Api {
         Ok(answer)
     }
 
-    /// Waits until the cache shows `written`, or that the Deployment is gone.
+    /// Waits until the cache shows `written`, or shows that the Deployment is gone.
     async fn observed(&self, target: Target<'_>, written: &Written, deadline: Instant) -> Result<(), Refusal> {
         let key = key(target);
         let seen =
@@ -323,7 +323,7 @@ impl Call {
         self.id.to_str().unwrap_or_default()
     }
 
-    /// The client, which the listener accepted by its certificate.
+    /// The client, which the listener has accepted by its certificate.
     fn client(&self) -> &ClientCertificate {
         self.peer.client().expect("a call without a client was refused before anything is said of it")
     }
@@ -380,7 +380,7 @@ impl Calls for Api {
         })
     }
 
-    /// Only calls that set something have a body.
+    /// Reads the body; only calls that set something have one.
     async fn read<'a, B: Body<Data = Bytes, Error: Broken> + Send + Unpin>(
         &'a self,
         _: &'a Self::Call,
@@ -442,8 +442,8 @@ impl Calls for Api {
     }
 }
 
-/// Whether a request names exactly one host (RFC 9112, section 3.2; RFC 9113, section 8.3.1): of two names each proxy
-/// uses another.
+/// Whether a request names exactly one host (RFC 9112, section 3.2; RFC 9113, section 8.3.1). If there are two names,
+/// proxies differ in the one that they use.
 fn names_one_host(head: &Head) -> bool {
     let hosts = head.headers.get_all(header::HOST).iter().count();
     hosts == 1 || hosts == 0 && head.version == Version::HTTP_2 && head.uri.authority().is_some()
@@ -457,7 +457,7 @@ fn too_many(text: &str) -> Refusal {
     Refusal::new(StatusCode::TOO_MANY_REQUESTS, text)
 }
 
-/// The revision that the caller wants to change: `If-Match: "REVISION"`, as in `Longhaul-Revision`.
+/// The revision that the caller has seen: `If-Match: "REVISION"`, as in `Longhaul-Revision`.
 fn seen(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
     let text = value.to_str().ok().map(|text| text.trim_matches('"'));
@@ -465,7 +465,7 @@ fn seen(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     text.filter(fits).map(Some).ok_or_else(|| Refusal::bad("If-Match: one revision, as Longhaul-Revision had it"))
 }
 
-/// The caller's own id for the call if it is valid, else a fresh one.
+/// The caller's request id if it is valid, else a new one.
 fn request_id(headers: &HeaderMap) -> HeaderValue {
     let is_name = |value: &&HeaderValue| {
         let bytes = value.as_bytes();

@@ -1,4 +1,4 @@
-//! Bodies of calls: read with a size limit and a deadline, and checked to the last field.
+//! Reads bodies of calls, within a size limit and a deadline, and checks all their fields.
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::answer::Refusal;
 
-/// Longest image that a cluster accepts: host, path, tag and digest.
+/// Longest image reference that a cluster accepts: host, path, tag and digest.
 const IMAGE_BYTES_MAX: usize = 1024;
 
 #[derive(Deserialize)]
@@ -59,7 +59,7 @@ where
     }
 }
 
-/// The count of `{"replicaCount": n}`.
+/// The count in `{"replicaCount": n}`.
 pub fn replica_count(body: &[u8]) -> Result<i32, Refusal> {
     let Scale { replica_count } = serde_json::from_slice(body).map_err(|error| malformed(&error))?;
     let text = replica_count.get();
@@ -73,7 +73,7 @@ pub fn replica_count(body: &[u8]) -> Result<i32, Refusal> {
     })
 }
 
-/// The image of `{"image": text}`; the pipeline decides whether it is valid.
+/// The image in `{"image": text}`; the review decides whether it is valid.
 pub fn image(body: &[u8]) -> Result<String, Refusal> {
     let Image { image } = serde_json::from_slice(body).map_err(|error| malformed(&error))?;
     let visible = image.bytes().all(|byte| byte.is_ascii_graphic());

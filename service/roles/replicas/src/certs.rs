@@ -1,7 +1,8 @@
-//! The command `certs dev`: authorities and certificates, valid and invalid ones, for trying the API over Deployments.
+//! The command `certs dev`: makes authorities and certificates, valid and invalid ones, to try the API over
+//! Deployments.
 //!
-//! For development and tests. Production certificates should come from an issuer that renews them, such as cert-manager
-//! (`kind/manifests/replicas-cert-manager`). Every file is made anew, keys with mode 0400.
+//! The certificates are for development and tests. In production, use an issuer that renews certificates, such as
+//! cert-manager (`kind/manifests/replicas-cert-manager`). Every file is replaced; keys have mode 0400.
 
 use std::net::IpAddr;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -14,9 +15,9 @@ use rcgen::{
 };
 use time::{Duration, OffsetDateTime};
 
-/// Certificates begin a little earlier, for clocks that are behind.
+/// How much before now certificates are valid, for clocks that are behind.
 const BACKDATED: Duration = Duration::hours(1);
-/// The domain of clients' names.
+/// The SPIFFE trust domain of clients' names.
 const TRUST_DOMAIN: &str = "longhaul.dev";
 /// The names of the service inside a cluster.
 const SERVICE_NAMES: [&str; 3] =
@@ -37,7 +38,7 @@ struct Authority {
     key_pem: String,
 }
 
-/// A certificate with its key, PEM.
+/// A certificate and its key, as PEM.
 struct Pair {
     certificate: String,
     key: String,
@@ -46,18 +47,18 @@ struct Pair {
 /// Default name of the authority.
 pub const AUTHORITY: &str = "longhaul development CA";
 
-/// Certificates.
+/// Commands that make certificates.
 #[derive(Debug, Subcommand)]
 pub enum Certs {
     /// Make certificates of a CA, a server, two clients, and clients that the server must refuse. For development only.
     Dev {
-        /// The folder. Earlier files are replaced.
+        /// The folder for the files. Earlier files are replaced.
         folder: PathBuf,
         /// Days for which the certificates are valid.
         #[arg(long, default_value_t = 365)]
         days: u32,
-        /// The name of the CA. Two CAs that are trusted at the same time need different names, because a revocation list is matched by the
-        /// CA's name.
+        /// The name of the CA. If two CAs are trusted at the same time, their names must differ, because a revocation
+        /// list names its CA.
         #[arg(long, default_value = AUTHORITY)]
         name: String,
     },
@@ -71,8 +72,8 @@ impl Certs {
     }
 }
 
-/// Writes a whole set into `folder`, of an authority called `name`, valid for `days` from now; returns the list of
-/// files, for a person.
+/// Writes all files into `folder`: an authority called `name` and its certificates, valid for `days` from now. Returns
+/// the list of files as text.
 pub fn dev(folder: &Path, days: u32, name: &str) -> Result<String, Error> {
     let now = OffsetDateTime::now_utc();
     let ends = now + Duration::days(days.into());
@@ -131,7 +132,7 @@ impl Authority {
         self.sign(&params)
     }
 
-    /// A server certificate that a client presents.
+    /// A server certificate, for a client that must be refused.
     fn wrong_purpose(&self, valid: Valid) -> Result<Pair, Error> {
         let mut params = params("wrong-purpose", 7, valid);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -178,7 +179,7 @@ impl Pair {
     }
 }
 
-/// Replaces the file in one step, so that no reader sees half of it.
+/// Replaces a file by a rename, so that no reader sees a half-written file.
 fn put(folder: &Path, name: &str, text: &str, mode: u32) -> Result<(), Error> {
     use std::io::Write as _;
     let (path, fresh) = (folder.join(name), folder.join(format!(".{name}.fresh")));

@@ -1,6 +1,7 @@
-//! The client of the API: `longhaul-service replicas get|set|list`.
+//! The client of the API over Deployments: `longhaul-service replicas get|set|list`.
 //!
-//! This module owns the requests and the printed text. A certificate identifies the caller, as for every client.
+//! This module owns the requests and the printed text. A certificate identifies the caller, as for every client of the
+//! API.
 
 use std::io::Write;
 use std::path::Path;
@@ -22,29 +23,28 @@ use service_core::wire::{
     self, Identity, Limits, Origin, Protocol, Trust, certificates_from_pem, client_config, key_from_pem,
 };
 
-/// Longer than the service's time limit for a call.
+/// Time limit of a call, longer than the service's own.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The size of a largest page.
+/// Largest answer: one page of the largest size.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
 const PAGE: usize = 1000;
-/// The default port.
 const PORT: u16 = 8444;
 
 pub struct Client {
     wire: wire::Client,
 }
 
-/// A Deployment as named on a command line: `NAMESPACE/NAME`.
+/// A Deployment on the command line: `NAMESPACE/NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     namespace: String,
     name: String,
 }
 
-/// The conditions of a write.
+/// Options of a change.
 #[derive(Debug, Clone, Default)]
 pub struct Terms {
-    /// Only if the Deployment is at this revision.
+    /// Change the Deployment only if it has this revision.
     pub revision: Option<String>,
     pub dry_run: bool,
     /// Wait until the cache shows the change.
@@ -80,7 +80,7 @@ impl std::str::FromStr for Name {
 }
 
 impl Client {
-    /// A client of `server` (`host` or `host:port`) that trusts `ca` and presents `certificate`, all PEM files.
+    /// A client of `server` (`host` or `host:port`). It trusts `ca` and uses `certificate`; all files are PEM.
     pub fn new(server: &str, ca: &Path, certificate: &Path, key: &Path) -> anyhow::Result<Self> {
         let read = |path: &Path| std::fs::read(path).with_context(|| path.display().to_string());
         let Authority { host, port } = Authority::parse(server).with_context(|| format!("--server {server}"))?;
@@ -93,7 +93,7 @@ impl Client {
         Ok(Self { wire: wire::Client::new(origin, Protocol::Http1, Limits { open_max: 1, idle_max: 1 }) })
     }
 
-    /// Prints the count of `name`.
+    /// Prints the replica count of `name`.
     pub async fn get(&self, name: &Name, out: &mut dyn Write) -> anyhow::Result<()> {
         let answer = self.ask(Method::GET, &name.path(), Bytes::new(), None).await?;
         let body: Value = serde_json::from_slice(answer.body()).context("the answer is no JSON")?;
@@ -101,7 +101,7 @@ impl Client {
         Ok(())
     }
 
-    /// Sets the count of `name` and prints the revision.
+    /// Sets the replica count of `name`, and prints the new revision.
     pub async fn set(&self, name: &Name, count: i64, terms: &Terms, out: &mut dyn Write) -> anyhow::Result<()> {
         let body = json!({ "replicaCount": count }).to_string().into();
         let path = name.path() + terms.query();
@@ -112,7 +112,7 @@ impl Client {
         Ok(())
     }
 
-    /// Sets the image of `container` in `name` and prints the written image.
+    /// Sets the image of `container` in `name`, and prints the image that was written.
     pub async fn image(
         &self,
         name: &Name,

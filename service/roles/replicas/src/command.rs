@@ -1,4 +1,4 @@
-//! The command `replicas`: a client of the API over Deployments.
+//! The command `replicas`: its arguments for the client of the API over Deployments.
 
 use std::path::PathBuf;
 
@@ -7,22 +7,22 @@ use clap::{Args, Subcommand};
 
 use crate::client::{Client, Name, Terms};
 
-/// The API's address, and the caller's certificate.
+/// The address of the API, and the caller's certificate.
 #[derive(Debug, Args)]
 pub struct Connection {
-    /// The server, `HOST` or `HOST:PORT` (default port 8444).
+    /// The server: `HOST` or `HOST:PORT` (default port 8444).
     #[arg(long, default_value = "localhost")]
     server: String,
     /// A folder with `ca.crt`, `client.crt` and `client.key`, as `certs dev` writes it.
     #[arg(long, default_value = "certs")]
     certs: PathBuf,
-    /// PEM file with the CA of the server, instead of that in the folder.
+    /// PEM file with the CA of the server, instead of `ca.crt` in the folder.
     #[arg(long)]
     ca: Option<PathBuf>,
-    /// PEM file with the client certificate, instead of that in the folder.
+    /// PEM file with the client certificate, instead of `client.crt` in the folder.
     #[arg(long, requires = "key")]
     cert: Option<PathBuf>,
-    /// PEM file with the key of the client certificate.
+    /// PEM file with the key of the client certificate, instead of `client.key` in the folder.
     #[arg(long, requires = "cert")]
     key: Option<PathBuf>,
 }
@@ -30,13 +30,13 @@ pub struct Connection {
 /// Options of a change.
 #[derive(Debug, Args)]
 pub struct How {
-    /// Change the Deployment only if it is at this revision.
+    /// Change the Deployment only if it has this revision.
     #[arg(long)]
     revision: Option<String>,
     /// Check the change, but store nothing.
     #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
-    /// Wait until the service's own view shows the change.
+    /// Wait until the service's cache shows the change.
     #[arg(long)]
     wait: bool,
 }
@@ -47,7 +47,7 @@ impl How {
     }
 }
 
-/// A call.
+/// The call to make.
 #[derive(Debug, Subcommand)]
 pub enum Call {
     /// Print the replica count of a Deployment.
@@ -63,7 +63,7 @@ pub enum Call {
         connection: Connection,
         /// `NAMESPACE/NAME`.
         deployment: Name,
-        /// The replica count.
+        /// The number of replicas.
         #[arg(allow_negative_numbers = true)]
         replicas: i64,
         #[command(flatten)]
@@ -75,9 +75,9 @@ pub enum Call {
         connection: Connection,
         /// `NAMESPACE/NAME`.
         deployment: Name,
-        /// The container.
+        /// The name of the container.
         container: String,
-        /// The image, as written in a Pod.
+        /// The image, spelled as in a Pod.
         image: String,
         #[command(flatten)]
         how: How,

@@ -13,19 +13,19 @@ use service_core::config::quantity::{Size, Span};
 use service_core::config::{Checker, Error, Section, YamlError, yaml};
 use service_core::wire::provider;
 
-/// A body is one number, or one image of at most some hundred bytes.
+/// Largest body: it has one number, or one image of some hundred bytes.
 const MAX_BODY_BYTES: u64 = 4 << 10;
-/// kubectl's default wait for a write, and shorter than the limits of proxies in between.
+/// Default time limit of a call: kubectl's default for a write, and shorter than limits of proxies between.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Handshakes of a hundred clients with several connections each; about 20 KiB each while they are idle.
+/// Default limit of connections: a hundred clients with several connections each. An idle connection uses about 20 KiB.
 const MAX_CONNECTIONS: usize = 512;
-/// Calls in work at one time: one that waits for an observation holds some kilobytes.
+/// Default limit of calls in work. A call that waits for an observation uses some kilobytes.
 const MAX_IN_FLIGHT: usize = 256;
-/// A dashboard that reads each of a hundred Deployments each second.
+/// Default rate of one client: a dashboard that reads each of a hundred Deployments once a second.
 const CLIENT_PER_SECOND: u32 = 100;
-/// Ten such clients: a small load for one processor.
+/// Default rate of all clients: ten such dashboards, a small load for one processor.
 const ALL_PER_SECOND: u32 = 1000;
-/// Higher rates are no limits.
+/// Largest rate; a higher one would limit nothing.
 const PER_SECOND_MOST: u64 = 10_000_000;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -40,33 +40,33 @@ pub struct Replicas {
     pub crl: Vec<PathBuf>,
     /// Whether a certificate is refused if its authority has no revocation list.
     pub crl_required: bool,
-    /// The offered suites; empty for all of TLS 1.3.
+    /// The offered cipher suites; empty means all of TLS 1.3.
     pub cipher_suites: Vec<SupportedCipherSuite>,
-    /// Longest validity of a client certificate.
+    /// Longest accepted period of validity of a client certificate.
     pub max_certificate_lifetime: Option<Duration>,
-    /// Rights of callers; applied while running.
+    /// The rights of callers; changes apply at once.
     pub allow: Allow,
-    /// Rate limits; applied while running.
+    /// The rate limits; changes apply at once.
     pub rate: Rate,
-    /// Whether images may be set, which needs more rights.
+    /// Whether images may be set, which needs more rights in the cluster.
     pub images: bool,
     pub max_body_bytes: usize,
     pub timeout: Duration,
-    /// Open connections; beyond this number, idle ones are closed.
+    /// Most open connections; if more come, idle connections are closed.
     pub max_connections: usize,
-    /// Calls in work at one time; more are refused with 429.
+    /// Most calls in work at one time; further calls get status 429.
     pub max_in_flight: usize,
 }
 
-/// Rights by alternative names of certificates; absent means everybody with a valid certificate.
+/// Rights by subject alternative names of certificates. If absent, everybody with a valid certificate has the right.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Allow {
-    /// Names with the right to read counts, lists and health.
+    /// Names that may read counts, lists and health.
     pub read: Option<Vec<String>>,
-    /// Names with the right to set counts.
+    /// Names that may set counts.
     pub scale: Option<Vec<String>>,
-    /// Names with the right to set images.
+    /// Names that may set images.
     pub image: Option<Vec<String>>,
 }
 
@@ -74,13 +74,13 @@ pub struct Allow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     pub client: Bucket,
-    /// The limit of all clients together.
+    /// The limit for all clients together.
     pub all: Bucket,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bucket {
-    /// Tokens added per second.
+    /// Tokens that are added per second.
     pub per_second: NonZeroU32,
     /// Most tokens in the bucket.
     pub burst: NonZeroU32,

@@ -1,4 +1,4 @@
-//! The cursor of the list: the last Deployment of a page, as text that a client sends back.
+//! The cursor of a list: the last Deployment of a page, as a text that the client sends to get the next page.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,24 +6,24 @@ use service_watch::Key;
 
 use super::names;
 
-/// The start of a page: after this Deployment.
+/// The last Deployment of a page, after which the next page starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cursor(Key);
 
 impl Cursor {
-    /// Reads only text written by [`Self::written`].
+    /// Parses a text from [`Self::written`]; `None` for any other text.
     pub fn read(text: &str) -> Option<Self> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (namespace, name) = std::str::from_utf8(&bytes).ok()?.split_once('/')?;
         names::are_names(namespace, name).then(|| Self(Key { namespace: namespace.into(), name: name.into() }))
     }
 
-    /// The cursor of a page that ends with `key`.
+    /// The cursor, as text, of a page that ends with `key`.
     pub fn written(key: &Key) -> String {
         URL_SAFE_NO_PAD.encode(format!("{}/{}", key.namespace, key.name))
     }
 
-    /// The last Deployment of the page before.
+    /// The last Deployment of the previous page.
     pub fn key(&self) -> &Key {
         &self.0
     }

@@ -1,15 +1,15 @@
-//! The kept part of a Deployment: the count. All other parts, above all the pod template, are never allocated.
+//! The needed field of a Deployment: the count. All other fields, above all the pod template, are skipped.
 
 use serde::Deserialize;
 
 use service_watch::{Form, Kind, RawObject, Source};
 
-/// The count of a Deployment that states none (`apps/v1`: "Defaults to 1").
+/// The count of a Deployment without `spec.replicas` (`apps/v1`: "Defaults to 1").
 const DEFAULT_REPLICAS: i32 = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deployment {
-    /// `spec.replicas`: the wanted number, not the number of ready ones.
+    /// `spec.replicas`: the desired number, not the number of ready replicas.
     pub replicas: i32,
 }
 

@@ -1,8 +1,7 @@
-//! The setting of an image: the change goes through admission before it is sent, as if the API server had sent a
-//! review.
+//! Sets an image: the change passes admission before it is sent, as if the API server had sent a review.
 //!
-//! So the same rules and credentials pin or refuse an image, whether or not the cluster calls our webhook. The written
-//! image is admission's result. This module makes the review and interprets its answer.
+//! So the same rules and credentials pin or refuse an image, even if the cluster does not call the webhook. The image
+//! that admission returns is written. This module makes the review and interprets its answer.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -14,14 +13,14 @@ use super::scale::{Terms, Writer, Written, path};
 use service_core::kube::Write;
 use service_core::role::Review;
 
-/// The lists of named containers.
+/// The lists with containers that have names.
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
-/// The result of setting an image, or of a dry run.
+/// The result of a change of an image, or of a dry run.
 #[derive(Debug)]
 pub struct Set {
     pub written: Written,
-    /// The image as written to the API server.
+    /// The image that was written to the API server.
     pub image: String,
     pub warnings: Vec<String>,
 }
@@ -32,7 +31,7 @@ struct ContainerField {
     index: usize,
 }
 
-/// Sets the image of `container` in `target` to the result of `admit` for `image`.
+/// Sets the image of `container` in `target` to the image that `admit` returns for `image`.
 pub async fn set(
     writer: &Writer,
     admit: &dyn Review,
@@ -110,7 +109,7 @@ async fn admitted(
     Ok((patched(response, &pointer)?.unwrap_or_else(|| image.to_owned()), warnings))
 }
 
-/// The text that the patch of an answer puts at `pointer`; `None` if the patch leaves it alone.
+/// The text that the patch in an answer sets at `pointer`; `None` if the patch does not change it.
 fn patched(response: &Value, pointer: &str) -> Result<Option<String>, Refusal> {
     use base64::Engine as _;
     let Some(patch) = response["patch"].as_str() else { return Ok(None) };

@@ -1,8 +1,8 @@
-//! The API over Deployments: reads replica counts from the watch, and sets them through the API server.
+//! The API over Deployments: reads replica counts from a watch, and sets them through the API server.
 //!
-//! This crate owns paths, JSON, rights, rates, and the log line about each change. Listening and TLS belong to `edge`,
-//! the view of Deployments to `watch`, requests to the API server to `kube`; the implementation of the interface
-//! `Review` judges images.
+//! This crate owns paths, JSON, rights, rates, and the log line about each change. `edge` owns listeners and TLS,
+//! `watch` the view of Deployments, `kube` requests to the API server. Images are judged through the interface
+//! `Review`.
 
 mod access;
 mod answer;
@@ -28,5 +28,5 @@ mod upstream;
 
 pub use role::ReplicasRole;
 
-/// The served description of the API.
+/// The OpenAPI description, which the API serves.
 pub const OPENAPI: &str = include_str!("openapi.json");

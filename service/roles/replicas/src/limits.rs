@@ -1,6 +1,6 @@
-//! The rate limits of calls: a token bucket for each client, and one for all together.
+//! Rate limits of calls: a token bucket for each client, and one for all clients.
 //!
-//! A client over its rate takes nothing from others: its own bucket is checked first.
+//! A client above its rate does not use up the tokens of others: its own bucket is checked first.
 
 use std::hash::RandomState;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 use crate::config::{self, Bucket};
 
-/// Number of clients at which those with full buckets are forgotten: some megabytes.
+/// Number of clients at which those with full buckets are forgotten: some megabytes of memory.
 const CLIENTS_MAX: usize = 10_000;
 
 type Keyed = RateLimiter<Arc<str>, HashMapStateStore<Arc<str>, RandomState>, DefaultClock>;
@@ -26,7 +26,7 @@ pub struct Limits {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooSoon {
-    /// The owner of the empty bucket, `client` or `all`; a label value.
+    /// The owner of the empty bucket, `client` or `all`, as a label value.
     pub whose: &'static str,
     /// Time until the next token.
     pub wait: Duration,
@@ -39,12 +39,12 @@ impl Limits {
         Self { rate, clients, all: RateLimiter::direct(quota(rate.all)), clock }
     }
 
-    /// The rate of these buckets.
+    /// The rate limits of the buckets.
     pub fn rate(&self) -> config::Rate {
         self.rate
     }
 
-    /// Takes a token of `client`, and one of all.
+    /// Takes one token of `client` and one of all clients.
     pub fn take(&self, client: &Arc<str>) -> Result<(), TooSoon> {
         let now = self.clock.now();
         let too_soon = |whose, wait| TooSoon { whose, wait };
@@ -54,7 +54,7 @@ impl Limits {
         self.all.check().map_err(|until| too_soon("all", until.wait_time_from(now)))
     }
 
-    /// Forgets clients with full buckets, if there are many clients.
+    /// If there are many clients, forgets those with full buckets.
     pub fn sweep(&self) {
         if self.clients.len() > CLIENTS_MAX {
             self.clients.retain_recent();

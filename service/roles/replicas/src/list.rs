@@ -1,7 +1,7 @@
-//! The list of Deployments, by namespace and name, in pages.
+//! The list of Deployments in pages, by namespace and name.
 //!
-//! A page ends with a cursor that names its last Deployment. So the cursor stays valid whatever changes meanwhile: an
-//! object that exists all the time is in exactly one page.
+//! The cursor of a page names the page's last Deployment, so it stays valid whatever changes. A Deployment that exists
+//! all the time is in exactly one page.
 
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use super::route::{BASE, PageQuery};
 use service_core::edge::Answer;
 use service_watch::{Key, Object, Store};
 
-/// One Deployment, with exactly the keys of an answer.
+/// One Deployment with the keys of an answer.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry<'a> {

@@ -1,4 +1,4 @@
-//! The metrics of the API. Label values are closed lists: verbs, statuses, and limits.
+//! The metrics of the API. Their labels have closed lists of values: verbs, statuses and limits.
 
 use http::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -8,7 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// An answer from the cache takes microseconds; a write waits for the API server.
+/// Histogram edges in seconds. An answer from the cache takes microseconds; a write waits for the API server.
 const DURATION_EDGES_S: [f64; 12] = [0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0, 10.0];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -29,7 +29,7 @@ pub struct Metrics {
     /// Seconds from the head of a call to its answer.
     pub duration: Histogram,
     pub in_flight: Gauge,
-    /// Repeated writes after a conflict with another writer.
+    /// Writes that were repeated after a conflict with another writer.
     pub conflicts: Counter,
     pub panics: Counter,
 }
@@ -55,12 +55,12 @@ impl Metrics {
         metrics
     }
 
-    /// Counts an answered call; `verb` is one of a closed list.
+    /// Counts an answered call; `verb` is from a closed list.
     pub fn answered(&self, verb: &'static str, status: StatusCode) {
         self.calls.get_or_create(&ByCall { verb, code: status.as_u16() }).inc();
     }
 
-    /// Counts a call refused because of `limit`, one of `client`, `all`, `in-flight`.
+    /// Counts a call that was refused because of `limit`: `client`, `all` or `in-flight`.
     pub fn limited(&self, limit: &'static str) {
         self.limited.get_or_create(&ByLimit { limit }).inc();
     }

@@ -1,11 +1,11 @@
-//! The validity of Kubernetes' names.
+//! Checks names of Kubernetes objects.
 
 /// Longest label (RFC 1123).
 const LABEL_BYTES_MAX: usize = 63;
-/// Longest subdomain.
+/// Longest DNS subdomain (RFC 1123).
 const SUBDOMAIN_BYTES_MAX: usize = 253;
 
-/// Lower-case letters, digits and dashes, beginning and ending with a letter or digit.
+/// Whether a text has only lower-case letters, digits and dashes, with a letter or digit at both ends.
 pub fn is_label(text: &str) -> bool {
     let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = text.as_bytes();
@@ -15,7 +15,7 @@ pub fn is_label(text: &str) -> bool {
         && bytes.iter().all(|byte| alphanumeric(*byte) || *byte == b'-')
 }
 
-/// Labels between dots; each may be as long as the whole (Kubernetes' `IsDNS1123Subdomain`).
+/// Whether a text consists of labels between dots; each may be as long as the whole (Kubernetes' `IsDNS1123Subdomain`).
 pub fn is_subdomain(text: &str) -> bool {
     let alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_part = |part: &str| {
@@ -27,7 +27,7 @@ pub fn is_subdomain(text: &str) -> bool {
     text.len() <= SUBDOMAIN_BYTES_MAX && text.split('.').all(is_part)
 }
 
-/// Whether both are valid; the content of a cursor is checked like a path.
+/// Whether namespace and name are valid. The content of a cursor is checked like a path.
 pub fn are_names(namespace: &str, name: &str) -> bool {
     is_label(namespace) && is_subdomain(name)
 }

@@ -1,6 +1,6 @@
 //! The replicas role: its watch, its listener, and their end.
 //!
-//! This module owns the tasks of the role. Calls are handled in `api`.
+//! This module owns the tasks of the role; `api` handles calls.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl Role for ReplicasRole {
     }
 }
 
-/// Loads, binds, watches and serves.
+/// Loads files, binds the listener, and starts the watch.
 async fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
     let config = start.config;
     let settings = config.find::<config::Replicas>().context("the section `replicas` is missing")?;
@@ -128,12 +128,12 @@ impl Running for Stage {
         .boxed()
     }
 
-    /// Calls are still answered, from a view that stays current.
+    /// Calls are still answered, and the watch continues.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         std::future::ready(()).boxed()
     }
 
-    /// Stops watching, and delivers the last observations.
+    /// Stops the watch and delivers the last observations.
     fn stop(mut self: Box<Self>) -> BoxFuture<'static, ()> {
         async move {
             self.informer.stop().await;

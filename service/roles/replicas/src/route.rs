@@ -1,6 +1,6 @@
-//! The routes: from method, path and query to the requested operation. All other requests are refused here.
+//! The routes: from method, path and query to an operation. All other requests are refused.
 //!
-//! Pure. An invalid name never reaches the API server, so nothing can be injected into its paths.
+//! An invalid name never reaches the API server, so nothing can be injected into its paths.
 
 use http::{Method, StatusCode};
 
@@ -8,9 +8,9 @@ use super::answer::Refusal;
 use super::cursor::Cursor;
 use super::names::{is_label, is_subdomain};
 
-/// Prefix of every path except that of the description.
+/// Prefix of every path but that of the OpenAPI description.
 pub const BASE: &str = "/api/v1";
-/// Most Deployments in one answer: about 1 MB. The cursor leads to further ones.
+/// Most Deployments in one answer: about 1 MB. A cursor leads to the next page.
 pub const LIMIT_MAX: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,14 +21,14 @@ pub struct Target<'a> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Route<'a> {
-    /// The count of one Deployment.
+    /// Read the count of one Deployment.
     Read(Target<'a>),
-    /// A new count for one Deployment.
+    /// Set the count of one Deployment.
     Scale(Target<'a>, How),
-    /// A new image for a container of one Deployment.
+    /// Set the image of a container in one Deployment.
     Image(Target<'a>, &'a str, How),
     List(PageQuery),
-    /// Whether the cluster behind this API answers.
+    /// Report whether the cluster behind this API answers.
     Health,
     Description,
 }
@@ -37,20 +37,20 @@ pub enum Route<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct How {
     pub dry_run: bool,
-    /// The answer waits until the cache shows the change.
+    /// Whether the answer waits until the cache shows the change.
     pub wait: bool,
 }
 
-/// The requested part of the list.
+/// The requested page of the list.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PageQuery {
     /// Most entries.
     pub limit: usize,
-    /// The page begins after this cursor.
+    /// The page starts after this cursor.
     pub after: Option<Cursor>,
 }
 
-/// Rights of a caller; the names are label values and keys of the configuration.
+/// Rights of a caller; their names are label values and configuration keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     Read,
@@ -69,7 +69,7 @@ impl Verb {
 }
 
 impl Route<'_> {
-    /// The right that a caller needs.
+    /// The right that the operation needs.
     pub fn verb(&self) -> Verb {
         match self {
             Self::Scale(..) => Verb::Scale,
@@ -79,7 +79,6 @@ impl Route<'_> {
     }
 }
 
-/// Parses `method`, `path` and `query`.
 pub fn route<'a>(method: &Method, path: &'a str, query: Option<&str>) -> Result<Route<'a>, Refusal> {
     let segments = |rest: &'a str| rest.split('/').collect::<Vec<_>>();
     let below = path.strip_prefix(BASE).and_then(|rest| rest.strip_prefix('/'));
@@ -130,12 +129,12 @@ fn target<'a>(namespace: &'a str, name: &'a str) -> Result<Target<'a>, Refusal> 
     Ok(Target { namespace, name })
 }
 
-/// The message does not show the text, because a stranger may have written it.
+/// An error about an invalid name. The message does not show the name, because anybody may have chosen it.
 fn bad_name(whose: &str, what: &str) -> Refusal {
     Refusal::bad(format!("the name of the {whose} is no DNS-1123 {what}"))
 }
 
-/// The pairs of a query, each key once and one of `known`.
+/// The pairs of a query. Each key must be one of `known` and occur once.
 fn pairs<'q>(query: Option<&'q str>, known: &[&str]) -> Result<Vec<(&'q str, &'q str)>, Refusal> {
     let mut found: Vec<(&str, &str)> = Vec::new();
     for part in query.unwrap_or_default().split('&').filter(|part| !part.is_empty()) {

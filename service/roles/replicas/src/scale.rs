@@ -1,7 +1,8 @@
-//! The setting of a count: the scale subresource is read, and written with the version that was read.
+//! Sets a replica count: reads the scale subresource and writes it with the version that was read.
 //!
-//! So no writer overwrites another one unseen: after a conflict the present object is read and written again, a few
-//! times. If the caller names a revision there is no retry: it asked for a change of exactly that revision.
+//! So no writer overwrites another one's change without notice: after a conflict the object is read and written again,
+//! a few times. If the caller names a revision, the write is not repeated, because the caller asked for a change of
+//! exactly that revision.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +19,10 @@ use super::route::Target;
 use super::upstream;
 use service_core::kube::{Client, Write};
 
-/// Attempts at one write. Each one loses only to a write that won, so with five writers at once all succeed.
+/// Most attempts at one write. Each attempt fails only because another write succeeded, so of five simultaneous writers
+/// all succeed.
 pub const ATTEMPTS_MAX: u32 = 6;
-/// Longest pause after the first conflict; it doubles, and the actual pause is drawn below it.
+/// Longest pause after the first conflict; it doubles each time, and the actual pause is drawn at random below it.
 const PAUSE: Duration = Duration::from_millis(20);
 
 pub struct Writer {
@@ -31,20 +33,20 @@ pub struct Writer {
 /// A completed write, or the result of a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The count, or the image, before it.
+    /// The count or image before the write.
     pub before: String,
-    /// `metadata.resourceVersion` after it.
+    /// `metadata.resourceVersion` after the write.
     pub revision: String,
     pub attempts: u32,
 }
 
-/// The conditions of a change, the same in every attempt.
+/// The conditions of a change, which are the same in every attempt.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'a> {
-    /// The revision that the caller has seen; any if absent.
+    /// The revision that the object must have; `None` accepts any.
     pub seen: Option<&'a str>,
     pub dry_run: bool,
-    /// Deadline of the answer.
+    /// The time by which the caller gets an answer.
     pub deadline: Instant,
 }
 
@@ -64,7 +66,7 @@ impl Writer {
         .await
     }
 
-    /// Reads the object at `path`, and writes the result of `edit`, until no other write comes in between.
+    /// Reads the object at `path` and writes the result of `edit`; repeats both after a conflict.
     pub async fn change(
         &self,
         path: &str,
@@ -95,7 +97,7 @@ impl Writer {
         }
     }
 
-    /// The object at `path`, which must be at the caller's revision if it named one.
+    /// Reads the object at `path`. If the caller named a revision, the object must have it.
     pub async fn read(&self, path: &str, terms: Terms<'_>) -> Result<Value, Refusal> {
         let doing = "reading the deployment";
         let found = self.client.read_before(path, terms.deadline).await;
@@ -132,7 +134,7 @@ fn parsed(bytes: &Bytes, doing: &str) -> Result<Value, Refusal> {
     })
 }
 
-/// The path of the Deployment; both names are checked, so nothing has to be escaped.
+/// The API path of the Deployment. Both names are already checked, so no escapes are needed.
 pub fn path(target: Target<'_>) -> String {
     format!("/apis/apps/v1/namespaces/{}/deployments/{}", target.namespace, target.name)
 }

@@ -1,13 +1,11 @@
-//! The answers to our callers for failures of the API server.
-//!
-//! Pure.
+//! The answers to callers when a request to the API server fails.
 
 use http::StatusCode;
 
 use super::answer::Refusal;
 use service_core::{kube, wire};
 
-/// The refusal for `error`, met while `doing` something, such as "reading the scale".
+/// The answer about `error`, which occurred while `doing` something, such as "reading the scale".
 pub fn refusal(error: &kube::Error, doing: &str) -> Refusal {
     match error {
         kube::Error::Status { status, message, .. } => {

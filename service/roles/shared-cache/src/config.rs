@@ -1,4 +1,4 @@
-//! The section `sharedCache`: the Redis server, and our credentials for it.
+//! The section `sharedCache`: the Redis server, and the credentials for it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,29 +10,30 @@ use service_core::config::{Checker, Error, Kind, Section, YamlError, kind, yaml}
 use service_core::wire::keeps_secrets;
 
 pub const KINDS: &[Kind] = &[kind::<SharedCache>()];
-/// A Redis nearby answers in less than a millisecond; some registries take less than this.
+/// Default time limit of an answer. A near Redis answers in less than a millisecond, and some registries in less than
+/// this.
 const TIMEOUT: Duration = Duration::from_millis(50);
-/// Longest timeout: a review has seconds.
+/// Longest time limit: a review has only seconds.
 const TIMEOUT_MAX: Duration = Duration::from_secs(5);
-/// Redis' standard port.
+/// The standard port of Redis.
 const PORT: u16 = 6379;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedCache {
     pub host: String,
     pub port: u16,
-    /// Whether it uses no TLS.
+    /// Whether the connection uses no TLS.
     pub plain: bool,
-    /// The authorities that it is verified with, instead of the system's.
+    /// PEM file with the authorities that are trusted for the server instead of the system's.
     pub ca_file: Option<PathBuf>,
-    /// The name in its certificate, if it is not its host.
+    /// The name expected in the server's certificate; `None` means its host.
     pub server_name: Option<String>,
-    /// The user in its access list.
+    /// The user in Redis' access control list.
     pub user: Option<String>,
     pub password_file: Option<PathBuf>,
-    /// The file with the key that authenticates values; the same for every process of a service.
+    /// The file with the key that authenticates values. All processes of a service have the same key.
     pub key_file: PathBuf,
-    /// Longest time for an answer.
+    /// Time limit of an answer.
     pub timeout: Duration,
 }
 

@@ -1,7 +1,7 @@
-//! The one connection to Redis, and the task that makes it again.
+//! The connection to Redis, and the task that opens it again after a failure.
 //!
-//! A question uses the present connection, or none: only this task waits for a connection. After a late or wrong answer
-//! the connection is dropped, and Redis is not asked for a while.
+//! A lookup uses the present connection or none: only the task waits for a connection. After a late or invalid answer,
+//! the connection is closed, and Redis gets no requests for a while.
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -21,9 +21,9 @@ use crate::metrics::Metrics;
 use crate::resp::{self, Reply};
 use crate::{OpenError, SharedCache, VALUE_BYTES_MAX};
 
-/// Longest time for making a connection.
+/// Time limit for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// A Redis that failed is not asked for this long, doubled each time.
+/// How long Redis gets no requests after a failure; it doubles each time.
 const REST_MIN: Duration = Duration::from_millis(200);
 const REST_MAX: Duration = Duration::from_secs(10);
 
@@ -36,7 +36,7 @@ pub struct Connection {
     task: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
-/// A present connection. The task that moves its bytes ends with it.
+/// An open connection, with the task that reads and writes it.
 #[derive(Clone)]
 struct Open {
     asker: Asker,
@@ -44,21 +44,20 @@ struct Open {
     _driver: Arc<AbortOnDropHandle<()>>,
 }
 
-/// The outcome of a question.
 #[derive(Debug)]
 pub enum Lookup {
     /// There is no connection.
     Away,
-    /// The answer is late or invalid.
+    /// The answer was late or invalid.
     Failed,
-    /// The name has no value.
+    /// Redis has no value under the name.
     Absent,
-    /// The value of the name.
+    /// The value under the name.
     Found(Vec<u8>),
 }
 
 impl Connection {
-    /// Reads the files of the settings and begins to connect.
+    /// Reads the files of the settings and starts to connect.
     pub fn begin(settings: &SharedCache, metrics: Arc<Metrics>) -> Result<Arc<Self>, OpenError> {
         let wrong = |key: &'static str, what: String| OpenError { key, what };
         let tls = if settings.plain {
@@ -78,7 +77,7 @@ impl Connection {
         Ok(this)
     }
 
-    /// The value of a name.
+    /// Looks up the value under a name.
     pub async fn value(&self, name: &str, deadline: Instant) -> Lookup {
         let Some(open) = self.open.lock().clone() else { return Lookup::Away };
         // A correct Redis never sends more than the largest value.
@@ -96,7 +95,7 @@ impl Connection {
         }
     }
 
-    /// Stores a value for its life; returns the outcome.
+    /// Stores a value for its lifetime; returns the outcome.
     pub async fn keep(&self, name: &str, value: &[u8], life: Duration) -> &'static str {
         let Some(open) = self.open.lock().clone() else { return "away" };
         let life = u64::try_from(life.as_millis()).unwrap_or(u64::MAX >> 16).max(1).to_string();
@@ -107,8 +106,8 @@ impl Connection {
         }
     }
 
-    /// The answer to a command, with a value of at most `most` bytes. An error reply gives `None`, and does not drop
-    /// the connection.
+    /// The answer to a command, with a value of at most `most` bytes; `None` for an error reply, after which the
+    /// connection stays open.
     async fn answer(&self, open: &Open, command: Vec<u8>, most: usize, deadline: Instant) -> Option<Reply> {
         let own = Instant::now() + self.settings.timeout;
         match timeout_at(deadline.min(own), open.asker.ask(command, most)).await {
@@ -124,7 +123,7 @@ impl Connection {
         }
     }
 
-    /// Puts a connection into use.
+    /// Starts to use a new connection.
     fn gain(self: &Arc<Self>, serial: u64, asker: Asker, exchange: Exchange) {
         // Held until everything is recorded, so that a connection that ends at once is lost after it was there.
         let mut current = self.open.lock();
@@ -134,7 +133,7 @@ impl Connection {
         tracing::info!(name: crate::events::SHARED_CACHE_FOUND, "the shared cache is there");
     }
 
-    /// Drops a connection, once.
+    /// Closes the connection with this number, unless that has already happened.
     fn lose(&self, serial: u64, why: &str) {
         let mut current = self.open.lock();
         if current.as_ref().is_some_and(|current| current.serial == serial) {
@@ -159,7 +158,7 @@ impl Connection {
     }
 }
 
-/// Moves the bytes of a connection until it ends, and records the end before the waiters learn of it.
+/// Reads and writes a connection until it ends. The end is recorded before waiting callers notice it.
 async fn drive(connection: Weak<Connection>, serial: u64, mut exchange: Exchange) {
     let ended = exchange.run().await;
     if let Some(this) = connection.upgrade() {
@@ -168,7 +167,7 @@ async fn drive(connection: Weak<Connection>, serial: u64, mut exchange: Exchange
     drop(exchange);
 }
 
-/// Makes the connection whenever there is none, until the cache has no user.
+/// Opens a connection whenever there is none, until the cache is dropped.
 async fn follow(connection: Weak<Connection>) {
     let (mut rest, mut serial, mut said) = (REST_MIN, 0u64, false);
     loop {

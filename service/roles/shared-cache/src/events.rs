@@ -1,8 +1,8 @@
-//! The events of the shared cache, each with the keys of its context.
+//! The names of log events about the shared cache, each with the keys of its fields.
 
 service_core::events! {
-    /// The shared cache answers.
+    /// The shared cache works.
     SHARED_CACHE_FOUND = "shared-cache.found" [],
-    /// The shared cache gives no answer, a late one or a wrong one: it is not asked for a while.
+    /// The shared cache gave no answer, a late one or an invalid one, and gets no requests for a while.
     SHARED_CACHE_LOST = "shared-cache.lost" ["error"],
 }

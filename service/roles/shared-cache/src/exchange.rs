@@ -1,8 +1,7 @@
-//! The exchange on one stream: our login, then commands in the order in which they are sent, each of which gets the
-//! next answer.
+//! Requests on one stream to Redis: the login, then commands in order, each of which gets the next answer.
 //!
-//! This module owns the order. A caller that stops waiting keeps its place: its late answer goes to no other caller. An
-//! unexpected answer, or one larger than its command allows, ends the exchange.
+//! This module owns the order. If a caller stops waiting, its late answer is dropped and goes to no other caller. An
+//! unexpected answer, or one larger than its command allows, ends the stream.
 
 use std::io;
 
@@ -12,29 +11,28 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::resp::{self, Reply, Wrong};
 
-/// Questions that wait to be written.
+/// Most commands that wait to be written.
 const QUEUE_MAX: usize = 50;
-/// Questions that are written and wait for their answers.
+/// Most commands that are written and wait for their answers.
 const UNDER_WAY_MAX: usize = 256;
-/// Most bytes of one read; at most as many as there is room for.
+/// Most bytes of one read; fewer if less memory is free.
 const READ_BYTES: usize = 8 << 10;
-/// The message of a Redis before 6, which has no users, about a name and a password.
+/// The error of Redis versions before 6, which have no users, about a login with user name and password.
 const KNOWS_NO_USERS: &str = "wrong number of arguments for 'auth' command";
 
-/// A stream of bytes.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Our credentials.
+/// The credentials for Redis.
 pub struct Login {
-    /// The user of its access list; without one, the default user, which has only a password.
+    /// The user in the access control list; `None` means the default user, which has only a password.
     pub user: Option<String>,
-    /// The password; without one there is no login.
+    /// The password; `None` means that there is no login.
     pub password: Option<String>,
 }
 
-/// Why the exchange ended.
+/// Why the stream ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Ended {
     #[error(transparent)]
@@ -45,18 +43,18 @@ pub enum Ended {
     /// Redis closed the stream.
     #[error("it closed the connection")]
     Closed,
-    /// An answer came without a command.
+    /// An answer came although no command was waiting.
     #[error("it answered what nobody asked")]
     Unasked,
-    /// Redis refused the login.
+    /// Redis refused the credentials.
     #[error("it does not take the password: check `user` and `passwordFile` of `sharedCache`")]
     Stranger,
-    /// No asker is left.
+    /// No caller can send commands any more.
     #[error("nobody asks any more")]
     Unused,
 }
 
-/// The sending side of the exchange.
+/// The handle through which callers send commands.
 #[derive(Clone)]
 pub struct Asker {
     questions: mpsc::Sender<Question>,
@@ -67,14 +65,14 @@ struct Question {
     place: PendingReply,
 }
 
-/// The receiver of an answer, and the largest size of its value.
+/// A caller that waits for an answer, and the largest size of the value.
 struct PendingReply {
     most: usize,
     answer: oneshot::Sender<Reply>,
 }
 
 impl Asker {
-    /// The answer to a command, which has a value of at most `most` bytes; `None` if the exchange has ended.
+    /// The answer to a command, with a value of at most `most` bytes; `None` if the stream has ended.
     pub async fn ask(&self, command: Vec<u8>, most: usize) -> Option<Reply> {
         let (answer, answered) = oneshot::channel();
         self.questions.send(Question { command, place: PendingReply { most, answer } }).await.ok()?;
@@ -82,7 +80,7 @@ impl Asker {
     }
 }
 
-/// The exchange. Its waiters wait until it is dropped.
+/// The stream with its waiting callers, which wait until it is dropped.
 pub struct Exchange {
     stream: Box<dyn Stream>,
     questions: mpsc::Receiver<Question>,
@@ -92,7 +90,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Logs in; the exchange is then ready for commands.
+    /// Logs in; then the stream is ready for commands.
     pub async fn greet(mut stream: Box<dyn Stream>, login: &Login) -> Result<(Asker, Self), Ended> {
         if let Some(password) = &login.password {
             let with_user = login.user.as_ref().map(|user| [b"AUTH", user.as_bytes(), password.as_bytes()]);
@@ -110,7 +108,7 @@ impl Exchange {
         Ok((Asker { questions: asked }, Self { stream, questions, under_way, places, next: None }))
     }
 
-    /// Writes commands and passes answers on, until the exchange ends.
+    /// Writes commands and delivers answers until the stream ends.
     pub async fn run(&mut self) -> Ended {
         let (reader, writer) = split(&mut self.stream);
         // Reading and writing do not wait for each other, so that a Redis that writes before it reads on does not block
@@ -123,7 +121,7 @@ impl Exchange {
     }
 }
 
-/// The answer to a command while there are no others.
+/// Sends a command and reads its answer, while no other command is open.
 async fn answer_now(stream: &mut Box<dyn Stream>, words: &[&[u8]]) -> Result<Reply, Ended> {
     stream.write_all(&resp::command(words)).await?;
     stream.flush().await?;
@@ -182,7 +180,7 @@ async fn read(
     }
 }
 
-/// Reads more bytes. Present bytes are part of one answer, which is bounded, so both together are bounded.
+/// Reads more bytes. The bytes so far belong to one answer of limited size, so the total is limited too.
 async fn more(reader: &mut (impl AsyncRead + Unpin), input: &mut BytesMut) -> Result<(), Ended> {
     input.reserve(READ_BYTES);
     if reader.read_buf(input).await? == 0 { Err(Ended::Closed) } else { Ok(()) }
@@ -204,14 +202,14 @@ mod tests {
         Login { user: user.map(str::to_owned), password: Some("secret".to_owned()) }
     }
 
-    /// An exchange that runs in a task, and the other end of its stream.
+    /// A stream that a task serves, and its other end.
     async fn running() -> (Asker, DuplexStream, AbortOnDropHandle<Ended>) {
         let (ours, theirs) = duplex(64);
         let (asker, mut exchange) = Exchange::greet(Box::new(ours), &nobody()).await.unwrap();
         (asker, theirs, AbortOnDropHandle::new(tokio::spawn(async move { exchange.run().await })))
     }
 
-    /// Reads exactly this command.
+    /// Asserts that exactly this command arrives.
     async fn hears(stream: &mut DuplexStream, words: &[&str]) {
         let expected = resp::command(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
         let mut bytes = vec![0; expected.len()];
@@ -254,7 +252,8 @@ mod tests {
         assert_eq!(fourth, Some(Reply::Nil), "an error ends nothing");
     }
 
-    /// More commands than fit into the stream and into all queues, answered only when the last one has been read.
+    /// More commands are sent than fit into the stream and all queues. They are answered in order, only after the last
+    /// one arrived.
     #[tokio::test]
     async fn as_many_as_ask_at_once_are_answered_in_order() {
         let (asker, mut redis, _task) = running().await;

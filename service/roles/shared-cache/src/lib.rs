@@ -1,8 +1,9 @@
-//! The cache of verdicts in Redis that processes share.
+//! A cache of verdicts in Redis, which processes share.
 //!
-//! This crate owns the connection and the stored values. Redis is not trusted: every value has a code over its name and
-//! its end, which only a holder of the key can make. If Redis is slow, full, gone or lying, a verdict has to be found
-//! anew, and nothing else happens: no caller waits for a connection, or for an answer longer than the timeout.
+//! This crate owns the connection and the stored values. Redis is not trusted: every value has an authentication code
+//! over its name and expiry, which only a holder of the key can make. If Redis is slow, full, unreachable or returns
+//! wrong values, verdicts are computed again. No caller waits for a connection, or longer than the time limit for an
+//! answer.
 
 pub mod config;
 mod connection;
@@ -29,9 +30,9 @@ use connection::{Connection, Lookup};
 use metrics::Metrics;
 pub use seal::{HEAD_BYTES, Hmac, Opened, Seal};
 
-/// Values that wait to be stored; other processes find further ones anew.
+/// Most values that wait to be stored; further values are not stored.
 const WAITING_MAX: usize = 256;
-/// Largest value, sealed: a verdict with eight signers has some kilobytes.
+/// Largest sealed value; a verdict with eight signers has some kilobytes.
 pub const VALUE_BYTES_MAX: usize = 16 << 10;
 
 pub struct Cache {
@@ -57,7 +58,7 @@ pub struct OpenError {
 }
 
 impl Cache {
-    /// Reads the files of `settings` and begins to connect, without waiting. Must be called inside a runtime.
+    /// Reads the files in `settings` and starts to connect, without waiting. Must be called inside a runtime.
     pub fn open(settings: &SharedCache, registry: &mut Registry) -> Result<Arc<Self>, OpenError> {
         let seal = Hmac::read(&settings.key_file).map_err(|what| OpenError { key: "keyFile", what })?;
         Self::sealed_by(settings, Arc::new(seal), registry)
@@ -110,7 +111,7 @@ impl Knowledge for Cache {
     }
 }
 
-/// Stores the waiting values one after the other, as long as the cache has a user.
+/// Stores waiting values one after the other, until the cache is dropped.
 async fn keep(connection: std::sync::Weak<Connection>, mut waiting: mpsc::Receiver<Kept>, metrics: Arc<Metrics>) {
     while let Some(Kept { name, sealed, life }) = waiting.recv().await {
         let Some(connection) = connection.upgrade() else { return };

@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// The one label: a closed list.
+/// The label of the counters, with a closed list of values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Outcome {
     outcome: &'static str,
@@ -18,7 +18,7 @@ pub struct Outcome {
 pub struct Metrics {
     asked: Family<Outcome, Counter>,
     kept: Family<Outcome, Counter>,
-    /// 1 while there is a connection.
+    /// 1 while there is a connection, else 0.
     pub connected: Gauge,
 }
 
@@ -33,25 +33,25 @@ impl Metrics {
         Arc::new(metrics)
     }
 
-    /// Counts a question: `hit`, `miss`, `refused` (its code is not ours), `failed` (late or broken), `away` (no
+    /// Counts a lookup: `hit`, `miss`, `refused` (wrong authentication code), `failed` (late or invalid) or `away` (no
     /// connection).
     pub fn count(&self, outcome: &'static str) {
         self.asked.get_or_create(&Outcome { outcome }).inc();
     }
 
-    /// Counts a value: `kept`, `failed` (Redis has no room, or forbids it), `away`, `full` (too many waited),
-    /// `too-large`.
+    /// Counts a value to store: `kept`, `failed` (Redis has no memory, or forbids it), `away` (no connection), `full`
+    /// (too many were waiting) or `too-large`.
     pub fn kept(&self, outcome: &'static str) {
         self.kept.get_or_create(&Outcome { outcome }).inc();
     }
 
-    /// The number of questions with this outcome.
+    /// The number of lookups with this outcome.
     #[cfg(test)]
     pub fn asked_count(&self, outcome: &'static str) -> u64 {
         self.asked.get_or_create(&Outcome { outcome }).get()
     }
 
-    /// The number of values with this outcome.
+    /// The number of values to store with this outcome.
     #[cfg(test)]
     pub fn kept_count(&self, outcome: &'static str) -> u64 {
         self.kept.get_or_create(&Outcome { outcome }).get()

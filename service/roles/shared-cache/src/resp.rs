@@ -1,19 +1,18 @@
 //! Commands and answers in Redis' protocol (RESP2, <https://redis.io/docs/latest/develop/reference/protocol-spec/>).
-//! Pure.
 //!
-//! Only the part that a cache needs: commands are arrays of words, answers are a line or one value. No answer has
-//! parts, so nothing here recurses, whatever is sent; an answer that announces too many bytes is refused before any of
-//! it is held.
+//! Only what a cache needs is implemented: commands are arrays of strings; answers are a line or one value. Arrays in
+//! answers are refused, so nothing recurses. An answer that announces too many bytes is refused before it is read into
+//! memory.
 
 use bytes::{Buf as _, BytesMut};
 
-/// Longest line, with its end: an error that names a user and a command has some hundred bytes.
+/// Longest line with its end; an error that names a user and a command has some hundred bytes.
 pub const LINE_BYTES_MAX: usize = 4 << 10;
 const END: &[u8] = b"\r\n";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// A word, most often `OK`.
+    /// A line, most often `OK`.
     Line(Vec<u8>),
     /// An error with its reason.
     Error(String),
@@ -22,13 +21,13 @@ pub enum Reply {
     Nil,
 }
 
-/// Why bytes are no answer.
+/// Why bytes are not a valid answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
-    /// The bytes begin or end in a wrong way.
+    /// The bytes have a wrong start or end.
     #[error("it answered what is no answer")]
     Form,
-    /// A line without an end, or a value that is larger than allowed.
+    /// A line has no end, or a value is larger than allowed.
     #[error("it answered more than was asked for")]
     Long,
 }
@@ -43,7 +42,8 @@ pub fn command(words: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// Takes the first answer, with a value of at most `most` bytes; `None`, and nothing is taken, while it is incomplete.
+/// Takes the first answer, with a value of at most `most` bytes. While the answer is incomplete, nothing is taken and
+/// the result is `None`.
 pub fn reply(input: &mut BytesMut, most: usize) -> Result<Option<Reply>, Wrong> {
     let Some(&mark) = input.first() else { return Ok(None) };
     if !b"+-:$".contains(&mark) {
@@ -87,7 +87,7 @@ mod tests {
 
     const MOST: usize = 64;
 
-    /// All answers in bytes that arrive in these pieces, and why there are no more.
+    /// All answers in bytes that arrive in these pieces, and the error after them.
     fn replies<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Reply>, Option<Wrong>) {
         let (mut input, mut all) = (BytesMut::new(), Vec::new());
         for piece in pieces {

@@ -1,8 +1,8 @@
-//! The seal of a value: a code over its name, its end and itself (HMAC-SHA-256). Pure.
+//! The seal of a value: an authentication code (HMAC-SHA-256) over name, expiry and value.
 //!
-//! `1 | end in milliseconds since 1970, big endian (8) | code (32) | value`. The code covers the whole name, so that a
-//! value cannot be moved to another image, rule or trust; and the end, so that its life cannot be prolonged. The name
-//! in Redis is a code as well: it shows nothing about images, and has a fixed length.
+//! The format is `1 | expiry in milliseconds since 1970, big endian (8) | code (32) | value`. The code covers the whole
+//! name, so that a value cannot be moved to another image, rule or key, and the expiry, so that it cannot be postponed.
+//! The name in Redis is a code too: it reveals nothing about images and has a fixed length.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,14 +10,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use aws_lc_rs::hmac;
 use service_core::known::Known;
 
-/// The first byte; a value of another version is invalid.
+/// The first byte. A value with another version is invalid.
 const VERSION: u8 = 1;
 pub const HEAD_BYTES: usize = 1 + 8 + 32;
-/// As many bytes as the code has; a shorter key would be easier to guess than the code.
+/// Least bytes of the key: as many as the code has. A shorter key would be easier to guess than the code.
 const KEY_BYTES_MIN: usize = 32;
-/// A key file has one line.
+/// Most bytes of a key file, which has one line.
 const KEY_BYTES_MAX: usize = 4096;
-/// Input of the names' code, so that no name is the code of a value.
+/// Prefix of the input for names, so that the code of a name never equals that of a value.
 const NAMES: &[u8] = b"longhaul name\0";
 const VALUES: &[u8] = b"longhaul value\0";
 
@@ -25,29 +25,29 @@ pub trait Seal: Send + Sync + 'static {
     /// The name of a value in Redis.
     fn name(&self, key: &str) -> String;
 
-    /// The sealed value, valid for `life`.
+    /// Seals the value, valid for `life`.
     fn close(&self, key: &str, value: &[u8], life: Duration, now: SystemTime) -> Vec<u8>;
 
-    /// Opens a value sealed for the same key, while it is valid.
+    /// Opens a value that was sealed for the same key, if it has not expired.
     fn open(&self, key: &str, sealed: &[u8], now: SystemTime) -> Opened;
 }
 
-/// The state of a sealed value.
+/// The result of opening a sealed value.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// A valid value, sealed for the same key.
+    /// The value is valid and was sealed for the same key.
     Good(Known),
-    /// Sealed for the same key, and its time is over: Redis has not removed it yet.
+    /// The value was sealed for the same key but has expired, and Redis has not removed it yet.
     Over,
-    /// Sealed with another key or for another name.
+    /// The value was sealed with another secret, or for another key.
     Foreign,
 }
 
-/// The seal with the key that all processes of a service share.
+/// The seal, with the secret that all processes of a service share.
 pub struct Hmac(hmac::Key);
 
 impl Hmac {
-    /// Reads the key of a file: at least 32 bytes, without the newline at its end.
+    /// Reads the secret from a file: at least 32 bytes, without a final newline.
     pub fn read(path: &Path) -> Result<Self, String> {
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let key = bytes.trim_ascii_end();
@@ -63,7 +63,7 @@ impl Hmac {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// The end, in milliseconds since 1970, and the value, if the code is right.
+    /// The expiry in milliseconds since 1970 and the value, if the code is right.
     fn proven<'a>(&self, key: &str, sealed: &'a [u8]) -> Option<(u64, &'a [u8])> {
         let (version, rest) = sealed.split_first()?;
         let (end, rest) = rest.split_first_chunk::<8>()?;
@@ -75,7 +75,7 @@ impl Hmac {
         Some((u64::from_be_bytes(*end), value))
     }
 
-    /// The bytes that the code covers. The name's length comes first, so that no part of it can be taken for the rest.
+    /// The bytes that the code covers. The name's length comes first, so that name and value cannot be confused.
     fn covered(key: &str, end: [u8; 8], value: &[u8]) -> Vec<u8> {
         [VALUES, &(key.len() as u64).to_be_bytes(), key.as_bytes(), &end, value].concat()
     }
@@ -123,7 +123,7 @@ mod tests {
         assert_ne!(seal.name("a"), seal.name("b"));
     }
 
-    /// After any change, and under any other name, it is no valid value any more.
+    /// A changed value does not open, nor does a value under another name.
     #[test]
     fn nothing_else_opens() {
         let (seal, now) = (seal(), SystemTime::now());

@@ -1,4 +1,4 @@
-//! Tests with a real redis-server with TLS and an access list, if one is installed; and with one that lies.
+//! Tests with a real redis-server with TLS and an access control list, if one is installed, and with a false server.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -11,10 +11,10 @@ use super::*;
 
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 const LIFE: Duration = Duration::from_mins(10);
-/// Generous limit for quick steps on a machine under load.
+/// A time limit for quick steps, long enough for a machine under load.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A redis-server in a folder of its own, killed when dropped.
+/// A redis-server in its own folder; it is killed on drop.
 struct Server {
     folder: tempfile::TempDir,
     port: u16,
@@ -40,8 +40,8 @@ fn free_port() -> u16 {
 }
 
 impl Server {
-    /// With TLS, a user `cache` with the rights that the cache needs, and `admin`; `more` adds lines to its
-    /// configuration.
+    /// Starts the server with TLS, a user `cache` with the rights that the cache needs, and a user `admin`. `more` is
+    /// added to its configuration.
     fn start(more: &str) -> Option<Self> {
         let program = program()?;
         let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
@@ -93,7 +93,7 @@ impl Server {
         )
     }
 
-    /// Runs a command as the user with all rights.
+    /// Runs a command as the user `admin`, who has all rights.
     fn admin(&self, words: &[&str]) -> Option<String> {
         let mut command = Command::new("redis-cli");
         command.args(["--tls", "--cacert"]).arg(self.folder.path().join("tls.crt"));
@@ -211,7 +211,8 @@ async fn one_that_goes_or_hangs_is_left_alone_until_it_is_back() {
     .await;
 }
 
-/// A caller with less time than the timeout is no sign of a fault, and its late answer goes to no other caller.
+/// A caller that waits less than the time limit does not count as a failure of Redis, and its late answer goes to no
+/// other caller.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_in_a_hurry_takes_nothing_from_others() {
     let Some(server) = Server::start("") else { return };
@@ -252,7 +253,7 @@ async fn one_that_hangs_up_is_noticed_at_once_and_another_password_is_followed()
     assert_eq!((cache.metrics.asked_count("failed"), cache.metrics.connected.get()), (1, 1));
 }
 
-/// A password without a user is that of `default`.
+/// For a server without users, a password without a user name is enough.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_without_users_is_told_the_password_alone() {
     let Some(server) = Server::start("") else { return };
@@ -268,7 +269,7 @@ async fn one_without_users_is_told_the_password_alone() {
     .await;
 }
 
-/// A server that answers without end, or with nonsense, is cut off; its answers are neither trusted nor kept.
+/// A server that answers without end, or with invalid bytes, is disconnected, and its answers are not used.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_says_more_than_it_was_asked_is_cut_off() {
     for flood in ["$536870912\r\n", "*1000000000\r\n", "nonsense\r\n", "+", "$16385\r\n", ":1\r\n", "*1\r\n*1\r\n"] {

@@ -1,4 +1,4 @@
-//! The command `contract check`: checks a validator in any language against the contract (docs/contract.md).
+//! The command `contract check`: checks a validator in any language against the protocol in docs/contract.md.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use service_registry::Image;
 
 #[derive(Debug, Subcommand)]
 pub enum Contract {
-    /// Test a validator against every demand of the contract, and print the demands that it breaks.
+    /// Test a validator in any language against docs/contract.md, and print each demand that it breaks.
     Check(Box<Arguments>),
 }
 
@@ -20,10 +20,10 @@ pub enum Contract {
 pub struct Arguments {
     /// The validator's address: https://host:port, optionally with a path prefix.
     url: String,
-    /// An image that the validator can judge, with its digest.
+    /// An image with its digest about which the validator can rule.
     #[arg(long)]
     image: String,
-    /// The expected verdict: `verified`, or a class.
+    /// The expected verdict: `verified` or a failure class.
     #[arg(long)]
     verdict: Option<String>,
     /// The name of the validator to test. Default: the first that the address lists.
@@ -32,10 +32,10 @@ pub struct Arguments {
     /// The demands of a rule (its `with`), as JSON.
     #[arg(long)]
     demands: Option<String>,
-    /// The CAs that may sign the validator's certificate (PEM). Default: those of the system.
+    /// The CAs that may have issued the validator's certificate (PEM). Default: those of the system.
     #[arg(long)]
     ca: Option<PathBuf>,
-    /// The client certificate to present (PEM).
+    /// The client certificate (PEM).
     #[arg(long, requires = "key")]
     certificate: Option<PathBuf>,
     /// The key of the client certificate (PEM).

@@ -1,15 +1,15 @@
-//! The section `validator`: the listener for questions about verdicts. The section `validators` has the trust behind
-//! them.
+//! The section `validator`: the listener for inquiries about verdicts. The section `validators` has the keys that
+//! verdicts are based on.
 
 use serde::Deserialize;
 use service_contract::listen::{Listen, RawListen};
 use service_core::config::{Checker, Error, Section, YamlError, yaml};
 
-/// A question with the demands of a rule and the credentials of a pod; or one of Gatekeeper with the images of a large
-/// object.
+/// Default size limit of an inquiry, which has the demands of a rule and the credentials of a Pod. A request from
+/// Gatekeeper has the images of a large object.
 const MAX_BODY_BYTES: usize = 128 << 10;
 
-/// The listener for questions about verdicts.
+/// The listener for inquiries about verdicts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validator(pub Listen);
 

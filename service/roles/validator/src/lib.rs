@@ -1,7 +1,7 @@
-//! The role validator: verdicts about images for other processes, and for Gatekeeper.
+//! The role `validator`: rules on images for other processes and for Gatekeeper.
 //!
-//! This crate owns the answers of its paths. The judge behind the interface [`service_core::judge::Judge`] verifies
-//! images; listening, limits and the forms on the wire belong to `service-contract`.
+//! This crate owns the answers to requests. A [`service_core::judge::Judge`] verifies images; `service-contract` owns
+//! listeners, limits and message formats.
 
 pub mod command;
 mod config;

@@ -1,4 +1,4 @@
-//! The paths of the validator role, and their answers.
+//! The HTTP paths of the validator role, and their answers.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::provider;
 
-/// In the order of [`Paths::answer`].
+/// The paths, in the order that [`Paths::answer`] uses.
 const ROUTES: &[Route] = &[
     Route { method: Method::POST, path: VALIDATE },
     Route { method: Method::GET, path: VALIDATE },
@@ -22,10 +22,10 @@ const ROUTES: &[Route] = &[
 ];
 /// Most bytes of a host, a repository or a digest; no valid reference is longer.
 const NAME_BYTES_MAX: usize = 512;
-/// Most credentials: those of a pod for one registry.
+/// Most credentials of an inquiry: those of a Pod for one registry.
 const LOGINS_MAX: usize = 64;
 
-/// Answers with the judge `0`.
+/// The endpoint, which answers with the rulings of its judge.
 pub struct Paths(pub Arc<dyn Judge>);
 
 impl Endpoint for Paths {
@@ -56,7 +56,7 @@ impl Endpoint for Paths {
     }
 }
 
-/// Reads and checks the question in `body`.
+/// Parses and checks the inquiry in `body`.
 fn inquiry(body: &[u8]) -> Result<Inquiry, Refusal> {
     let inquiry: Inquiry =
         answer::read(body).map_err(|_| Refusal::bad("the question is not that of docs/contract.md"))?;

@@ -1,7 +1,7 @@
-//! Gatekeeper's external data: the keys are images, each judged under its rule of the policy.
+//! Answers requests of Gatekeeper's external data: the keys are images, and the policy's rules apply.
 //!
-//! The result for an image is in `value`, with its class. An image that is not verified also has an `error`, so that a
-//! constraint that checks only errors admits nothing; Gatekeeper shows a policy one of the two.
+//! The ruling on an image with its class is in `value`. An image that is not verified also has an `error`, so that a
+//! constraint that checks only errors admits nothing. Gatekeeper passes only one of the two to a constraint.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 /// Longest key; no valid reference is longer.
 const KEY_BYTES_MAX: usize = 1024;
 
-/// The answer to the question in `body`.
+/// The response to the request in `body`.
 pub async fn answer(judge: &Arc<dyn Judge>, body: &[u8], deadline: Instant) -> ProviderResponse {
     let keys = match external::read_question(body) {
         Ok(keys) => keys,

@@ -1,4 +1,4 @@
-//! The validator role: its sections, its listener, and the judge that it borrows.
+//! The validator role: its sections, its listener, and the judge that another role lends.
 
 use anyhow::Context as _;
 use futures_util::FutureExt as _;
@@ -26,7 +26,7 @@ const ABOUT: About = About {
     always: false,
 };
 
-/// The role that answers other processes' questions about signatures.
+/// The role that answers inquiries of other processes about images.
 #[derive(Debug)]
 pub struct ValidatorRole;
 

@@ -1,5 +1,5 @@
-//! The benchmark of a verification: `cargo bench -p service-verify`. Its pieces are those of the fixtures, made by real
-//! cosign.
+//! Benchmarks of signature checks: `cargo bench -p service-verify`. The signatures come from the fixtures, which cosign
+//! has made.
 
 #[expect(dead_code, reason = "shared with the tests, which use more of it")]
 #[path = "../tests/it/fixtures.rs"]
@@ -9,7 +9,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use fixtures::{Fixtures, Form};
 use service_verify::{Trust, verify};
 
-/// A name and its case of the fixtures.
+/// Names of benchmarks, each with a case of the fixtures.
 const MEASURED: [(&str, &str); 8] = [
     ("key P-256, legacy", "key p256, legacy, cosign 2"),
     ("key Ed25519, legacy", "key ed25519, legacy, cosign 2"),

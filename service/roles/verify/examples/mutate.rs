@@ -1,8 +1,8 @@
-//! A fuzzer of golden signatures, which reports every accepted forgery.
+//! A fuzzer that changes valid signatures and reports every change that is accepted.
 //!
-//! `cargo run -p service-verify --example mutate --release -- 1000000 [SEED]`; exit code 1 if one was accepted. With
-//! `--second-opinion` before the number it changes only bundles, and reports those that are accepted here and refused
-//! by sigstore's own client.
+//! Usage: `cargo run -p service-verify --example mutate --release -- 1000000 [SEED]`; the exit code is 1 if a change
+//! was accepted. With `--second-opinion` before the number, only bundles are changed. Then the fuzzer reports changes
+//! that this crate accepts and sigstore's own client refuses.
 
 #[expect(dead_code, reason = "shared with the tests, which use more of it")]
 #[path = "../tests/it/fixtures.rs"]
@@ -50,7 +50,7 @@ fn forged(fixtures: &fixtures::Fixtures, golden: &[mutation::Golden], seed: u64,
     tally.forged
 }
 
-/// The changes that we accept and sigstore's own client refuses.
+/// The changes that this crate accepts and sigstore's own client refuses.
 fn compared(fixtures: &fixtures::Fixtures, golden: Vec<mutation::Golden>, seed: u64, tries: u64) -> Vec<String> {
     let readable = mutation::compared::readable(fixtures, golden);
     let tally = mutation::compared::run(&readable, fixtures.now(), seed, tries);

@@ -1,7 +1,7 @@
-//! The authorities of a configuration, compiled: certifiers of signers, logs of signatures, and timestamp authorities.
+//! Compiled authorities of a configuration: issuers of signers' certificates, logs and timestamp authorities.
 //!
-//! rustls (webpki) checks chains: signatures, validity, basic constraints, path length, critical extensions. This
-//! module adds the rest: the period of validity of each root, and the purpose that the signer's certificate must name.
+//! rustls (webpki) checks chains: signatures, validity, basic constraints, path length and critical extensions. This
+//! module also checks the configured period of each root, and the purpose that the signer's certificate must state.
 
 use rustls_pki_types::{CertificateDer, TrustAnchor, UnixTime as PkiTime};
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::certificate::Certificate;
 use crate::key::PublicKey;
 use crate::time::UnixTime;
 
-/// `id-kp-codeSigning`.
+/// The object identifier `id-kp-codeSigning`.
 pub(crate) const CODE_SIGNING: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.3");
-/// `id-kp-timeStamping`.
+/// The object identifier `id-kp-timeStamping`.
 pub(crate) const TIME_STAMPING: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.3.8");
-/// The content of the two identifiers in DER, as webpki compares them.
+/// `CODE_SIGNING` in DER, for webpki; `TIME_STAMPING` in DER follows.
 const CODE_SIGNING_DER: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 3];
 const TIME_STAMPING_DER: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 8];
 /// Most logs of one kind in one authority.
@@ -31,16 +31,16 @@ pub(crate) struct Authority {
     pub(crate) logs: Vec<Log>,
     pub(crate) ct_logs: Vec<Log>,
     pub(crate) timestampers: Vec<Certifier>,
-    /// The unknown parts of its file, with their places.
+    /// Descriptions of the ignored content of the authority's file, each with its position.
     pub(crate) left_out: Vec<String>,
 }
 
-/// A certificate authority: of signers, or of a timestamp authority.
+/// A certificate authority, for signers or for a timestamp authority.
 #[derive(Debug, Clone)]
 pub(crate) struct Certifier {
     pub(crate) roots: Vec<Root>,
     pub(crate) intermediates: Vec<CertificateDer<'static>>,
-    /// A timestamp authority's own certificates, for tokens that carry none.
+    /// A timestamp authority's certificates, for tokens that contain none.
     pub(crate) leaves: Vec<Certificate>,
     pub(crate) period: Period,
 }
@@ -51,16 +51,16 @@ pub(crate) struct Root {
     pub(crate) certificate: Certificate,
 }
 
-/// A log: of signatures, or of certificates.
+/// A log of signatures or of certificates.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
-    /// The log's id as entries state it: SHA-256 of its key, or the value in a `trusted_root.json`.
+    /// The log's id in entries: SHA-256 of its key, or the value in a `trusted_root.json`.
     pub(crate) id: Vec<u8>,
     pub(crate) key: PublicKey,
     pub(crate) period: Period,
 }
 
-/// The time in which a key or certificate of an authority is valid.
+/// The period in which a key or certificate of an authority is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Period {
     pub(crate) start: Option<UnixTime>,
@@ -80,7 +80,7 @@ impl Period {
 }
 
 impl Root {
-    /// A root certificate as an anchor; `None` if it is none.
+    /// A root certificate as a trust anchor; `None` if the certificate is not a root.
     pub(crate) fn of(certificate: Certificate) -> Option<Self> {
         let anchor = anchor_from_trusted_cert(&certificate.der).ok()?.to_owned();
         Some(Self { anchor, certificate })
@@ -93,7 +93,7 @@ impl Root {
 }
 
 impl Certifier {
-    /// Sorts the certificates of a chain, in any order, into roots, intermediates and leaves; an error describes their
+    /// Sorts the certificates of a chain, in any order, into roots, intermediates and leaves; the error is the chain's
     /// fault.
     pub(crate) fn of(chain: Vec<Certificate>, period: Period) -> Result<Self, &'static str> {
         let mut certifier = Self { roots: Vec::new(), intermediates: Vec::new(), leaves: Vec::new(), period };
@@ -114,9 +114,9 @@ impl Certifier {
         Ok(certifier)
     }
 
-    /// Checks for a chain from `leaf` to one of the roots, with every part valid at `time` and fit for `purpose`.
-    /// `further` are intermediates that came with the signature: they may help, but they are not trusted. Returns the
-    /// key of the leaf's issuer.
+    /// Checks that a chain leads from `leaf` to one of the roots, in which every certificate is valid at `time` and fit
+    /// for `purpose`. `further` are intermediates that came with the signature: they may be used but are not trusted.
+    /// Returns the key of the leaf's issuer.
     pub(crate) fn certifies(
         &self,
         leaf: &Certificate,
@@ -161,8 +161,8 @@ impl Purpose {
         }
     }
 
-    /// Whether the signer's certificate names the purpose. For timestamps it must be the only one, and critical (RFC
-    /// 3161, 2.3).
+    /// Whether the signer's certificate states the purpose. The purpose of timestamps must be the only one, and
+    /// critical (RFC 3161, section 2.3).
     fn is_of(self, leaf: &Certificate) -> Result<(), String> {
         let (critical, purposes) = leaf.purposes().unwrap_or_default();
         let (is_of, name) = match self {

@@ -1,4 +1,4 @@
-//! The reader of sigstore bundles (sigstore's protobuf `dev.sigstore.bundle.v1.Bundle`, as JSON).
+//! Parses sigstore bundles (sigstore's protobuf `dev.sigstore.bundle.v1.Bundle`, as JSON).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,15 +13,15 @@ use crate::log::Entry;
 use crate::merkle::{PATH_MAX, Proof};
 use crate::time::UnixTime;
 
-/// Most log entries of one bundle; the forms that are read have one.
+/// Most log entries of one bundle; all supported versions have one.
 const ENTRIES_MAX: usize = 1;
-/// Most timestamps of one bundle that are read.
+/// Most timestamps of one bundle that are checked.
 const TIMESTAMPS_MAX: usize = 4;
-/// Certificates of a chain inside a bundle.
+/// Most certificates of a chain in a bundle.
 const CHAIN_MAX: usize = 10;
-/// Most members of any list of a bundle; the rest is not even counted.
+/// Most items of any list in a bundle; a longer list is refused.
 const LIST_MAX: usize = 32;
-/// The forms of a bundle that are read.
+/// The supported versions of bundles.
 const FORMS: [Form; 5] = [
     Form { media_type: "application/vnd.dev.sigstore.bundle+json;version=0.1", needs: Needs::Promise, has_chain: true },
     Form { media_type: "application/vnd.dev.sigstore.bundle+json;version=0.2", needs: Needs::Proof, has_chain: true },
@@ -30,22 +30,22 @@ const FORMS: [Form; 5] = [
     Form { media_type: "application/vnd.dev.sigstore.bundle.v0.3.1+json", needs: Needs::Proof, has_chain: false },
 ];
 
-/// The parts that a form of a bundle must and may have (sigstore's protobuf `Bundle`).
+/// The fields that a version of bundles must and may have (sigstore's protobuf `Bundle`).
 struct Form {
     media_type: &'static str,
     needs: Needs,
-    /// Whether it may have a chain of certificates; since 0.3 it is one certificate.
+    /// Whether the version allows a chain of certificates; from 0.3 on there is one certificate.
     has_chain: bool,
 }
 
-/// The proof that a log entry must have.
+/// The proof that a log entry needs.
 #[derive(Clone, Copy)]
 enum Needs {
     Promise,
     Proof,
 }
 
-/// The parts of a bundle. None of them is trusted.
+/// The contents of a bundle, which are not trusted.
 #[derive(Debug)]
 pub(crate) struct Opened<'a> {
     pub(crate) envelope: RawEnvelope<'a>,
@@ -76,7 +76,7 @@ struct Material {
     timestamp_verification_data: Option<Timestamps>,
 }
 
-/// The hint of the key. It decides nothing, but must be text.
+/// The hint that identifies the key. It must be text and is not used.
 #[derive(Deserialize)]
 struct KeyHint {
     #[serde(default, rename = "hint")]
@@ -156,7 +156,7 @@ struct Note {
     envelope: String,
 }
 
-/// A 64-bit number: protobuf's JSON writes it as text, and leaves 0 out.
+/// A 64-bit number, which protobuf's JSON writes as text; 0 is left out.
 #[derive(Clone, Copy, Default)]
 struct Number(u64);
 

@@ -1,4 +1,4 @@
-//! Certificates of signers: their identity and key. [`crate::authority`] decides whether they are trusted.
+//! Certificates of signers: identity and key. [`crate::authority`] decides whether they are trusted.
 
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
@@ -11,21 +11,22 @@ use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage, SubjectAltName};
 use crate::key::{PublicKey, bounded};
 use crate::time::UnixTime;
 
-/// Issuer of the identity, as bare text (deprecated in Fulcio's OID documentation, but still written).
+/// The extension with the identity's issuer as bare text. Fulcio's documentation calls it deprecated, but Fulcio still
+/// writes it.
 const ISSUER_V1: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.1");
-/// Issuer of the identity, as a `UTF8String`.
+/// The extension with the identity's issuer as a `UTF8String`.
 const ISSUER_V2: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.8");
-/// A user name as an `otherName` of the subject alternative name.
+/// The type of a user name in an `otherName` of the subject alternative name.
 const USER_NAME: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.7");
 
-/// Largest certificate that is read: Fulcio's have 800 bytes, those of RSA authorities with many extensions 4,000.
+/// Largest certificate: Fulcio's have 800 bytes, those of RSA authorities with many extensions 4,000.
 const CERTIFICATE_BYTES_MAX: usize = 16 << 10;
 /// Most certificates of one chain.
 const CHAIN_MAX: usize = 10;
 /// Most names of one certificate.
 const NAMES_MAX: usize = 16;
 
-/// The parts of a certificate, not trusted yet.
+/// A parsed certificate, which is not trusted yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Certificate {
     pub(crate) der: CertificateDer<'static>,
@@ -33,7 +34,7 @@ pub(crate) struct Certificate {
     pub(crate) key: PublicKey,
 }
 
-/// Why bytes are no usable certificate. The text becomes the cause of a rejected piece.
+/// Why bytes are not a usable certificate. The text becomes the cause of a rejected signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CertificateError {
     #[error("{0}")]
@@ -57,7 +58,7 @@ pub(crate) enum CertificateError {
 }
 
 impl Certificate {
-    /// Reads one certificate in DER.
+    /// Parses one certificate in DER.
     pub(crate) fn from_der(der: &[u8]) -> Result<Self, CertificateError> {
         if der.len() > CERTIFICATE_BYTES_MAX {
             return Err(CertificateError::Encoding);
@@ -68,14 +69,14 @@ impl Certificate {
         Ok(Self { der: CertificateDer::from(der.to_vec()), parsed, key })
     }
 
-    /// Reads the first certificate of `pem`, and the ones after it.
+    /// Parses the first certificate in `pem`, and those after it.
     pub(crate) fn from_pem(pem: &str) -> Result<(Self, Vec<Self>), CertificateError> {
         let mut all = Self::all_from_pem(pem)?;
         let first = all.remove(0);
         Ok((first, all))
     }
 
-    /// Reads every certificate of `pem`, at least one.
+    /// Parses all certificates in `pem`; at least one must exist.
     pub(crate) fn all_from_pem(pem: &str) -> Result<Vec<Self>, CertificateError> {
         let pem = bounded(pem).map_err(|error| CertificateError::Pem(error.to_string()))?;
         let blocks = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
@@ -87,18 +88,18 @@ impl Certificate {
         }
     }
 
-    /// Whether it names itself as its issuer.
+    /// Whether the certificate names itself as its issuer.
     pub(crate) fn is_root(&self) -> bool {
         self.parsed.tbs_certificate.issuer == self.parsed.tbs_certificate.subject
     }
 
-    /// Whether it may certify others.
+    /// Whether the certificate may sign other certificates.
     pub(crate) fn is_authority(&self) -> bool {
         let constraints = self.parsed.tbs_certificate.get::<BasicConstraints>().ok().flatten();
         constraints.is_some_and(|(_, constraints)| constraints.ca)
     }
 
-    /// First and last moment of its validity.
+    /// Start and end of the certificate's validity.
     pub(crate) fn validity(&self) -> (UnixTime, UnixTime) {
         let validity = &self.parsed.tbs_certificate.validity;
         let seconds = |time: &x509_cert::time::Time| {
@@ -107,13 +108,14 @@ impl Certificate {
         (seconds(&validity.not_before), seconds(&validity.not_after))
     }
 
-    /// The purposes that it is restricted to, and whether the restriction is critical.
+    /// The purposes to which the certificate is restricted, and whether the restriction is critical; `None` without a
+    /// restriction.
     pub(crate) fn purposes(&self) -> Option<(bool, Vec<ObjectIdentifier>)> {
         let (critical, usage) = self.parsed.tbs_certificate.get::<ExtendedKeyUsage>().ok().flatten()?;
         Some((critical, usage.0))
     }
 
-    /// Its identity: mail address, URI or name. There must be exactly one, so that it is unambiguous.
+    /// The signer's identity: a mail address, URI or name. There must be exactly one, so that it is unambiguous.
     pub(crate) fn subject(&self) -> Result<String, CertificateError> {
         let names = self.parsed.tbs_certificate.get::<SubjectAltName>().map_err(|_| CertificateError::Encoding)?;
         let names = names.map(|(_, names)| names.0).unwrap_or_default();
@@ -128,7 +130,7 @@ impl Certificate {
         }
     }
 
-    /// URL of the issuer of the identity.
+    /// URL of the identity's issuer.
     pub(crate) fn issuer(&self) -> Result<String, CertificateError> {
         let bare = self.extension(ISSUER_V1)?.map(|bytes| String::from_utf8(bytes.to_vec()));
         let bare = bare.transpose().map_err(|_| CertificateError::Encoding)?;
@@ -141,7 +143,7 @@ impl Certificate {
         }
     }
 
-    /// Value of the extension `id`; a repeated one is an error.
+    /// Value of the extension `id`; an error if the extension is repeated.
     fn extension(&self, id: ObjectIdentifier) -> Result<Option<&[u8]>, CertificateError> {
         let all = self.parsed.tbs_certificate.extensions.as_deref().unwrap_or_default();
         let mut found = all.iter().filter(|extension| extension.extn_id == id);

@@ -1,5 +1,5 @@
-//! The signed claim: its image, and its statements about it. It is read after the signature over it was found valid, or
-//! at least before it decides anything.
+//! The signed claim: which image it is about, and what it states about that image. A claim decides nothing before its
+//! signature was found valid.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,19 +13,19 @@ use crate::json::{self, Few};
 use crate::requirement::{ReferenceCheck, Requirement};
 use crate::verdict::Class;
 
-/// Predicate type of cosign 3 for "this image is signed".
+/// Predicate type by which cosign 3 states that an image is signed.
 pub(crate) const SIGN_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
 /// Payload type of an in-toto statement in a DSSE envelope.
 pub(crate) const STATEMENT_PAYLOAD: &str = "application/vnd.in-toto+json";
-/// The type in a legacy payload (containers/image's simple signing, as cosign writes it).
+/// The `type` in a legacy payload (containers/image's simple signing, as cosign writes it).
 const PAYLOAD_TYPE: &str = "cosign container image signature";
 const STATEMENT_TYPES: [&str; 2] = ["https://in-toto.io/Statement/v1", "https://in-toto.io/Statement/v0.1"];
-/// Most subjects of one statement; a release of many images has some hundreds.
+/// Most subjects of one statement; a release with many images has some hundreds.
 const SUBJECTS_MAX: usize = 8192;
-/// Most bytes of a foreign text in a message.
+/// Most bytes of a claim's text in a message.
 const SHOWN_BYTES_MAX: usize = 128;
 
-/// Annotations of an image in its signature.
+/// Annotations that a signature states about an image.
 type Annotations<'a> = Option<Cow<'a, BTreeMap<String, Value>>>;
 
 #[derive(Debug)]
@@ -69,7 +69,7 @@ pub(crate) struct Statement {
     pub(crate) predicate_type: String,
 }
 
-/// The predicate alone, read only if a rule needs it: it is nearly all of an attestation.
+/// Only the predicate of a statement. It is nearly all of an attestation, so it is parsed only if a rule needs it.
 #[derive(Deserialize)]
 struct Predicate {
     #[serde(default)]
@@ -84,7 +84,7 @@ struct StatementSubject {
     annotations: Option<Box<RawValue>>,
 }
 
-/// The only kind of digest that images have; all others are skipped.
+/// The SHA-256 of a subject, the only digest that images have here; others are skipped.
 #[derive(Debug, Default, Deserialize)]
 struct SubjectDigest {
     sha256: Option<String>,
@@ -109,7 +109,7 @@ impl Claim {
         Ok(Self::Statement(statement))
     }
 
-    /// Predicate type, if it is an attestation.
+    /// Predicate type of an attestation; `None` for a signature.
     pub(crate) fn predicate_type(&self) -> Option<&str> {
         match self {
             Self::Payload(_) => None,
@@ -117,7 +117,7 @@ impl Claim {
         }
     }
 
-    /// Checks that it is about this image, and makes the statements that the requirement demands.
+    /// Checks that the claim is about this image, and states what the requirement demands.
     pub(crate) fn check(&self, subject: &Subject, requirement: &Requirement) -> Result<(), (Class, String)> {
         let annotations = self.annotations_of(subject)?;
         let annotations = annotations.as_deref();
@@ -136,7 +136,7 @@ impl Claim {
         Ok(())
     }
 
-    /// The annotations of the signed image, if it is `subject`.
+    /// The annotations of the signed image, if that is `subject`.
     fn annotations_of(&self, subject: &Subject) -> Result<Annotations<'_>, (Class, String)> {
         let wanted = subject.digest.to_string();
         match self {
@@ -182,20 +182,20 @@ impl Claim {
 }
 
 impl Statement {
-    /// The predicate of the statement in `payload`; null if there is none.
+    /// The predicate of the statement in `payload`; null if it has none.
     pub(crate) fn predicate(payload: &[u8]) -> Result<Value, String> {
         let read: Result<Predicate, _> = json::read(payload);
         read.map(|read| read.predicate).map_err(|error| format!("its predicate cannot be read: {error}"))
     }
 }
 
-/// A foreign `text` in the form for a message.
+/// Text from a claim, made safe for a message.
 pub(crate) fn shown(text: &str) -> String {
     let end = text.char_indices().map(|(at, _)| at).find(|at| *at >= SHOWN_BYTES_MAX).unwrap_or(text.len());
     text[..end].chars().map(|character| if character.is_control() { '\u{fffd}' } else { character }).collect()
 }
 
-/// A reference without its tag and digest, with the default host if none is written, as the Go tools complete it.
+/// A reference without tag and digest. A missing host is added as the Go tools do.
 fn repository_of(reference: &str) -> String {
     let name = reference.split('@').next().unwrap_or_default();
     let after_slash = name.rfind('/').map_or(0, |at| at + 1);

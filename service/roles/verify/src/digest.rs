@@ -1,11 +1,11 @@
-//! Digests, and the subject of a verification.
+//! Digests, and the image whose signatures are verified.
 
 use std::fmt;
 use std::str::FromStr;
 
 use aws_lc_rs::digest::{SHA256, digest};
 
-/// A SHA-256 digest of a manifest, a blob or a log entry. Signatures refer only to SHA-256.
+/// The SHA-256 digest of a manifest, a blob or a log entry. Signatures refer only to SHA-256.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
@@ -13,13 +13,13 @@ pub struct Digest([u8; 32]);
 #[error("not a digest that signatures can bind: write sha256: and 64 lower-case hex digits")]
 pub struct DigestError;
 
-/// The image whose signatures are judged.
+/// The image whose signatures are verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
-    /// Digest of the manifest or index, computed from the registry's bytes.
+    /// Digest of the image's manifest or index, computed from the bytes of the registry.
     pub digest: Digest,
-    /// The repository with its host and without tag, in the spelling of the Go tools (`index.docker.io/library/nginx`),
-    /// for [`ReferenceCheck`](crate::ReferenceCheck). `None` if it is not checked.
+    /// The repository with its host and without tag, as Go tools write it (`index.docker.io/library/nginx`), for
+    /// [`ReferenceCheck`](crate::ReferenceCheck). `None` if it is not checked.
     pub repository: Option<String>,
 }
 
@@ -35,12 +35,12 @@ impl Digest {
         &self.0
     }
 
-    /// Its 64 lower-case hex digits.
+    /// The digest as 64 lower-case hex digits.
     pub fn hex(&self) -> String {
         hex::encode(self.0)
     }
 
-    /// Reads 64 lower-case hex digits without a prefix.
+    /// Parses 64 lower-case hex digits without a prefix.
     pub fn from_hex(text: &str) -> Result<Self, DigestError> {
         if text.len() != 64 || !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
             return Err(DigestError);

@@ -1,4 +1,4 @@
-//! Entries of a transparency log: the logged content is compared with the signature that it came with.
+//! Checks entries of a transparency log against the signature that they came with.
 
 use aws_lc_rs::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 use base64::Engine as _;
@@ -15,27 +15,27 @@ use crate::key::PublicKey;
 
 /// Most signatures of a log entry; one is expected.
 const SIGNATURES_MAX: usize = 16;
-/// The content that must have been logged.
+/// The content that must be in the log.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Logged<'a> {
     /// The signed bytes.
     pub(crate) message: &'a [u8],
     /// The payload of the envelope, if an envelope was signed.
     pub(crate) envelope_payload: Option<&'a [u8]>,
-    /// The envelope's own bytes, if they are known.
+    /// The bytes of the envelope, if they are known.
     pub(crate) envelope: Option<&'a [u8]>,
     pub(crate) signature: &'a [u8],
     pub(crate) verifier: Verifier<'a>,
 }
 
-/// The key or certificate that verifies the signature.
+/// The key or certificate that checks the signature.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Verifier<'a> {
     Key(&'a PublicKey),
     Certificate(&'a Certificate),
 }
 
-/// Kind and version of an entry.
+/// Kind and version of a log entry.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct KindVersion {
     pub(crate) kind: String,
@@ -43,7 +43,7 @@ pub(crate) struct KindVersion {
 }
 
 impl KindVersion {
-    /// Whether only Rekor 2 has entries of this kind.
+    /// Whether only Rekor 2 writes entries of this kind and version.
     pub(crate) fn is_rekor_two(&self) -> bool {
         matches!(self.kind.as_str(), "hashedrekord" | "dsse") && self.version == "0.0.2"
     }
@@ -190,8 +190,8 @@ struct RawBytes {
     raw_bytes: String,
 }
 
-/// Checks that the entry with this canonical `body` is about the signature that it came with: hash, signature and key
-/// or certificate. `stated` is the kind that a bundle states.
+/// Checks that the entry with this canonical `body` has the hash, signature, and key or certificate of the signature
+/// that it came with. `stated` is the kind that a bundle states.
 pub(crate) fn check(body: &[u8], stated: Option<&KindVersion>, logged: Logged<'_>) -> Result<(), String> {
     let parsed: Body<'_> = json::read(body).map_err(|error| format!("the log entry's body cannot be read: {error}"))?;
     if stated.is_some_and(|stated| stated.kind != parsed.kind || stated.version != parsed.api_version) {
@@ -242,7 +242,8 @@ fn dsse_two(entry: &DsseTwoBody, payload: &[u8], logged: Logged<'_>) -> Result<(
     same_raw(&signature.verifier, logged.verifier)
 }
 
-/// This kind names no signature: only the hash of the whole envelope binds it.
+/// Checks an entry of intoto 0.0.1. It has no signature, so only the hash of the whole envelope proves that the entry
+/// belongs to it.
 fn intoto_one(entry: &IntotoOne, payload: &[u8], logged: Logged<'_>) -> Result<(), String> {
     let envelope =
         logged.envelope.ok_or("a log entry of kind intoto 0.0.1, which does not bind a signature in a bundle")?;
@@ -299,7 +300,7 @@ fn same_signature(text: &str, signature: &[u8]) -> Result<(), String> {
     Err("the log entry is about another signature".to_owned())
 }
 
-/// The base64 of one PEM block, a certificate or a public key, which must be ours.
+/// Checks that `text` is base64 of one PEM block with the certificate or public key of `verifier`.
 fn same_pem(text: &str, verifier: Verifier<'_>) -> Result<(), String> {
     let pem = decoded(text)?;
     let mut blocks = <(SectionKind, Vec<u8>)>::pem_slice_iter(&pem);

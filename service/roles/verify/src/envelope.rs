@@ -1,4 +1,4 @@
-//! DSSE: an envelope with a payload, and the bytes that its signature covers.
+//! DSSE envelopes: parses an envelope with its payload, and computes the signed bytes.
 
 use std::borrow::Cow;
 
@@ -9,14 +9,14 @@ use serde::Deserialize;
 use crate::claim::STATEMENT_PAYLOAD;
 use crate::json::Few;
 
-/// Most signatures; one is expected.
+/// Most signatures of an envelope; exactly one is expected.
 const SIGNATURES_MAX: usize = 16;
 
-/// An envelope as JSON, inside a bundle or alone.
+/// An envelope as JSON, in a bundle or alone.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RawEnvelope<'a> {
-    /// Borrowed if nothing is escaped, which base64 never needs: it is nearly all of a bundle.
+    /// The payload in base64, which is nearly all of a bundle. It is borrowed, because base64 needs no escapes.
     #[serde(borrow)]
     payload: Cow<'a, str>,
     payload_type: String,
@@ -28,12 +28,12 @@ struct RawSignature {
     sig: String,
 }
 
-/// An envelope of an in-toto statement with its one signature.
+/// An envelope with an in-toto statement and one signature.
 #[derive(Debug)]
 pub(crate) struct Envelope {
     /// The signed bytes (DSSE 1.0, pre-authentication encoding).
     pub(crate) signed: Vec<u8>,
-    /// Where the payload begins in it: it is its end.
+    /// The position of the payload in `signed`; the payload is the last field.
     pub(crate) payload_at: usize,
     pub(crate) signature: Vec<u8>,
 }
@@ -61,7 +61,7 @@ impl RawEnvelope<'_> {
     }
 }
 
-/// The length of the content of padded base64.
+/// The number of bytes that padded base64 encodes.
 fn payload_bytes(text: &str) -> usize {
     let padding = text.bytes().rev().take(2).take_while(|byte| *byte == b'=').count();
     (text.len() / 4 * 3).saturating_sub(padding)

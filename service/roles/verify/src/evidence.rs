@@ -1,9 +1,9 @@
-//! The evidence for an image, as bytes from a registry. None of it is trusted.
+//! The signatures and attestations of an image, as bytes from a registry. None of them is trusted.
 
 use crate::digest::Digest;
 use crate::verdict::Rejected;
 
-/// One piece that may show the signer of an image.
+/// One object from a registry that may show who has signed an image.
 #[derive(Debug, Clone)]
 pub enum Evidence {
     /// A layer of the manifest at the tag `sha256-….sig`.
@@ -12,30 +12,30 @@ pub enum Evidence {
     Attestation(Attestation),
     /// A sigstore bundle, from a referrer.
     Bundle(Bundle),
-    /// A piece that cannot be used; the verdict lists it among the rejected pieces.
+    /// An object that cannot be used; the verdict lists it among the rejected ones.
     Unusable(Rejected),
 }
 
 /// A legacy signature: payload and annotations of one layer.
 #[derive(Debug, Clone, Default)]
 pub struct Signature {
-    /// Its place, for messages.
+    /// Where the signature was found, for messages.
     pub source: String,
     pub media_type: String,
-    /// Bytes of the layer: the signed payload.
+    /// The bytes of the layer, which are the signed payload.
     pub payload: Vec<u8>,
-    /// Annotation `dev.cosignproject.cosign/signature`: base64.
+    /// The annotation `dev.cosignproject.cosign/signature`, in base64.
     pub signature: String,
     pub companions: Companions,
 }
 
-/// A legacy attestation: a DSSE envelope and annotations of one layer.
+/// A legacy attestation: DSSE envelope and annotations of one layer.
 #[derive(Debug, Clone, Default)]
 pub struct Attestation {
-    /// Its place, for messages.
+    /// Where the attestation was found, for messages.
     pub source: String,
     pub media_type: String,
-    /// Bytes of the layer: the envelope as JSON.
+    /// The bytes of the layer, which are the envelope as JSON.
     pub envelope: Vec<u8>,
     pub companions: Companions,
 }
@@ -43,32 +43,32 @@ pub struct Attestation {
 /// The other annotations of a legacy signature's layer.
 #[derive(Debug, Clone, Default)]
 pub struct Companions {
-    /// `dev.sigstore.cosign/certificate`: PEM.
+    /// The annotation `dev.sigstore.cosign/certificate`, as PEM.
     pub certificate: Option<String>,
-    /// `dev.sigstore.cosign/chain`: PEM, intermediates and perhaps the root, which is not trusted.
+    /// The annotation `dev.sigstore.cosign/chain`, as PEM: intermediates and perhaps the root, which is not trusted.
     pub chain: Option<String>,
-    /// `dev.sigstore.cosign/bundle`: the promise of a transparency log, as JSON.
+    /// The annotation `dev.sigstore.cosign/bundle`, as JSON: a transparency log's promise.
     pub log_entry: Option<String>,
-    /// `dev.sigstore.cosign/rfc3161timestamp`: JSON.
+    /// The annotation `dev.sigstore.cosign/rfc3161timestamp`, as JSON.
     pub timestamp: Option<String>,
 }
 
-/// A sigstore bundle and the facts from its referrer.
+/// A sigstore bundle, and facts from the referrer's manifest.
 #[derive(Debug, Clone, Default)]
 pub struct Bundle {
-    /// Its place, for messages.
+    /// Where the bundle was found, for messages.
     pub source: String,
     /// `artifactType` of the referrer's manifest.
     pub artifact_type: String,
     pub media_type: String,
     /// `subject` of the referrer's manifest.
     pub subject: Option<Digest>,
-    /// Bytes of the layer: the bundle as JSON.
+    /// The bytes of the layer, which are the bundle as JSON.
     pub json: Vec<u8>,
 }
 
 impl Evidence {
-    /// The bytes of the piece again, or the reason why it could not be used.
+    /// The original bytes, or the reason why the object cannot be used.
     pub fn into_bytes(self) -> Result<Vec<u8>, Rejected> {
         match self {
             Self::Signature(piece) => Ok(piece.payload),
@@ -78,7 +78,7 @@ impl Evidence {
         }
     }
 
-    /// Its place, for messages.
+    /// Where the object was found, for messages.
     pub fn source(&self) -> &str {
         match self {
             Self::Signature(piece) => &piece.source,

@@ -1,5 +1,5 @@
-//! Readers of JSON from outside. It must be UTF-8 as a whole (RFC 8259, 8.1), so that skipped parts are valid for other
-//! readers as well.
+//! Parses JSON from outside. The whole text must be UTF-8 (RFC 8259, section 8.1), so that skipped values are valid for
+//! other programs too.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -8,7 +8,7 @@ use std::ops::Deref;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Why bytes are not the expected JSON. The text becomes the cause of a rejected piece.
+/// Why bytes are not the expected JSON. The text becomes the cause of a rejected signature.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JsonError {
     #[error("not UTF-8")]
@@ -17,21 +17,20 @@ pub(crate) enum JsonError {
     Shape(#[from] serde_json::Error),
 }
 
-/// Reads `bytes` as a whole.
 pub(crate) fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, JsonError> {
     // serde_json alone would check only the texts that are read, and skip over all others.
     Ok(serde_json::from_str(std::str::from_utf8(bytes)?)?)
 }
 
-/// A list of at most `MAX`; a longer one is refused at the first surplus item. A list of empty items would take twenty
-/// times its text in memory.
+/// A list of at most `MAX` items; a longer one is refused at the first item too many. Keeping a list of empty items
+/// would take twenty times its text.
 #[derive(Debug)]
 pub(crate) struct Few<T, const MAX: usize>(Vec<T>);
 
-/// The end of a list of any length: the items appended last.
+/// The last `MAX` items of a list of any length.
 #[derive(Debug)]
 pub(crate) struct Last<T, const MAX: usize> {
-    /// The last items, in their order.
+    /// The last items, in order.
     pub(crate) items: VecDeque<T>,
     /// Number of items in the whole list.
     pub(crate) count: usize,

@@ -1,4 +1,4 @@
-//! Public keys: the accepted kinds, and the verification of their signatures.
+//! Public keys: which kinds are accepted, and how they check signatures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 const EDWARDS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
-/// The y of every point of Ed25519 whose order divides eight, and y of the same points written too large (RFC 8032,
-/// 5.1.3 refuses these; not every library does). As a key such a point accepts a signature over anything. The last bit
-/// is the sign of x.
+/// The y coordinates of all Ed25519 points whose order divides eight, also in encodings that are too large. RFC 8032,
+/// section 5.1.3, refuses those encodings, but not every library does. As a key, such a point accepts a signature over
+/// any message. The last bit is the sign of x.
 const SMALL_ORDER: [[u8; 32]; 7] = [
     small(0x00, 0x00, 0x00),
     small(0x01, 0x00, 0x00),
@@ -46,14 +46,14 @@ const fn small(first: u8, middle: u8, last: u8) -> [u8; 32] {
     bytes
 }
 
-/// First byte of a point with both of its coordinates, the form of all tools (SEC 1, 2.3.3).
+/// First byte of an uncompressed point, the form that all tools write (SEC 1, section 2.3.3).
 const UNCOMPRESSED: u8 = 4;
-/// Longest encoding of a key that is read: one of RSA with 8192 bits has 1,062 bytes.
+/// Longest encoding of a key: RSA with 8192 bits has 1,062 bytes.
 const KEY_BYTES_MAX: usize = 2048;
-/// Longest PEM text of keys or certificates that is read: some hundred blocks.
+/// Longest PEM text with keys or certificates: some hundred blocks.
 pub(crate) const PEM_BYTES_MAX: usize = 256 << 10;
 
-/// A public key that can check signatures. Cheap to clone.
+/// A public key that checks signatures. A clone costs little.
 #[derive(Clone)]
 pub(crate) struct PublicKey(Arc<Inner>);
 
@@ -62,7 +62,7 @@ struct Inner {
     /// `SubjectPublicKeyInfo` in DER.
     spki: Vec<u8>,
     fingerprint: Digest,
-    /// One for each hash that tools use with this kind of key.
+    /// The key for each hash function that tools use with this kind of key.
     ways: Vec<ParsedPublicKey>,
 }
 
@@ -76,7 +76,7 @@ pub(crate) enum KeyAlgorithm {
     Rsa,
 }
 
-/// Why bytes are no usable key.
+/// Why bytes are not a usable key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KeyError {
     #[error("no PEM block `PUBLIC KEY`: paste the text of cosign.pub, from -----BEGIN to END-----")]
@@ -109,7 +109,7 @@ impl KeyAlgorithm {
 }
 
 impl PublicKey {
-    /// Reads the one `PUBLIC KEY` of `pem`.
+    /// Parses the only `PUBLIC KEY` in `pem`.
     pub(crate) fn from_pem(pem: &str) -> Result<Self, KeyError> {
         let mut keys = Self::all_from_pem(pem)?;
         match keys.len() {
@@ -118,7 +118,7 @@ impl PublicKey {
         }
     }
 
-    /// Reads every `PUBLIC KEY` of `pem`, at least one; anything else in it is an error.
+    /// Parses all `PUBLIC KEY` blocks in `pem`, at least one. Other blocks are an error.
     pub(crate) fn all_from_pem(pem: &str) -> Result<Vec<Self>, KeyError> {
         let mut keys = Vec::new();
         for block in <(SectionKind, Vec<u8>)>::pem_slice_iter(bounded(pem)?.as_bytes()) {
@@ -134,7 +134,7 @@ impl PublicKey {
         if keys.is_empty() { Err(KeyError::NoBlock) } else { Ok(keys) }
     }
 
-    /// Reads a `SubjectPublicKeyInfo` in DER.
+    /// Parses a `SubjectPublicKeyInfo` in DER.
     pub(crate) fn from_spki(der: &[u8]) -> Result<Self, KeyError> {
         if der.len() > KEY_BYTES_MAX {
             return Err(KeyError::Encoding);
@@ -185,7 +185,7 @@ impl PublicKey {
         self.0.algorithm
     }
 
-    /// `SubjectPublicKeyInfo` in DER.
+    /// The key as `SubjectPublicKeyInfo` in DER.
     pub(crate) fn spki(&self) -> &[u8] {
         &self.0.spki
     }
@@ -214,7 +214,7 @@ fn is_of_small_order(point: &[u8]) -> bool {
     SMALL_ORDER.contains(&y)
 }
 
-/// `pem`, unless it exceeds the limit.
+/// `pem`, if it is not too long.
 pub(crate) fn bounded(pem: &str) -> Result<&str, KeyError> {
     if pem.len() > PEM_BYTES_MAX {
         return Err(KeyError::Pem(format!("{} bytes, at most {PEM_BYTES_MAX} are read", pem.len())));
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(PublicKey::from_pem(GOOD).unwrap().algorithm(), KeyAlgorithm::P256);
     }
 
-    /// A point has one accepted spelling; otherwise a key would have two fingerprints.
+    /// Only one encoding of a point is accepted, because a key must not have two fingerprints.
     #[test]
     fn a_compressed_point_is_not_read() {
         let good = PublicKey::from_pem(GOOD).unwrap();
@@ -262,20 +262,20 @@ mod tests {
         [&head, &algorithm[..], &bits].concat()
     }
 
-    /// The key of RFC 8032, 7.1, test 1.
+    /// The key of RFC 8032, section 7.1, test 1.
     const POINT: [u8; 32] = [
         0xd7, 0x5a, 0x98, 0x01, 0x82, 0xb1, 0x0a, 0xb7, 0xd5, 0x4b, 0xfe, 0xd3, 0xc9, 0x64, 0x07, 0x3a, 0x0e, 0xe1,
         0x72, 0xf3, 0xda, 0xa6, 0x23, 0x25, 0xaf, 0x02, 0x1a, 0x68, 0xf7, 0x07, 0x51, 0x1a,
     ];
 
-    /// The same key with other parameters would have another fingerprint, and count as another signer.
+    /// Other parameters for the same key are refused, because the key would count as another signer.
     #[test]
     fn a_key_has_one_encoding_of_its_parameters() {
         assert!(PublicKey::from_spki(&ed25519(&[], POINT)).is_ok());
         assert_eq!(PublicKey::from_spki(&ed25519(&[0x05, 0x00], POINT)), Err(KeyError::Encoding));
     }
 
-    /// With the identity as the key, a signature of zeros would be valid over anything.
+    /// If the identity point were accepted as a key, a signature of zeros would be valid for any message.
     #[test]
     fn a_point_of_small_order_is_no_key() {
         for mut point in SMALL_ORDER {

@@ -1,11 +1,11 @@
-//! Verification of image signatures: the only part of the service that knows sigstore.
+//! Verification of image signatures, the only code of the service that knows sigstore's formats.
 //!
-//! Pure: bytes in, a verdict out. Nothing here opens a socket, reads a file or asks a clock. The caller fetches the
-//! blobs that [`oci`] names, passes them as [`Evidence`], and passes the time. Every link between a trust root and the
-//! image's digest is checked here on its own: nothing is trusted because a registry or a tool states it.
+//! The functions take bytes and the time and return a verdict, without sockets, files or clocks. The caller fetches the
+//! blobs that [`oci`] names and passes them as [`Evidence`]. Every link between a trust root and the image's digest is
+//! checked here: nothing is trusted because a registry or a tool states it.
 //!
 //! A caller uses [`Trust::compile`] once for a configuration, [`oci`] to find the blobs of an image's signatures, and
-//! [`verify`] to judge them.
+//! [`verify`] to check them.
 
 mod authority;
 mod bundle;

@@ -1,4 +1,4 @@
-//! Entries of transparency logs: whether a log really has an entry, and since when.
+//! Entries of transparency logs: whether a log really contains an entry, and since when.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,10 +9,10 @@ use crate::entry::{self, KindVersion, Logged};
 use crate::merkle::Proof;
 use crate::time::UnixTime;
 
-/// Longest body of an entry that is read: it holds a certificate, a hash and a signature.
+/// Longest body of an entry, which has a certificate, a hash and a signature.
 const BODY_BYTES_MAX: usize = 128 << 10;
 
-/// An entry as received. None of it is trusted.
+/// A received entry, which is not trusted.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) log_id: Vec<u8>,
@@ -20,7 +20,7 @@ pub(crate) struct Entry {
     pub(crate) integrated: Option<UnixTime>,
     pub(crate) body: Vec<u8>,
     pub(crate) stated: Option<KindVersion>,
-    /// Signed entry timestamp: the log's promise.
+    /// The signed entry timestamp, by which the log promises to contain the entry.
     pub(crate) promise: Option<Vec<u8>>,
     pub(crate) proof: Option<Proof>,
 }
@@ -29,10 +29,10 @@ pub(crate) struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) index: u64,
-    /// Only a promise states the time; Rekor v2 makes none.
+    /// The time of the entry. Only a promise states a time; Rekor v2 makes no promises.
     pub(crate) time: Option<UnixTime>,
-    /// The period in which the log is valid. A caller that knows the signing time by other means must compare it with
-    /// this.
+    /// The period in which the log is trusted. A caller that knows the signing time from elsewhere must check that it
+    /// lies in this period.
     pub(crate) period: Period,
 }
 
@@ -55,7 +55,7 @@ struct RawPayload {
 }
 
 impl Entry {
-    /// Reads the annotation `dev.sigstore.cosign/bundle`.
+    /// Parses the annotation `dev.sigstore.cosign/bundle`.
     pub(crate) fn from_annotation(text: &str) -> Result<Self, String> {
         let raw: RawBundle =
             serde_json::from_str(text).map_err(|error| format!("its log entry cannot be read: {error}"))?;
@@ -71,7 +71,7 @@ impl Entry {
         })
     }
 
-    /// Checks that one of `logs` has this entry, and that the entry is about `logged`.
+    /// Checks that one of `logs` contains this entry, and that the entry is about `logged`.
     pub(crate) fn check<'a>(&self, logs: impl Iterator<Item = &'a Log>, logged: Logged<'_>) -> Result<Found, String> {
         if self.body.len() > BODY_BYTES_MAX {
             return Err(format!("a log entry of {} bytes, at most {BODY_BYTES_MAX} are read", self.body.len()));
@@ -89,8 +89,8 @@ impl Entry {
         Err(failure.unwrap_or_else(|| "its entry is in a log that is not trusted".to_owned()))
     }
 
-    /// Checks that `log` promised or proves the entry; returns the index and time of the promise, or the index of the
-    /// proof. Only a promise binds the index stated next to them.
+    /// Checks that `log` promised or proves to contain the entry. Returns the index and time from a promise, or the
+    /// index from a proof. The index that is stated beside the entry is signed only by a promise.
     fn is_in(&self, log: &Log) -> Result<Found, String> {
         if let Some(proof) = &self.proof {
             proof.check(&self.body, log)?;
@@ -110,7 +110,7 @@ impl Entry {
         Ok(Found { index: self.index, time: Some(time), period: log.period })
     }
 
-    /// The text that a log signs as its promise: canonical JSON (RFC 8785) of four fields, none of which needs an
+    /// The text that a log signs as its promise: canonical JSON (RFC 8785) with four fields, none of which needs an
     /// escape.
     fn promised(&self, time: UnixTime) -> String {
         format!(

@@ -1,4 +1,4 @@
-//! Merkle inclusion of an entry in a log (RFC 9162, 2.1), and the signed note with the log's root.
+//! Merkle proofs that a log contains an entry (RFC 9162, section 2.1), and the signed note with the log's root hash.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use base64::Engine as _;
@@ -6,25 +6,25 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::authority::Log;
 
-/// Hashes of the longest path: a tree has fewer than 2^63 leaves.
+/// Most hashes of a path: a tree has fewer than 2^63 leaves.
 pub(crate) const PATH_MAX: usize = 63;
-/// Longest note that is read; real ones have 300 bytes, and 200 for each witness.
+/// Longest note; usual ones have 300 bytes, and 200 for each witness.
 const NOTE_BYTES_MAX: usize = 16 << 10;
-/// Most signatures of one note that are tried.
+/// Most signatures of one note that are checked.
 const NOTE_SIGNATURES_MAX: usize = 16;
-/// The mark before each signature of a note: an em dash and a space.
+/// The prefix of each signature line in a note: an em dash and a space.
 const SIGNATURE_MARK: &str = "\u{2014} ";
-/// Length of the key hint in a signature of a note.
+/// Length of the key hint in a note's signature.
 const HINT_BYTES: usize = 4;
 
-/// A path from an entry to a root.
+/// A path from an entry to the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Proof {
     pub(crate) index: u64,
     pub(crate) size: u64,
     pub(crate) root: [u8; 32],
     pub(crate) path: Vec<[u8; 32]>,
-    /// The signed note about size and root.
+    /// The signed note with the tree's size and root hash.
     pub(crate) checkpoint: String,
 }
 
@@ -35,7 +35,7 @@ struct Checkpoint {
 }
 
 impl Proof {
-    /// Checks that `leaf` is in `log`.
+    /// Checks that `log` contains `leaf`.
     pub(crate) fn check(&self, leaf: &[u8], log: &Log) -> Result<(), String> {
         let root = root_of(leaf, self.index, self.size, &self.path)
             .ok_or("the path of its inclusion proof does not fit the size of the log")?;
@@ -50,7 +50,7 @@ impl Proof {
     }
 }
 
-/// The root that `path` leads to from `leaf` (RFC 9162, 2.1.3.2).
+/// The root hash to which `path` leads from `leaf` (RFC 9162, section 2.1.3.2).
 fn root_of(leaf: &[u8], index: u64, size: u64, path: &[[u8; 32]]) -> Option<[u8; 32]> {
     if index >= size {
         return None;
@@ -86,8 +86,8 @@ fn hash_of(parts: &[&[u8]]) -> [u8; 32] {
     hash
 }
 
-/// Reads a signed note (C2SP signed-note and tlog-checkpoint) that has a signature of `log`. Its hint is the beginning
-/// of the log's id: of SHA-256 over the key for Rekor 1, over name and key for Rekor 2.
+/// Parses a signed note (C2SP signed-note and tlog-checkpoint) with a signature of `log`. Its hint is the beginning of
+/// the log's id, which is SHA-256 of the key for Rekor 1, and of name and key for Rekor 2.
 fn checkpoint(note: &str, log: &Log) -> Result<Checkpoint, String> {
     let malformed = || "the log's checkpoint is not a signed note".to_owned();
     if note.len() > NOTE_BYTES_MAX {
@@ -113,8 +113,8 @@ fn checkpoint(note: &str, log: &Log) -> Result<Checkpoint, String> {
     }
 }
 
-/// The hint and the signature of a line. Any other line makes the whole note invalid (C2SP signed-note), whatever its
-/// signatures.
+/// The hint and signature in a line. Any other line makes the whole note invalid (C2SP signed-note), whatever its
+/// signatures are.
 fn signature(line: &str) -> Option<Vec<u8>> {
     let (_name, encoded) = line.strip_prefix(SIGNATURE_MARK)?.split_once(' ')?;
     STANDARD.decode(encoded).ok().filter(|bytes| bytes.len() > HINT_BYTES)
@@ -124,7 +124,7 @@ fn signature(line: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// A tree by its definition (RFC 9162, 2.1.1), to compare the path with.
+    /// Computes a tree's root hash by definition (RFC 9162, section 2.1.1), to compare paths with it.
     fn tree(leaves: &[Vec<u8>]) -> [u8; 32] {
         match leaves {
             [one] => hash_of(&[&[0], one]),

@@ -1,7 +1,7 @@
-//! The places of signatures in a registry: the tags and referrers to request, and the blobs to fetch from their
-//! answers.
+//! Where a registry has an image's signatures: the tags and referrers to request, and the blobs that the answers name.
 //!
-//! Bytes in, descriptors out, all of it bounded: an index of a million referrers costs no more than the first few.
+//! The functions parse bytes into descriptors of limited number and size: an index with a million referrers costs no
+//! more than a short one.
 
 use std::collections::BTreeMap;
 
@@ -15,30 +15,30 @@ use crate::evidence::{Attestation, Bundle, Companions, Evidence, Signature};
 use crate::json::{self, Last};
 use crate::verdict::{Class, Rejected};
 
-/// Most layers of one `.sig` or `.att` manifest that are read, the newest first: tools append. Real ones have a
-/// handful.
+/// Most layers of one `.sig` or `.att` manifest that are read, the newest first, because tools append. Usual manifests
+/// have a few.
 pub const LAYERS_MAX: usize = 50;
 /// Most referrers that are read.
 pub const REFERRERS_MAX: usize = 50;
-/// Most members of an index, or referrers, that are kept while it is read: the last ones.
+/// Most items of an index, or referrers, that are kept during parsing; the last ones are kept.
 const LISTED_MAX: usize = 4096;
-/// Most bytes that are kept of one manifest: about the size of fifty keyless signatures.
+/// Most bytes of one manifest that are kept: about the size of fifty keyless signatures.
 pub const KEPT_BYTES_MAX: usize = 512 << 10;
 /// Most bytes of a media type or predicate type.
 const TYPE_BYTES_MAX: usize = 256;
-/// Largest manifest or index that is read: the limit of registries.
+/// Largest manifest or index, equal to the limit of registries.
 pub const MANIFEST_BYTES_MAX: usize = 4 << 20;
-/// Largest payload of a legacy signature: a real one has 250 bytes, with many annotations a few thousand.
+/// Largest payload of a legacy signature: a usual one has 250 bytes, with many annotations a few thousand.
 pub const PAYLOAD_BYTES_MAX: u64 = 64 << 10;
-/// Largest attestation or bundle: SBOMs are large. cosign's limit is 128 MiB, more than this service's whole memory.
+/// Largest attestation or bundle; SBOMs are large. cosign's limit is 128 MiB, more than this service's whole memory.
 pub const ENVELOPE_BYTES_MAX: u64 = 8 << 20;
 
 /// Media type of a legacy signature's payload.
 pub(crate) const PAYLOAD_TYPE: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 /// Media type of a legacy attestation.
 pub(crate) const ENVELOPE_TYPE: &str = "application/vnd.dsse.envelope.v1+json";
-/// Artifact type in the index of the fallback tag from clients that use the configuration's media type instead of the
-/// manifest's artifact type, such as cosign 3.1.
+/// Artifact type of a referrer at the fallback tag, written by clients such as cosign 3.1 that use the configuration's
+/// media type there.
 const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,58 +52,57 @@ pub struct Descriptor {
 
 #[derive(Debug, Default)]
 pub struct Layers {
-    /// Layers to fetch, newest first.
+    /// Layers to fetch, the newest first.
     pub layers: Vec<Layer>,
-    /// Bytes of [`Self::layers`] besides their descriptors: at most [`KEPT_BYTES_MAX`].
+    /// Bytes of [`Self::layers`] besides the descriptors, at most [`KEPT_BYTES_MAX`].
     pub bytes: usize,
-    /// Unusable layers with the reason: pass them to [`verify`](crate::verify) with the rest, so that the verdict lists
-    /// them.
+    /// Unusable layers with reasons. Pass them to [`verify`](crate::verify) too, so that the verdict lists them.
     pub unusable: Vec<Evidence>,
 }
 
-/// A layer with evidence, still without its bytes.
+/// A layer with a signature or attestation, without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
     pub descriptor: Descriptor,
-    /// Its place, for messages.
+    /// Where the layer was found, for messages.
     pub source: String,
-    /// The bytes, if the manifest embeds them (`data` of the descriptor): then no fetch is needed.
+    /// The bytes, if the manifest contains them (`data` in the descriptor); then nothing must be fetched.
     pub data: Option<Vec<u8>>,
     origin: Origin,
 }
 
-/// A referrer that may be a bundle.
+/// A referrer that may be a sigstore bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Referrer {
     pub descriptor: Descriptor,
-    /// Predicate type in the index (`dev.sigstore.bundle.predicateType`), a hint for the order of fetching. Not
-    /// trusted.
+    /// Predicate type in the index (`dev.sigstore.bundle.predicateType`). It is not trusted and only affects the order
+    /// of requests.
     pub predicate_type: Option<String>,
 }
 
-/// Why a registry's answer is unusable.
+/// Why a registry's answer cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OciError {
     #[error("{what} of {size} bytes, at most {max} are read")]
     TooLarge {
-        /// The thing that is too large.
+        /// What is too large.
         what: &'static str,
         size: u64,
         max: u64,
     },
-    /// The bytes are not the expected JSON.
+    /// The bytes are not the expected kind of JSON.
     #[error("not {what}: {cause}")]
     Shape {
         /// The expected kind.
         what: &'static str,
         cause: String,
     },
-    /// The bytes do not have the requested digest.
+    /// The bytes have another digest than requested.
     #[error("the bytes have the digest {found}, not {wanted}")]
     Digest { wanted: Digest, found: Digest },
 }
 
-/// The kind of manifest that a layer comes from.
+/// The kind of manifest that contains a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Origin {
     Signature(BTreeMap<String, String>),
@@ -134,12 +133,12 @@ struct RawDescriptor {
     data: Option<String>,
 }
 
-/// Tag of the legacy signatures of an image: `sha256-<hex>.sig`.
+/// Tag of an image's legacy signatures: `sha256-<hex>.sig`.
 pub fn signature_tag(image: &Digest) -> String {
     format!("sha256-{}.sig", image.hex())
 }
 
-/// Tag of the legacy attestations of an image: `sha256-<hex>.att`.
+/// Tag of an image's legacy attestations: `sha256-<hex>.att`.
 pub fn attestation_tag(image: &Digest) -> String {
     format!("sha256-{}.att", image.hex())
 }
@@ -149,18 +148,18 @@ pub fn referrers_tag(image: &Digest) -> String {
     format!("sha256-{}", image.hex())
 }
 
-/// Reads the layers to fetch from the manifest at [`signature_tag`].
+/// Parses the manifest at [`signature_tag`] into layers to fetch.
 pub fn signature_layers(manifest: &[u8]) -> Result<Layers, OciError> {
     layers(manifest, "signature", PAYLOAD_BYTES_MAX, Origin::Signature)
 }
 
-/// Reads the layers to fetch from the manifest at [`attestation_tag`].
+/// Parses the manifest at [`attestation_tag`] into layers to fetch.
 pub fn attestation_layers(manifest: &[u8]) -> Result<Layers, OciError> {
     layers(manifest, "attestation", ENVELOPE_BYTES_MAX, Origin::Attestation)
 }
 
-/// Reads the manifests to fetch from an answer of the referrers API, or from the index at [`referrers_tag`]: possible
-/// sigstore bundles, newest first as far as the index states their times.
+/// Parses an answer of the referrers API, or the index at [`referrers_tag`], into manifests to fetch. They may be
+/// sigstore bundles; the newest is first if the index states times.
 pub fn referrers(index: &[u8]) -> Result<Vec<Referrer>, OciError> {
     const WHAT: &str = "an index of referrers";
     let found = parsed(index, WHAT)?.manifests.ok_or_else(|| shape(WHAT, "it has no manifests"))?;
@@ -179,7 +178,7 @@ pub fn referrers(index: &[u8]) -> Result<Vec<Referrer>, OciError> {
     Ok(candidates.into_iter().map(|(_, referrer)| referrer).take(REFERRERS_MAX).collect())
 }
 
-/// Reads the layer to fetch from a referrer's manifest; `None` if it is no bundle.
+/// Parses a referrer's manifest into the layer to fetch; `None` if it is not a bundle.
 pub fn bundle_layer(referrer: &Referrer, manifest: &[u8]) -> Result<Option<Layer>, OciError> {
     const WHAT: &str = "the manifest of a bundle";
     let found = Digest::of(manifest);
@@ -203,7 +202,7 @@ pub fn bundle_layer(referrer: &Referrer, manifest: &[u8]) -> Result<Option<Layer
 }
 
 impl Layer {
-    /// The evidence in the layer. Bytes other than those that its manifest names become unusable evidence with that
+    /// The layer as evidence. If `bytes` are not those that the manifest names, the evidence is unusable, with that
     /// cause.
     pub fn evidence(self, bytes: Vec<u8>) -> Evidence {
         let found = Digest::of(&bytes);
@@ -231,13 +230,13 @@ impl Layer {
         }
     }
 
-    /// The evidence if the layer cannot be fetched because of the registry's content, such as a missing blob.
+    /// Unusable evidence for a layer whose blob the registry lacks or that has another lasting fault.
     pub fn missing(self, cause: &str) -> Evidence {
         Evidence::Unusable(Rejected { source: self.source, class: Class::Invalid, cause: cause.to_owned() })
     }
 }
 
-/// Whether `text` is the media type of a sigstore bundle of any version.
+/// Whether `text` is the media type of a sigstore bundle in any version.
 pub(crate) fn is_bundle(text: &str) -> bool {
     text.starts_with("application/vnd.dev.sigstore.bundle.v0.")
         || text.starts_with("application/vnd.dev.sigstore.bundle+json")
@@ -297,7 +296,7 @@ fn descriptor(raw: &RawDescriptor) -> Result<Descriptor, OciError> {
     Ok(Descriptor { media_type: raw.media_type.clone(), digest, size: raw.size })
 }
 
-/// Reads the known annotations; the number of others is limited only by the registry.
+/// Parses the known annotations; others are skipped, whatever their number.
 fn known_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
     const KNOWN: [&str; 4] = [
         "dev.cosignproject.cosign/",
@@ -305,7 +304,7 @@ fn known_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTree
         "dev.sigstore.bundle.",
         "org.opencontainers.image.created",
     ];
-    /// More keys than tools write under these names.
+    /// Most annotations that are kept; tools write fewer.
     const MAX: usize = 32;
     struct Annotations;
     impl<'de> serde::de::Visitor<'de> for Annotations {

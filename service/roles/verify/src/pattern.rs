@@ -4,12 +4,12 @@ use std::fmt;
 
 use regex::{Regex, RegexBuilder};
 
-/// Longest text of a pattern; nobody writes a longer one, and the time to compile it is bounded.
+/// Longest text of a pattern. A limit is needed because longer patterns take longer to compile.
 const PATTERN_BYTES_MAX: usize = 4096;
-/// Most memory that one compiled expression may take: a few hundred alternatives fit.
+/// Most memory of one compiled expression: a few hundred alternatives fit.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
 
-/// A test on a text. Every kind matches the whole text, never only a part.
+/// A test of a text. Every kind of pattern must match the whole text.
 #[derive(Clone)]
 pub struct Pattern {
     text: String,
@@ -25,10 +25,10 @@ enum Form {
 /// Why a pattern cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// Longer than the limit.
+    /// The pattern is longer than the limit.
     #[error("a pattern has at most {PATTERN_BYTES_MAX} bytes")]
     TooLong,
-    /// The pattern accepts the empty text or nothing at all, which nobody intends.
+    /// The pattern accepts the empty text or no text at all, which is surely a mistake.
     #[error("an empty pattern matches nothing: write what is accepted")]
     Empty,
     /// The expression is not valid.
@@ -37,13 +37,13 @@ pub enum PatternError {
 }
 
 impl Pattern {
-    /// Accepts only `text`, byte by byte.
+    /// Accepts only `text` itself.
     pub fn exact(text: &str) -> Result<Self, PatternError> {
         checked(text)?;
         Ok(Self { text: text.to_owned(), form: Form::Exact })
     }
 
-    /// `*` stands for any characters, `?` for one; everything else for itself.
+    /// A glob: `*` matches any text, `?` any character; all other characters match themselves.
     pub fn glob(text: &str) -> Result<Self, PatternError> {
         checked(text)?;
         let mut expression = String::with_capacity(text.len() + 8);
@@ -58,14 +58,13 @@ impl Pattern {
         Ok(Self { text: text.to_owned(), form: Form::Compiled(compiled(&expression)?) })
     }
 
-    /// A regular expression over the whole text, with or without own anchors. (cosign searches for a part, so that
-    /// `@example\.com` accepts `a@example.com.evil.org`.)
+    /// A regular expression that must match the whole text, with or without anchors. (cosign accepts a match of a part,
+    /// so that `@example\.com` accepts `a@example.com.evil.org`.)
     pub fn regex(text: &str) -> Result<Self, PatternError> {
         checked(text)?;
         Ok(Self { text: text.to_owned(), form: Form::Compiled(compiled(text)?) })
     }
 
-    /// Whether `text` is accepted.
     pub fn accepts(&self, text: &str) -> bool {
         match &self.form {
             Form::Exact => self.text == text,
@@ -73,12 +72,11 @@ impl Pattern {
         }
     }
 
-    /// The pattern as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// A text that differs for patterns that accept different texts, for fingerprints.
+    /// A text for fingerprints that differs for patterns that accept different texts.
     pub(crate) fn identity(&self) -> (&'static str, &str) {
         match &self.form {
             Form::Exact => ("exact", &self.text),

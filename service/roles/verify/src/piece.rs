@@ -1,4 +1,4 @@
-//! One piece of evidence, from its bytes to its signer.
+//! One signature or attestation, from its bytes to its signer.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,26 +16,26 @@ use crate::log::Entry;
 use crate::oci::{ENVELOPE_BYTES_MAX, ENVELOPE_TYPE, PAYLOAD_BYTES_MAX, PAYLOAD_TYPE, is_bundle};
 use crate::verdict::{Class, EvidenceKind};
 
-/// A piece in the common form in which all pieces are checked.
+/// A signature or attestation of any format, in the common form for checks.
 #[derive(Debug)]
 pub(crate) struct Piece<'e> {
     pub(crate) kind: EvidenceKind,
     /// The signed bytes.
     pub(crate) message: Vec<u8>,
-    /// Start of the envelope's payload in the message, if an envelope was signed.
+    /// The position of the envelope's payload in the message, if an envelope was signed.
     payload_at: Option<usize>,
-    /// The envelope as stored in the registry, if it came alone.
+    /// The envelope as stored in the registry, if it is not part of a bundle.
     pub(crate) envelope: Option<&'e [u8]>,
     pub(crate) signature: Vec<u8>,
     pub(crate) claim: Claim,
     pub(crate) certificate: Option<Certificate>,
-    /// Intermediates that came with it.
+    /// Intermediate certificates that came with the signature.
     pub(crate) further: Vec<CertificateDer<'static>>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) timestamps: Vec<Vec<u8>>,
 }
 
-/// Why a piece is not examined further.
+/// Why a signature is refused.
 pub(crate) type Refusal = (Class, String);
 
 #[derive(Deserialize)]
@@ -45,7 +45,7 @@ struct RawTimestamp {
 }
 
 impl<'e> Piece<'e> {
-    /// Opens a layer of a `.sig` manifest.
+    /// Parses a layer of a `.sig` manifest.
     pub(crate) fn signature(raw: &Signature) -> Result<Self, Refusal> {
         expect_type("layer", &raw.media_type, raw.media_type == PAYLOAD_TYPE)?;
         expect_size(&raw.payload, PAYLOAD_BYTES_MAX)?;
@@ -69,7 +69,7 @@ impl<'e> Piece<'e> {
         })
     }
 
-    /// Opens a layer of an `.att` manifest.
+    /// Parses a layer of an `.att` manifest.
     pub(crate) fn attestation(raw: &'e Attestation) -> Result<Self, Refusal> {
         expect_type("layer", &raw.media_type, raw.media_type == ENVELOPE_TYPE)?;
         expect_size(&raw.envelope, ENVELOPE_BYTES_MAX)?;
@@ -79,7 +79,7 @@ impl<'e> Piece<'e> {
         Self::enveloped(&envelope, EvidenceKind::Attestation, companions, Some(&raw.envelope))
     }
 
-    /// Opens a bundle that refers to `subject`.
+    /// Parses a bundle that refers to `subject`.
     pub(crate) fn bundle(raw: &Bundle, subject: &Subject) -> Result<Self, Refusal> {
         expect_type("artifact", &raw.artifact_type, is_bundle(&raw.artifact_type))?;
         expect_type("layer", &raw.media_type, raw.media_type == raw.artifact_type)?;
@@ -105,7 +105,7 @@ impl<'e> Piece<'e> {
         Ok(piece)
     }
 
-    /// The bytes that a timestamp covers: for cosign 2 the whole envelope, otherwise the signature.
+    /// The bytes that a timestamp covers: cosign 2 stamps the whole envelope, other tools stamp the signature.
     pub(crate) fn timestamped(&self) -> &[u8] {
         self.envelope.unwrap_or(&self.signature)
     }
@@ -138,7 +138,7 @@ impl<'e> Piece<'e> {
     }
 }
 
-/// The parsed companions of a signature.
+/// The parsed annotations of a signature.
 #[derive(Default)]
 struct Opened {
     certificate: Option<Certificate>,

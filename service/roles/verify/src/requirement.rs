@@ -1,5 +1,5 @@
-//! The demands of a rule on an image. Plain data, made once by the policy that owns the rules and read by
-//! [`verify`](crate::verify).
+//! The demands of a policy rule on an image's signatures. The policy makes them once, and [`verify`](crate::verify)
+//! reads them.
 
 use std::collections::BTreeMap;
 
@@ -9,27 +9,27 @@ use crate::pattern::Pattern;
 #[derive(Debug, Clone)]
 pub struct Requirement {
     pub roots: Roots,
-    /// Number of distinct signers needed; 0 is refused as misconfigured. A root counts once, even if several signatures
-    /// have its key. A key or certificate identity counts once, even if several roots accept it.
+    /// Number of different signers that are needed; 0 is refused as misconfigured. A root counts once, even if several
+    /// signatures have its key. A key or certificate identity counts once, even if several roots accept it.
     pub threshold: usize,
-    /// Roots by name that must be among the signers.
+    /// Names of roots that must be among the signers.
     pub required: Vec<String>,
-    /// Keys and values that must be in the signed payload; it may have others. A bundle's statement has them as
-    /// `annotations` of its subject.
+    /// Keys and values that the signed payload must have, among others. A bundle's statement has them as `annotations`
+    /// of its subject.
     pub annotations: BTreeMap<String, String>,
-    /// Whether the image itself must be signed. If off, attestations alone decide, and there must be some.
+    /// Whether the image itself must be signed. If not, only attestations count, and at least one must be demanded.
     pub image_signature: bool,
     /// Attestations that must exist, each signed by one of `roots`.
     pub attestations: Vec<AttestationRule>,
-    /// Whether each signature must be in a transparency log of the root's authorities. It may be off for keys. For
-    /// certificates it may be off only if timestamps are [`Timestamps::Required`]: a certificate lives minutes, so the
-    /// time of signing must be proved.
+    /// Whether each signature must be in a transparency log of the root's authorities. Keys may do without.
+    /// Certificates may do without only if timestamps are [`Timestamps::Required`]: a certificate is valid for minutes,
+    /// so the signing time must be proved.
     pub transparency_log: bool,
-    /// Whether a certificate must carry a signed certificate timestamp of a CT log of its authority.
+    /// Whether each certificate must have a signed certificate timestamp of a CT log of its authority.
     pub certificate_timestamp: bool,
-    /// The required RFC 3161 timestamps.
+    /// Which RFC 3161 timestamps are required.
     pub timestamps: Timestamps,
-    /// Whether the signed repository must be the requested one.
+    /// Whether the signature must name the image's repository.
     pub reference: ReferenceCheck,
 }
 
@@ -42,12 +42,11 @@ pub enum Roots {
     Named(Vec<String>),
 }
 
-/// Demands on an attestation.
 #[derive(Debug, Clone)]
 pub struct AttestationRule {
     /// The required predicate type, for example `https://slsa.dev/provenance/v1`.
     pub predicate_type: String,
-    /// Rules on fields of the predicate; all must hold.
+    /// Rules for fields of the predicate; all of them must hold.
     pub fields: Vec<FieldRule>,
 }
 
@@ -56,32 +55,32 @@ pub struct AttestationRule {
 pub struct FieldRule {
     /// JSON pointer (RFC 6901) into the predicate, for example `/buildDefinition/buildType`.
     pub pointer: String,
-    /// The pattern of the text at the pointer. Numbers and booleans are compared in their JSON form; null, arrays and
-    /// objects match nothing.
+    /// The pattern that the text at the pointer must match. Numbers and booleans are compared in their JSON form; null,
+    /// arrays and objects match nothing.
     pub value: Pattern,
 }
 
-/// The required RFC 3161 timestamps.
+/// Which RFC 3161 timestamps are required.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timestamps {
-    /// None is required; a present one must be valid if it dates a certificate.
+    /// None. An existing timestamp must be valid if it dates a certificate.
     IfPresent,
-    /// Each signature needs one from a timestamp authority of the root's authorities.
+    /// Each signature needs one from a timestamp authority among the root's authorities.
     Required,
 }
 
-/// Whether the repository in the signed payload must be the image's.
+/// Whether the signature must name the image's repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReferenceCheck {
-    /// Ignored, as in cosign: a mirrored image stays verified.
+    /// The repository is not compared, as in cosign: a mirrored image stays verified.
     Ignored,
-    /// The name must be [`Subject::repository`](crate::Subject::repository). Payloads of legacy signatures have it.
-    /// Statements of bundles do not, and are refused.
+    /// The repository must be [`Subject::repository`](crate::Subject::repository). Payloads of legacy signatures name
+    /// it. Statements of bundles do not, so they are refused.
     Repository,
 }
 
 impl Default for Requirement {
-    /// One signer of any root, in the transparency log, with a certificate timestamp if keyless.
+    /// One signer of any root, in the transparency log; keyless signers need a certificate timestamp.
     fn default() -> Self {
         Self {
             roots: Roots::All,

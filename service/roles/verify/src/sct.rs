@@ -1,4 +1,5 @@
-//! Certificate transparency: whether a certificate was made public, by the signed timestamps inside it (RFC 6962).
+//! Certificate transparency: checks the signed timestamps in a certificate (RFC 6962), which prove that it was
+//! published.
 
 use x509_cert::der::asn1::ObjectIdentifier;
 use x509_cert::der::{Decode as _, Encode as _};
@@ -10,14 +11,14 @@ use crate::certificate::Certificate;
 use crate::key::PublicKey;
 use crate::time::UnixTime;
 
-/// Extension with the timestamps of a certificate.
+/// The extension with the signed timestamps of a certificate.
 const EXTENSION: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.11129.2.4.2");
-/// Most timestamps of one certificate that are read.
+/// Most timestamps of one certificate that are checked.
 const TIMESTAMPS_MAX: usize = 8;
 const MILLIS: u64 = 1000;
 
-/// Checks that one of `logs` signed for `leaf`, which the holder of `issuer` issued. A false timestamp of a known log
-/// makes the certificate invalid; those of unknown logs are ignored.
+/// Checks that one of `logs` signed a timestamp for `leaf`, whose issuer has the key `issuer`. An invalid timestamp of
+/// a known log makes the certificate invalid; timestamps of unknown logs are ignored.
 pub(crate) fn check<'a>(
     leaf: &Certificate,
     issuer: &PublicKey,
@@ -52,7 +53,7 @@ pub(crate) fn check<'a>(
     if is_logged { Ok(()) } else { Err("its certificate is in no certificate log that is trusted".to_owned()) }
 }
 
-/// The certificate's content at the log, before the timestamps were added (RFC 6962, 3.2).
+/// The certificate's content as the log got it, without timestamps (RFC 6962, section 3.2).
 fn without_timestamps(leaf: &Certificate) -> Result<Vec<u8>, String> {
     let malformed = |_| "its certificate cannot be encoded again".to_owned();
     let mut tbs = leaf.parsed.tbs_certificate.clone();
@@ -66,7 +67,7 @@ fn without_timestamps(leaf: &Certificate) -> Result<Vec<u8>, String> {
     tbs.to_der().map_err(malformed)
 }
 
-/// The bytes that a log signs for a future certificate (RFC 6962, 3.2: `digitally-signed struct`, `precert_entry`).
+/// The bytes that a log signs for a precertificate (RFC 6962, section 3.2: `digitally-signed struct`, `precert_entry`).
 fn signed(timestamp: &SignedCertificateTimestamp, issuer: &PublicKey, certificate: &[u8]) -> Result<Vec<u8>, String> {
     let too_long = || "its certificate is too long".to_owned();
     if timestamp.version != Version::V1 {

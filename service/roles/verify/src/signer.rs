@@ -1,4 +1,4 @@
-//! The acceptance of a piece of evidence by a trust root: every link from the root's key or authorities to the
+//! Decides whether a trust root accepts a signature: checks every link from the root's key or authorities to the
 //! signature.
 //!
 //! The content of the signature is checked in [`crate::claim`].
@@ -18,10 +18,10 @@ use crate::timestamp;
 use crate::trust::{Accepts, Trust, TrustRoot};
 use crate::verdict::{EvidenceKind, Identity};
 
-/// Largest accepted lead of an authority's clock over ours.
+/// How many seconds an authority's clock may be ahead of ours.
 const SKEW_SECONDS: i64 = 300;
 
-/// The inputs of a verification.
+/// The inputs of a check.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) requirement: &'a Requirement,
@@ -29,7 +29,7 @@ pub(crate) struct Context<'a> {
     pub(crate) now: UnixTime,
 }
 
-/// A signer, and the known facts about the time.
+/// An accepted signer, and the facts about the signing time.
 #[derive(Debug)]
 pub(crate) struct Accepted {
     pub(crate) identity: Identity,
@@ -37,33 +37,32 @@ pub(crate) struct Accepted {
     pub(crate) time: Option<UnixTime>,
 }
 
-/// Why a root does not accept a piece.
+/// Why a root does not accept a signature.
 #[derive(Debug)]
 pub(crate) struct Unaccepted {
-    /// The last step reached; the cause of a later step is more helpful.
+    /// The link at which the check failed. The cause at a later link is more helpful.
     pub(crate) step: Step,
     pub(crate) cause: String,
 }
 
-/// The links in the order in which they are checked.
+/// The links, in the order of the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Step {
-    /// Not made by a key or authority of the root.
+    /// The signature is not by a key or authority of the root.
     Signer,
-    /// Made by a certificate's holder other than the trusted identity.
+    /// The certificate belongs to another identity than the trusted one.
     Identity,
     Signature,
-    /// The transparency log.
+    /// The entry in the transparency log is missing or invalid.
     Log,
-    /// The time of signing.
+    /// The signing time is unproved or invalid.
     Time,
     Chain,
-    /// The certificate transparency log.
+    /// The certificate has no valid timestamp of a certificate transparency log.
     CertificateLog,
 }
 
 impl Context<'_> {
-    /// Whether `root` accepts `piece`.
     pub(crate) fn accept(self, root: &TrustRoot, piece: &Piece) -> Result<Accepted, Unaccepted> {
         match &root.accepts {
             Accepts::Key(key) => self.accept_key(root, key, piece),
@@ -120,7 +119,7 @@ impl Context<'_> {
         Ok(Accepted { identity, log_index: logged.map(|found| found.index), time: Some(time) })
     }
 
-    /// The entry in a transparency log, if one is needed.
+    /// The entry in a transparency log; `None` if none is needed.
     fn logged(self, root: &TrustRoot, piece: &Piece, verifier: Verifier<'_>) -> Result<Option<Found>, Unaccepted> {
         if !self.requirement.transparency_log {
             return Ok(None);
@@ -146,9 +145,8 @@ impl Context<'_> {
         Err(Step::Log.fails(failure))
     }
 
-    /// The times at which timestamp authorities of `root` saw the signature. Present timestamps are checked where
-    /// possible: without `needed` there may be none, and a present one must be valid if the root has authorities for
-    /// it.
+    /// The times at which timestamp authorities of `root` saw the signature. Without `needed` there may be no
+    /// timestamps; but if the root has timestamp authorities, existing timestamps must be valid.
     fn stamps(self, root: &TrustRoot, piece: &Piece, needed: bool) -> Result<Vec<UnixTime>, Unaccepted> {
         let authorities = || self.trust.authorities(root).flat_map(|authority| &authority.timestampers);
         if !needed && (piece.timestamps.is_empty() || authorities().next().is_none()) {
@@ -169,7 +167,8 @@ impl Context<'_> {
         if stamps.is_empty() { Err(Step::Time.fails(failure)) } else { Ok(stamps) }
     }
 
-    /// Whether a log without a time is valid at the times known otherwise, or now if there are none.
+    /// Checks that a log whose entry states no time was trusted at the times of the timestamps, or is trusted now if
+    /// there are none.
     fn believed_then(self, logged: Option<Found>, stamps: &[UnixTime]) -> Result<(), Unaccepted> {
         let Some(Found { time: None, period, .. }) = logged else { return Ok(()) };
         let now = [self.now];
@@ -180,7 +179,8 @@ impl Context<'_> {
         }
     }
 
-    /// Whether an authority of `root` certified the signer at `time`, in public if that is demanded.
+    /// Whether an authority of `root` certified the signer at `time`, and published the certificate if that is
+    /// demanded.
     fn certified(
         self,
         root: &TrustRoot,
@@ -224,7 +224,7 @@ impl Step {
     }
 }
 
-/// The owner of the certificate, if `issuer` and `subject` match it.
+/// The identity in the certificate, if `issuer` and `subject` match it.
 fn identity_of(certificate: &Certificate, issuer: &Pattern, subject: &Pattern) -> Result<Identity, String> {
     let (stated_subject, stated_issuer) = match (certificate.subject(), certificate.issuer()) {
         (Ok(subject), Ok(issuer)) => (subject, issuer),

@@ -1,8 +1,8 @@
-//! Moments, as certificates and logs state them.
+//! Points in time in certificates and logs.
 
 use std::fmt;
 
-/// Seconds since 1970-01-01T00:00:00Z. No decision depends on finer times in certificates, logs and timestamps.
+/// Seconds since 1970-01-01T00:00:00Z. Decisions do not depend on fractions of seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixTime(pub i64);
 

@@ -1,4 +1,4 @@
-//! RFC 3161 timestamps: the signed bytes and the time.
+//! RFC 3161 timestamps: which bytes they cover, and their time.
 
 use aws_lc_rs::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 use cms::cert::CertificateChoices;
@@ -21,15 +21,15 @@ const SHA256_ID: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101
 const SHA384_ID: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.2");
 const SHA512_ID: ObjectIdentifier = ObjectIdentifier::new_unwrap("2.16.840.1.101.3.4.2.3");
 
-/// Longest response that is read: real ones with a chain of four RSA certificates have 7,000 bytes.
+/// Longest response: usual ones with a chain of four RSA certificates have 7,000 bytes.
 const RESPONSE_BYTES_MAX: usize = 64 << 10;
-/// The status of a response that has a token (RFC 3161, 2.4.2: `PKIStatus`).
+/// The status of a response that has a token (RFC 3161, section 2.4.2: `PKIStatus`).
 const GRANTED: u8 = 0;
 const GRANTED_WITH_CHANGES: u8 = 1;
 /// Most certificates of one token that are read.
 const CERTIFICATES_MAX: usize = 8;
 
-/// The time at which one of `authorities` saw `message`, by `response` (a `TimeStampResp` in DER).
+/// The time at which one of `authorities` saw `message`, as stated by `response` (a `TimeStampResp` in DER).
 pub(crate) fn check<'a>(
     response: &[u8],
     message: &[u8],
@@ -59,11 +59,10 @@ pub(crate) fn check<'a>(
     Err(failure)
 }
 
-/// The parts of a token.
 struct Token {
     info: TstInfo,
     signer: SignerInfo,
-    /// The signed attributes in DER, which hold the hash of `info`.
+    /// The signed attributes in DER, which contain the hash of `info`.
     signed: Vec<u8>,
     certificates: Vec<CertificateDer<'static>>,
 }
@@ -110,7 +109,7 @@ impl Token {
         self.signer.signature.as_bytes()
     }
 
-    /// The token's signing certificates, among its own and the configured ones.
+    /// Certificates that may have signed the token: those in the token and the configured ones.
     fn signers(&self, authority: &Certifier) -> Vec<Certificate> {
         let own = self.certificates.iter().filter_map(|der| Certificate::from_der(der).ok());
         own.chain(authority.leaves.iter().cloned()).filter(|certificate| self.is_named(certificate)).collect()
@@ -128,7 +127,7 @@ impl Token {
     }
 }
 
-/// The signed attributes in DER, if they are about `content` (RFC 5652, 5.4).
+/// The signed attributes in DER, if they are about `content` (RFC 5652, section 5.4).
 fn attested(signer: &SignerInfo, content: &[u8]) -> Result<Vec<u8>, String> {
     let missing = || "its timestamp's signature is not about its content".to_owned();
     let attributes = signer.signed_attrs.as_ref().ok_or_else(missing)?;

@@ -1,5 +1,5 @@
-//! The trust of a configuration, compiled once: a wrong key is found when the configuration is loaded, not at the first
-//! image.
+//! The trusted keys and identities of a configuration. They are compiled at loading, so that a wrong key is found then
+//! and not with the first image.
 
 mod compile;
 mod fingerprint;
@@ -11,24 +11,23 @@ use crate::pattern::Pattern;
 
 pub use fingerprint::Fingerprint;
 
-/// All trust of a configuration, as text.
+/// The trusted keys and identities as text.
 #[derive(Debug, Clone, Default)]
 pub struct TrustSpec {
-    /// Trust roots; their names are distinct. At most 64.
+    /// Trust roots, at most 64, with different names.
     pub roots: Vec<RootSpec>,
-    /// Authorities that roots name: certificate authorities, logs, timestamp authorities; their names are distinct. At
-    /// most 16.
+    /// Certificate authorities, logs and timestamp authorities to which roots refer: at most 16, with different names.
     pub authorities: Vec<AuthoritySpec>,
 }
 
 #[derive(Debug, Clone)]
 pub struct RootSpec {
-    /// Its name, which rules use and verdicts show.
+    /// The root's name in rules and verdicts.
     pub name: String,
-    /// The key or identity that it trusts.
+    /// The key or identity that the root trusts.
     pub kind: RootKind,
-    /// Names of the authorities whose certificates, logs and timestamps it trusts. A key that need not be in a log
-    /// needs none.
+    /// Names of the authorities whose certificates, logs and timestamps the root trusts. A key that need not be in a
+    /// log needs no authority.
     pub authorities: Vec<String>,
 }
 
@@ -36,11 +35,11 @@ pub struct RootSpec {
 pub enum RootKind {
     /// A public key as PEM (`PUBLIC KEY`): P-256, P-384, P-521, Ed25519, or RSA of 2048 to 8192 bits.
     Key { pem: String },
-    /// Any signer certified by the root's authorities with this issuer and subject.
+    /// Any signer with this issuer and subject, certified by the root's authorities.
     Keyless {
         /// URL of the `OpenID` issuer, for example `https://token.actions.githubusercontent.com`.
         issuer: Pattern,
-        /// Mail address, URI or name.
+        /// The signer's mail address, URI or name.
         subject: Pattern,
     },
 }
@@ -48,7 +47,7 @@ pub enum RootKind {
 /// A sigstore instance: certificate authorities, logs and timestamp authorities.
 #[derive(Debug, Clone)]
 pub struct AuthoritySpec {
-    /// Its name, which roots use.
+    /// The authority's name, to which roots refer.
     pub name: String,
     pub text: AuthorityText,
 }
@@ -63,7 +62,7 @@ pub enum AuthorityText {
     Listed(Listed),
 }
 
-/// Keys and certificates listed one by one. Each text is PEM and may hold several blocks.
+/// Keys and certificates listed individually. Each text is PEM and may have several blocks.
 #[derive(Debug, Clone, Default)]
 pub struct Listed {
     /// Roots and intermediates of the certificate authority. A certificate that is its own issuer is a root.
@@ -72,7 +71,7 @@ pub struct Listed {
     pub log_keys: Vec<String>,
     /// Public keys of certificate transparency logs.
     pub ct_log_keys: Vec<String>,
-    /// Chains of timestamp authorities: roots, intermediates, and leaves for timestamps that carry none.
+    /// Certificate chains of timestamp authorities: roots, intermediates, and leaves for timestamps that contain none.
     pub timestamp_authorities: Vec<String>,
 }
 
@@ -87,11 +86,11 @@ pub struct Trust {
 pub(crate) struct TrustRoot {
     pub(crate) name: String,
     pub(crate) accepts: Accepts,
-    /// Indices into [`Trust::authorities`].
+    /// The root's authorities, as indices into [`Trust::authorities`].
     authorities: Vec<usize>,
 }
 
-/// Signers that a root accepts.
+/// Which signers a root accepts.
 #[derive(Debug, Clone)]
 pub(crate) enum Accepts {
     Key(PublicKey),
@@ -101,19 +100,19 @@ pub(crate) enum Accepts {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {cause}")]
 pub struct TrustError {
-    /// The place: `roots[release]` or `authorities[public].log_keys[0]`, as [`TrustSpec`] is laid out.
+    /// The position in [`TrustSpec`], such as `roots[release]` or `authorities[public].log_keys[0]`.
     pub place: String,
-    /// The reason and the remedy.
+    /// The reason for the error, and how to fix it.
     pub cause: String,
 }
 
 impl Trust {
-    /// Reads, checks and fingerprints everything.
+    /// Parses and checks everything, and computes the fingerprint.
     pub fn compile(spec: &TrustSpec) -> Result<Self, TrustError> {
         compile::compile(spec)
     }
 
-    /// The trust generation: equal for equal trust, different for any other.
+    /// The fingerprint, which is equal for equal trust and differs for any other.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
@@ -123,8 +122,8 @@ impl Trust {
         self.roots.iter().map(|root| root.name.as_str())
     }
 
-    /// The unknown parts of authorities' files, each with its place and cause: they are left out, and nothing that
-    /// depends on them alone is proved.
+    /// Descriptions of ignored content in authorities' files, each with position and cause. Ignored content proves
+    /// nothing.
     pub fn left_out(&self) -> impl Iterator<Item = &str> {
         self.authorities.iter().flat_map(|authority| authority.left_out.iter().map(String::as_str))
     }
@@ -133,7 +132,6 @@ impl Trust {
         &self.roots
     }
 
-    /// The authorities that `root` trusts.
     pub(crate) fn authorities<'a>(&'a self, root: &'a TrustRoot) -> impl Iterator<Item = &'a Authority> + Clone {
         root.authorities.iter().filter_map(|place| self.authorities.get(*place))
     }

@@ -4,27 +4,27 @@ use std::fmt;
 
 use crate::time::UnixTime;
 
-/// All results of a verification, for an answer, an audit line and a cache.
+/// The result of a verification, for an answer, an audit log and a cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether the requirement is met.
+    /// Whether the image fulfils the requirement.
     pub outcome: Outcome,
-    /// Every signature that counts: by root, then in the order of the evidence. The same root or identity may occur
-    /// more than once; the threshold counts it once.
+    /// Every signature that counts: by root, then in the order of the evidence. A root or identity may occur several
+    /// times; the threshold counts it once.
     pub signers: Vec<Signer>,
-    /// Every piece that does not count, in the order of the evidence, with its cause.
+    /// Everything that does not count, in the order of the evidence, with the cause.
     pub rejected: Vec<Rejected>,
 }
 
 /// Whether an image is verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The requirement is met.
+    /// The image fulfils the requirement.
     Verified,
     /// The image is not verified.
     Refused {
         class: Class,
-        /// The reason, for the person who deploys the image.
+        /// The reason, for the person that deploys the image.
         cause: String,
     },
 }
@@ -32,31 +32,31 @@ pub enum Outcome {
 /// The kinds of failure that verification can find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// No signature that could count, in any format.
+    /// The image has no signature in any supported format.
     Unsigned,
-    /// A signature is not valid, or there are not enough signers.
+    /// A signature is invalid, or there are too few signers.
     Invalid,
-    /// A valid signature is of another image.
+    /// A valid signature belongs to another image.
     Mismatch,
-    /// The requirement or the trust roots cannot work.
+    /// The requirement or the trust roots can never be fulfilled.
     Misconfigured,
 }
 
 /// A signature that counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signer {
-    /// The trust root that accepts it.
+    /// The trust root that accepts the signature.
     pub root: String,
     pub identity: Identity,
-    /// The form of the signature.
+    /// The format of the signature.
     pub kind: EvidenceKind,
-    /// Predicate type, if it is an attestation.
+    /// Predicate type of an attestation; `None` for a signature.
     pub predicate_type: Option<String>,
-    /// The place of the signature.
+    /// Where the signature was found.
     pub source: String,
     /// Index in the transparency log, if the log was checked.
     pub log_index: Option<u64>,
-    /// When it was signed, if a trusted log or timestamp authority states it.
+    /// The signing time, if a trusted log or timestamp authority states it.
     pub time: Option<UnixTime>,
 }
 
@@ -73,22 +73,22 @@ pub enum Identity {
     },
 }
 
-/// The form of a signature.
+/// The format of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EvidenceKind {
-    /// Tag `.sig`.
+    /// A legacy signature, at a tag with `.sig`.
     Signature,
-    /// Tag `.att`.
+    /// A legacy attestation, at a tag with `.att`.
     Attestation,
     /// A bundle that signs the image.
     Bundle,
     BundleAttestation,
 }
 
-/// A piece of evidence that does not count.
+/// An object that does not count as a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejected {
-    /// The place of the piece.
+    /// Where the object was found.
     pub source: String,
     pub class: Class,
     pub cause: String,

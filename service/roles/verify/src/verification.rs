@@ -1,5 +1,4 @@
-//! The verdict on an image: each piece of evidence is checked through all of its links, then the requirement is applied
-//! to the valid ones.
+//! The verdict on an image: checks every link of each signature, then applies the requirement to the valid signatures.
 
 mod fulfilled;
 mod workable;
@@ -18,14 +17,13 @@ use crate::verdict::{Class, EvidenceKind, Outcome, Rejected, Signer, Verdict};
 
 pub use workable::RequirementError;
 
-/// Most pieces of evidence that are checked: with the most possible roots, their signatures take less than half a
-/// second.
+/// Most signatures and attestations that are checked. With the most roots, their checks take less than half a second.
 pub const EVIDENCE_MAX: usize = 100;
-/// Most causes of one piece that are shown; the others are the same for other roots.
+/// Most causes of one signature that are shown; the others repeat them for other roots.
 const CAUSES_MAX: usize = 3;
 
-/// Judges `evidence` for `subject`. Never fails: an unreadable or invalid piece is a rejected piece of the verdict. A
-/// piece dated by a log or timestamp authority is judged at that time; later times than `now` are refused.
+/// Checks `evidence` for `subject`. It never fails: an unreadable or invalid signature is listed as rejected. A
+/// signature that a log or timestamp authority dates is checked at that time; times after `now` are refused.
 pub fn verify(
     subject: &Subject,
     evidence: &[Evidence],
@@ -41,20 +39,20 @@ pub fn verify(
     trial.verdict()
 }
 
-/// A verdict in the making: pieces are judged one by one and need not be kept.
+/// A verdict that is being made. Signatures are checked one by one, and their bytes need not be kept.
 pub struct Trial<'a> {
     subject: &'a Subject,
     context: Context<'a>,
     roots: Vec<&'a TrustRoot>,
-    /// Why nothing can meet the requirement.
+    /// Why nothing can fulfil the requirement; `None` if it can be fulfilled.
     unworkable: Option<String>,
     counted: Vec<Counted>,
     rejected: Vec<Rejected>,
-    /// Number of pieces taken.
+    /// Number of objects that were added.
     pieces: usize,
 }
 
-/// The outcome of one piece, without the piece's bytes.
+/// The result for one object, without its bytes.
 pub struct Judged {
     source: String,
     outcome: Result<Vec<Counted>, Refusal>,
@@ -73,7 +71,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Judges one piece, in any order.
+    /// Checks one object; the order of these calls does not matter.
     pub fn judgement(&self, evidence: &Evidence) -> Judged {
         let source = evidence.source().to_owned();
         if self.unworkable.is_some() || self.pieces >= EVIDENCE_MAX {
@@ -89,7 +87,7 @@ impl<'a> Trial<'a> {
         Judged { source, outcome }
     }
 
-    /// Adds a judged piece. The verdict lists the pieces in the order of these calls.
+    /// Adds the result for an object. The verdict lists objects in the order of these calls.
     pub fn take(&mut self, judged: Judged) {
         self.pieces += 1;
         if self.unworkable.is_some() {
@@ -110,7 +108,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// The verdict on the pieces taken so far.
+    /// The verdict on the objects that were added so far.
     pub fn verdict(&self) -> Verdict {
         if let Some(cause) = &self.unworkable {
             let outcome = Outcome::Refused { class: Class::Misconfigured, cause: cause.clone() };
@@ -124,7 +122,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// The roots that `roots` names, in the order of the configuration.
+/// The roots to which `roots` refers, in the order of the configuration.
 fn selected<'a>(roots: &Roots, trust: &'a Trust) -> Vec<&'a TrustRoot> {
     let is_named = |root: &&TrustRoot| match roots {
         Roots::All => true,
@@ -133,15 +131,16 @@ fn selected<'a>(roots: &Roots, trust: &'a Trust) -> Vec<&'a TrustRoot> {
     trust.roots().iter().filter(is_named).collect()
 }
 
-/// A signature that counts, and the rules that it meets.
+/// A signature that counts, and the attestation rules that it fulfils.
 struct Counted {
     signer: Signer,
-    /// Indices into [`Requirement::attestations`] of the rules that it meets; empty for a signature of the image.
+    /// Indices into [`Requirement::attestations`] of the fulfilled rules; empty for a signature of the image.
     rules: Vec<usize>,
 }
 
 impl Trial<'_> {
-    /// The signers of the image by `piece`; none, without a cause, if nothing demands such a piece.
+    /// The signers of the image according to `piece`; empty without a cause if the requirement does not use such an
+    /// object.
     fn piece(&self, source: &str, piece: &Piece<'_>) -> Result<Vec<Counted>, Refusal> {
         let Some(asked) = self.asked_for(piece) else { return Ok(Vec::new()) };
         let accepted = self.accepted(piece)?;
@@ -167,7 +166,7 @@ impl Trial<'_> {
         Ok(accepted.into_iter().map(counted).collect())
     }
 
-    /// The rules that `piece` may meet, by their indices; `None` if the requirement does not use it.
+    /// The rules that `piece` may fulfil, with their indices; `None` if the requirement does not use it.
     fn asked_for(&self, piece: &Piece<'_>) -> Option<Vec<(usize, &AttestationRule)>> {
         let requirement = self.context.requirement;
         match piece.kind {
@@ -200,7 +199,7 @@ impl Trial<'_> {
     }
 }
 
-/// The `rules`, all of its predicate type, that the statement in `piece` meets; at least one.
+/// The rules that the statement in `piece` fulfils, at least one. All `rules` have its predicate type.
 fn fulfilled_by(piece: &Piece<'_>, rules: &[(usize, &AttestationRule)]) -> Result<Vec<usize>, Refusal> {
     let predicate =
         Statement::predicate(piece.envelope_payload().unwrap_or_default()).map_err(|cause| (Class::Invalid, cause))?;
@@ -215,7 +214,7 @@ fn fulfilled_by(piece: &Piece<'_>, rules: &[(usize, &AttestationRule)]) -> Resul
     if fulfilled.is_empty() { Err((Class::Invalid, failure)) } else { Ok(fulfilled) }
 }
 
-/// Why `predicate` breaks the rule `field`; `None` if it does not.
+/// Why `predicate` breaks the rule `field`; `None` if it fulfils the rule.
 fn broken(field: &FieldRule, predicate: &Value) -> Option<String> {
     let pointer = &field.pointer;
     let found = match predicate.pointer(pointer) {

@@ -1,4 +1,4 @@
-//! The actions of one resource: each accepted event of its watch is passed to all of them, in the order of the
+//! The actions on one resource: each accepted event of its watch is passed to all of them, in the order of the
 //! configuration.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::metrics::Metrics;
 use crate::tell::{self, Entrance};
 use crate::work::{Task, Work};
 
-/// The destination of due events.
+/// What happens with an event that matches the filter.
 #[derive(Clone)]
 pub enum Way {
     Log,
@@ -25,7 +25,7 @@ pub enum Way {
 #[derive(Clone)]
 pub struct Action {
     pub name: Arc<str>,
-    /// The filter of due events; replaced while running.
+    /// The filter for events; it can be replaced while the process runs.
     pub filter: Arc<RwLock<Filter>>,
     pub way: Way,
 }
@@ -65,7 +65,8 @@ impl Action {
     }
 }
 
-/// Passes an event to every action of its resource; returns the room that they need.
+/// Passes an event to every action on its resource. If one cannot take more events yet, the result is the future to
+/// wait for.
 pub fn show(actions: &[Action], resource: &str, event: &Event<Meta>, metrics: &Metrics) -> Backpressure {
     let rooms: Vec<_> = actions.iter().filter_map(|action| action.show(resource, event, metrics)).collect();
     // One after the other: all of them must be free before the next event.

@@ -1,4 +1,4 @@
-//! The requests about single objects: reading one, and writing its finalizers.
+//! Requests about single objects: reading an object, and writing its finalizers.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use crate::meta::Meta;
 
 pub struct Api {
     client: Arc<Client>,
-    /// The path of the objects of all namespaces.
+    /// The path of the objects in all namespaces.
     path: String,
 }
 
-/// The outcome of a write.
+/// The result of a write.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Written {
     Yes,
-    /// Another writer came in between; the watch delivers its change.
+    /// Another client has written in between; the watch delivers that change.
     Conflict,
     /// The object does not exist any more.
     Gone,
@@ -31,7 +31,7 @@ impl Api {
         Self { client, path: path.to_owned() }
     }
 
-    /// The present object; `None` if there is none.
+    /// Reads an object; `None` if it does not exist.
     pub async fn read(&self, key: &Key) -> Result<Option<Bytes>, Error> {
         match self.client.read(&self.one(key)).await {
             Ok(body) => Ok(Some(body)),
@@ -40,7 +40,8 @@ impl Api {
         }
     }
 
-    /// Replaces the list of finalizers. It names the version that it is based on, so that no foreign finalizer is lost.
+    /// Replaces the list of finalizers. The write names the version that was read, so that no finalizer of others is
+    /// lost.
     pub async fn finalizers(&self, object: &Object<Meta>, finalizers: &[Box<str>]) -> Result<Written, Error> {
         let meta = json!({"uid": &*object.uid, "resourceVersion": &*object.version, "finalizers": finalizers});
         match self.client.write(Write::Merge, &self.one(&object.key), &json!({"metadata": meta})).await {

@@ -15,40 +15,40 @@ use service_watch::QueueKey;
 use crate::filter::{Filter, On, Pattern};
 use crate::meta::Wanted;
 
-/// Each action has a place in metrics, a queue and tasks.
+/// Most actions: each has metrics, a queue and tasks.
 const ACTIONS_MAX: usize = 64;
-/// A slower hook is called again: Pepr waits as long for its own.
+/// Default time limit of a call to a hook, as in Pepr; then the hook is called again.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Shortest wait before a failed hook is called again.
+/// Shortest delay before a failed hook is called again.
 const RETRY_LEAST: Duration = Duration::from_millis(100);
-/// The waits of the UDS operator between its five attempts, as in `packages`.
+/// Default delays between attempts: those of the UDS operator between its five attempts, as in `packages`.
 const RETRIES: [Duration; 4] =
     [Duration::from_secs(3), Duration::from_secs(9), Duration::from_secs(27), Duration::from_secs(81)];
-/// Objects worked on at one time by an action, if their keys allow it.
+/// Default number of objects that an action processes at one time, if their queue keys allow it.
 const WORKERS: u64 = 4;
 /// Most bytes of a compiled pattern; patterns of names need less.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
-/// The finalizer of an action that names none.
+/// The finalizer of actions that name none.
 const FINALIZER: &str = "longhaul.dev/watcher";
 
-/// The resources watched for actions.
+/// The settings of the role: watched resources and actions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Watcher {
-    /// Whether lists come as a watch if the server supports that.
+    /// Whether lists are streamed if the server supports that.
     pub streaming_lists: bool,
-    /// In the order of the file.
+    /// The actions, in the order of the file.
     pub actions: Vec<Action>,
 }
 
-/// An action on events.
+/// An action on events of a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Action {
-    /// Its name in messages, metrics and calls.
+    /// The action's name in messages, metrics and calls.
     pub id: String,
     pub resource: Resource,
-    /// The objects that the API server sends; the same for all actions of a resource.
+    /// Selectors that the API server applies; equal for all actions on one resource.
     pub selectors: Selectors,
-    /// The filter of due events; applied while running.
+    /// The filter for events; changes apply at once.
     pub filter: Filter,
     pub act: Act,
 }
@@ -56,9 +56,9 @@ pub struct Action {
 /// A resource of the API server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Resource {
-    /// Such as `configmaps`, `packages.longhaul.dev`.
+    /// The name, such as `configmaps` or `packages.longhaul.dev`.
     pub name: String,
-    /// The path of the objects of all namespaces.
+    /// The path of the objects in all namespaces.
     pub path: String,
 }
 
@@ -69,33 +69,33 @@ pub struct Selectors {
     pub fields: Option<String>,
 }
 
-/// The treatment of an event.
+/// What happens with a matching event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
-    /// The event is sent: to a receiver, else to the witness of this process, else to the log.
+    /// The event is sent to a receiver. Without a receiver, it goes to the witness of this process, or else to the log.
     Watch(Option<Receiver>),
-    /// The latest object is sent to a hook.
+    /// The latest state of the object is sent to a hook.
     Reconcile(Work),
-    /// The object's deletion waits for a hook.
+    /// The deletion of the object waits until a hook agrees.
     Finalize(Work, String),
 }
 
-/// A receiver or hook over HTTP.
+/// A receiver of events or a hook, called over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Receiver {
     pub url: String,
-    /// The authorities that it is verified with, instead of the system's.
+    /// PEM file with the authorities that are trusted for the server instead of the system's.
     pub ca_file: Option<PathBuf>,
-    /// A file with a token, sent as `Authorization: Bearer`; read for each call.
+    /// A file with a token for `Authorization: Bearer`; it is read for each call.
     pub token_file: Option<PathBuf>,
     pub timeout: Duration,
 }
 
-/// The calls of a hook.
+/// How objects are sent to a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
     pub hook: Receiver,
-    /// Objects with the same key are sent one after the other.
+    /// How objects are grouped; objects of one group are sent one after the other.
     pub queue: QueueKey,
     pub workers: usize,
     pub retries: Vec<Duration>,
@@ -206,7 +206,7 @@ impl Section for Watcher {
         Ok(Some(Self { streaming_lists: raw.streaming_lists.unwrap_or(true), actions }))
     }
 
-    /// Applies new filters, if nothing else of the actions has changed.
+    /// Takes new filters if nothing else about the actions has changed.
     fn take(&mut self, fresh: &Self) -> Vec<&'static str> {
         if !self.differs_by_filters_only(fresh) {
             return Vec::new();
@@ -217,7 +217,7 @@ impl Section for Watcher {
 }
 
 impl Watcher {
-    /// The parts of objects that this resource's actions need under these selectors.
+    /// The fields that actions on this resource with these selectors need.
     pub fn wanted(&self, resource: &Resource, selectors: &Selectors) -> Wanted {
         let mut wanted = Wanted::default();
         let is_on = |action: &&Action| action.resource == *resource && action.selectors == *selectors;
@@ -232,7 +232,7 @@ impl Watcher {
         wanted
     }
 
-    /// Whether `fresh` differs only in its filters, and these need no part of objects that is not kept already.
+    /// Whether only filters differ in `fresh`, and the new filters need no fields beyond those in memory.
     pub fn differs_by_filters_only(&self, fresh: &Self) -> bool {
         let same = |(one, other): (&Action, &Action)| Action { filter: other.filter.clone(), ..one.clone() } == *other;
         self != fresh
@@ -332,7 +332,7 @@ fn receiver(check: &Checker<'_>, of: &dyn Fn(&str) -> String, raw: &RawAction, u
     })
 }
 
-/// Whether a token sent to this URL stays secret.
+/// Whether a token that is sent to this URL stays secret.
 fn is_private(url: &str) -> bool {
     url.parse::<Uri>().is_ok_and(|uri| keeps_secrets(uri.scheme_str() == Some("https"), uri.host().unwrap_or_default()))
 }
@@ -361,7 +361,7 @@ fn filter(check: &Checker<'_>, of: &dyn Fn(&str) -> String, raw: &RawAction) -> 
     })
 }
 
-/// Parses `plural/version` of the core group, or `plural.group/version` of others.
+/// Parses `plural/version` (core group) or `plural.group/version`.
 fn resource(text: &str) -> Option<Resource> {
     let (name, version) = text.split_once('/')?;
     let part = |text: &str| {

@@ -1,8 +1,8 @@
-//! The filters, which decide whether an event is due to an action. Pure.
+//! Filters, which decide whether an action handles an event.
 //!
-//! A filter checks the object in the event: the state after the change, or the last known state of a deleted one. If a
-//! change makes an object leave a filter, its later events are not due. Use `labelSelector`, which the API server
-//! applies, if leaving should count as a deletion.
+//! A filter checks the object in the event: its state after the change, or the last known state of a deleted object. If
+//! a change makes an object stop matching, its later events are not handled. If that should count as a deletion, use
+//! `labelSelector`, which the API server applies.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use service_watch::{Change, Object};
 
 use crate::meta::{Meta, Wanted};
 
-/// The kinds of changes that an action is for.
+/// The kinds of changes that an action handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct On {
-    /// New objects, also those that exist when the process starts.
+    /// New objects, including those that exist when the process starts.
     pub created: bool,
     pub updated: bool,
     pub deleted: bool,
 }
 
-/// A regular expression; two are equal if their texts are.
+/// A regular expression. Two are equal if their texts are equal.
 #[derive(Debug, Clone)]
 pub struct Pattern(pub Regex);
 
@@ -30,22 +30,22 @@ impl PartialEq for Pattern {
     }
 }
 
-/// A filter; parts that it does not name match everything.
+/// A filter. Conditions that are not set match everything.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Filter {
     pub on: On,
-    /// Namespaces; empty means all.
+    /// Namespaces; an empty list means all.
     pub namespaces: Vec<String>,
-    /// Matches any part of the namespace, unless it has anchors.
+    /// Matches a part of the namespace, unless the pattern has anchors.
     pub namespace_regex: Option<Pattern>,
     pub name: Option<String>,
-    /// Matches any part of the name, unless it has anchors.
+    /// Matches a part of the name, unless the pattern has anchors.
     pub name_regex: Option<Pattern>,
     /// Required labels; an empty value matches any.
     pub labels: BTreeMap<String, String>,
     /// Required annotations; an empty value matches any.
     pub annotations: BTreeMap<String, String>,
-    /// Only objects under deletion that finalizers still hold.
+    /// Only objects that are being deleted and still have finalizers.
     pub deleting: bool,
 }
 
@@ -59,19 +59,19 @@ impl Filter {
         on && self.selects(object)
     }
 
-    /// Adds the parts that it checks to the kept ones.
+    /// Adds the fields that the filter needs to `wanted`.
     pub fn add_to(&self, wanted: &mut Wanted) {
         wanted.labels.extend(self.labels.keys().map(|key| key.as_str().into()));
         wanted.annotations.extend(self.annotations.keys().map(|key| key.as_str().into()));
     }
 
-    /// Whether all parts that it checks are kept.
+    /// Whether `wanted` has all fields that the filter needs.
     pub fn is_covered(&self, wanted: &Wanted) -> bool {
         self.labels.keys().all(|key| wanted.labels.contains(key.as_str()))
             && self.annotations.keys().all(|key| wanted.annotations.contains(key.as_str()))
     }
 
-    /// Whether an object matches, whatever the change.
+    /// Whether an object matches, whatever the change is.
     pub fn selects(&self, object: &Object<Meta>) -> bool {
         let (namespace, name) = (&*object.key.namespace, &*object.key.name);
         let fits = |pattern: &Option<Pattern>, text: &str| pattern.as_ref().is_none_or(|one| one.0.is_match(text));

@@ -1,6 +1,6 @@
-//! The visit of `finalize`: an object gets our finalizer, and loses it when the hook has agreed to its deletion.
+//! The action `finalize`: an object gets our finalizer and loses it when the hook has agreed to the deletion.
 //!
-//! Any answer of the hook except 2xx keeps the object: the hook is called again, at ever longer intervals, as long as
+//! Any answer of the hook except 2xx keeps the object. The hook is called again, at longer and longer intervals, while
 //! the object exists.
 
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::visit::{Pending, Tools, Visited};
 pub enum Step {
     /// Add our finalizer.
     Add,
-    /// The object is under deletion, and waits for our finalizer's removal.
+    /// The object is being deleted and waits for the removal of our finalizer.
     Remove,
     None,
 }
 
-/// The next step on an object. The filter decides only about a new finalizer: an existing one must be removed in any
-/// case.
+/// The next step for an object. The filter (`is_meant`) decides only about adding the finalizer: an existing one must
+/// be removed in any case.
 pub fn step(object: &Object<Meta>, finalizer: &str, is_meant: bool) -> Step {
     let has = object.body.finalizers.iter().any(|known| &**known == finalizer);
     match (object.body.deleting, has) {
@@ -76,7 +76,7 @@ pub async fn visit(tools: &Tools, finalizer: &str, pending: &mut Pending) -> Vis
     }
 }
 
-/// The object with all its finalizers, of which the watch keeps only few; `None` if it is gone.
+/// Reads the object with all its finalizers, of which the watch keeps only a few; `None` if the object is gone.
 async fn read(tools: &Tools, known: &Object<Meta>) -> Result<Option<Arc<Object<Meta>>>, (String, Option<Duration>)> {
     let body = tools.api.read(&known.key).await.map_err(|error| (error.to_string(), error.retry_after()))?;
     let Some(body) = body else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! One call over HTTP: its content, its credentials, and the meaning of the answer. The caller decides about retries.
+//! One call over HTTP: its body, its token, and the meaning of the answer. The caller decides about retries.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use tokio::time::Instant;
 
 use crate::config::Receiver;
 
-/// Most bytes of an answer; answers are not read, and longer ones are cut.
+/// Most bytes of an answer. The content is not used, and longer answers are cut off.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// Longest wait that an answer may request.
+/// Longest delay that an answer may demand.
 const ASKED_MAX: Duration = Duration::from_mins(5);
 
 /// The connection to a receiver or hook.
@@ -28,14 +28,14 @@ pub struct Hook {
 /// A call that was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// A later call may succeed: not before this time, if the answer requests one.
+    /// A later call may succeed. If the answer demands a delay, the next call must wait that long.
     Later(String, Option<Duration>),
-    /// No other call with this content can succeed.
+    /// No later call with the same body can succeed.
     Never(String),
 }
 
 impl Hook {
-    /// Reads the authorities; makes no connection. `open_max` is the number of calls at one time.
+    /// Reads the authorities; opens no connection. `open_max` is the most open calls.
     pub fn new(settings: &Receiver, open_max: usize) -> anyhow::Result<Self> {
         let uri: Uri = settings.url.parse().with_context(|| format!("{} is no address", settings.url))?;
         let limits = Limits { open_max, idle_max: open_max };
@@ -43,7 +43,7 @@ impl Hook {
         Ok(Self { client, path, token_file: settings.token_file.clone(), timeout: settings.timeout })
     }
 
-    /// Posts `body`; an answer of 2xx means that it was accepted.
+    /// Posts `body`; any answer with 2xx means that it was accepted.
     pub async fn post(&self, media_type: &'static str, body: Bytes) -> Result<(), Failure> {
         let mut request = Request::post(&self.path).header(CONTENT_TYPE, media_type);
         if let Some(path) = &self.token_file {

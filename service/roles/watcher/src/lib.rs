@@ -1,10 +1,9 @@
-//! The role `watcher`: tells other systems about changes of any resource, and lets their hooks work on objects, without
-//! a program of their own.
+//! The role `watcher`: informs other systems about changes of any resource, and lets their hooks process objects. The
+//! systems need no watch of their own.
 //!
-//! This crate owns actions: filters decide which events are due, and each due event is sent (`watch`), brought to a
-//! hook one object at a time (`reconcile`), or makes the object's deletion wait (`finalize`). The view of existing
-//! objects belongs to `service-watch`; it holds only metadata, and whole objects are read at the moment they are sent
-//! to a hook.
+//! This crate owns actions. Filters choose events; each chosen event is sent (`watch`), or its object is sent to a hook
+//! (`reconcile`), or the object's deletion waits for a hook (`finalize`). `service-watch` owns the view of existing
+//! objects. The view contains only metadata; whole objects are read when they are sent to a hook.
 
 mod action;
 mod api;

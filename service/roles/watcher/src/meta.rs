@@ -1,8 +1,8 @@
-//! The kept part of an object: the metadata that filters and finalizers need, and no more. Pure.
+//! The metadata of objects that filters and finalizers need.
 //!
-//! A user with write access to a watched resource may put a megabyte into its metadata. So names that no filter has are
-//! not kept, and values are kept as digests, because filters only compare them. The metadata that a hook gets of a
-//! deleted object has a limit.
+//! A user with write access to a watched resource may put a megabyte into an object's metadata. So names that no filter
+//! uses are dropped, and values are kept as hashes, because filters only compare them. The metadata that a hook gets
+//! about a deleted object is limited too.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,15 +15,15 @@ use serde_json::{Map, Value, json};
 use service_watch::{Kind, Object, RawObject};
 use sha2::{Digest as _, Sha256};
 
-/// `kubectl apply` leaves this copy of the object in it; no action needs it.
+/// The annotation in which `kubectl apply` stores a copy of the object; no action needs it.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Most bytes of labels, and of annotations, that are kept for a hook about deleted objects: more than nearly all
-/// objects have.
+/// Most bytes of labels, and of annotations, that are kept for a hook about deleted objects; nearly all objects have
+/// less.
 const LAST_BYTES_MAX: usize = 2 << 10;
-/// Most bytes of finalizers that are kept: some dozens. Of objects with more they are read again when they are changed.
+/// Most bytes of finalizers that are kept: some dozens. Objects with more are read again before a change.
 const FINALIZERS_BYTES_MAX: usize = 2 << 10;
 
-/// The parts of a resource's objects that its actions need.
+/// The fields that a resource's actions need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
     pub labels: BTreeSet<Arc<str>>,
@@ -33,18 +33,18 @@ pub struct Wanted {
     pub last: bool,
 }
 
-/// The metadata of an object besides its identity.
+/// The needed metadata of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meta {
     pub labels: Named,
     pub annotations: Named,
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
-    /// `metadata.finalizers`, if an action works with them. If there are too many, only ours.
+    /// `metadata.finalizers`, if an action needs them. If there are too many, only ours is kept.
     pub finalizers: Box<[Box<str>]>,
-    /// There are too many finalizers to keep them.
+    /// Whether there are too many finalizers to keep.
     pub crowded: bool,
-    /// Labels and annotations as JSON, if a hook gets them, and only short ones.
+    /// Short labels and annotations as JSON, if a hook gets them.
     last: Option<Box<str>>,
 }
 
@@ -66,7 +66,7 @@ impl Named {
         Self(found.into())
     }
 
-    /// Whether it has each of these with its value; an empty value matches any.
+    /// Whether each of these names exists with its value; an empty value matches any value.
     pub fn has(&self, wanted: &BTreeMap<String, String>) -> bool {
         wanted.iter().all(|(key, value)| {
             let known = self.0.iter().find(|(known, _)| **known == **key);
@@ -89,7 +89,7 @@ impl Kind for Meta {
 }
 
 impl Meta {
-    /// The part of an object that is kept.
+    /// The needed metadata of an object.
     pub fn kept(raw: &RawObject<'_>, wanted: &Wanted) -> Self {
         let crowded = raw.finalizers_text().is_some_and(|text| text.len() > FINALIZERS_BYTES_MAX);
         let mut finalizers = Box::default();
@@ -109,20 +109,20 @@ impl Meta {
         }
     }
 
-    /// Bytes that it holds besides its own size.
+    /// Bytes of memory besides the struct itself.
     pub fn bytes(&self) -> usize {
         let finalizers = self.finalizers.iter().map(|one| size_of::<Box<str>>() + one.len()).sum::<usize>();
         let named = (self.labels.0.len() + self.annotations.0.len()) * size_of::<(Arc<str>, ValueDigest)>();
         finalizers + named + self.last.as_ref().map_or(0, |text| text.len())
     }
 
-    /// Like [`Self::kept`], with every finalizer, however many there are.
+    /// Like [`Self::kept`], but with all finalizers.
     pub fn with_finalizers(raw: &RawObject<'_>) -> Self {
         Self { finalizers: raw.finalizers(), ..Self::read(raw) }
     }
 }
 
-/// Labels and annotations as JSON, only short ones; `None` if there are none.
+/// Short labels and annotations as JSON; `None` if there are none.
 fn last(raw: &RawObject<'_>) -> Option<Box<str>> {
     let mut kept = Map::new();
     for (name, text) in [("labels", raw.labels_text()), ("annotations", raw.annotations_text())] {
@@ -140,8 +140,8 @@ fn last(raw: &RawObject<'_>) -> Option<Box<str>> {
     (!kept.is_empty()).then(|| Value::from(kept).to_string().into())
 }
 
-/// Calls `show` with every pair of a map of texts whose key is wanted. Values of others are skipped; a map of another
-/// shape has none.
+/// Calls `show` with every pair of a map of strings whose key is wanted. Other values are skipped, and a map with other
+/// types has no pairs.
 fn each(text: &str, is_wanted: &mut dyn FnMut(&str) -> bool, show: &mut dyn FnMut(&str, &str)) {
     // The result is ignored: a broken map was shown up to its fault.
     let _ = Pairs { is_wanted, show }.deserialize(&mut serde_json::Deserializer::from_str(text));
@@ -202,7 +202,7 @@ pub fn partial(object: &Object<Meta>) -> Value {
     })
 }
 
-/// An object from its JSON, for tests, kept for actions of every kind.
+/// For tests: an object from JSON, with the metadata for all kinds of actions.
 #[cfg(test)]
 pub fn object(text: &str) -> Object<Meta> {
     let names = |names: &[&str]| names.iter().map(|name| (*name).into()).collect();
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!((&bare.body.labels, bare.body.deleting), (&Named::default(), false));
     }
 
-    /// However much an author writes into the metadata of an object, little of it is kept.
+    /// Little of an object's metadata is kept, however much its author writes.
     #[test]
     fn what_nobody_asked_for_is_not_kept() {
         let big = "x".repeat(250 << 10);

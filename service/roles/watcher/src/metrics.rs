@@ -1,4 +1,4 @@
-//! The metrics of the watcher role. Labels are actions of the configuration and closed lists.
+//! The metrics of the watcher role. Their labels are the configured actions and closed lists.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -6,7 +6,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// An action, and an outcome.
+/// The labels: an action and an outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Outcome {
     action: String,
@@ -40,18 +40,18 @@ impl Metrics {
         metrics
     }
 
-    /// Counts an event: `due` or `filtered`.
+    /// Counts an event: `due` (it matched the filter) or `filtered`.
     pub fn event(&self, action: &str, outcome: &'static str) {
         self.events.get_or_create(&Outcome { action: action.to_owned(), outcome }).inc();
     }
 
-    /// Counts a call: `taken`, `refused` (never again), `failed` (again later), `gone` (the object), or a `given-up`
-    /// object.
+    /// Counts a call: `taken`, `refused` (not repeated), `failed` (repeated later), `gone` (the object is gone) or
+    /// `given-up` (no attempts are left).
     pub fn call(&self, action: &str, outcome: &'static str) {
         self.calls.get_or_create(&Outcome { action: action.to_owned(), outcome }).inc();
     }
 
-    /// How many events or objects wait for an action.
+    /// The number of events or objects that wait for an action.
     pub fn waiting(&self, action: &str) -> Gauge {
         self.waiting.get_or_create(&Of { action: action.to_owned() }).clone()
     }

@@ -1,7 +1,7 @@
-//! The state of receivers and hooks for the health endpoints: those that accept nothing, since when, and why.
+//! The state of receivers and hooks for the health endpoints: which of them accept nothing, since when, and why.
 //!
-//! Neither liveness nor readiness depends on them: another process of ours would find them in the same state. The
-//! watches' own probes report whether the watches move on.
+//! Liveness and readiness do not depend on this state, because another process of this service would have the same
+//! problem. The watches' own probes report whether watches make progress.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use service_core::edge::Probe;
 
-/// Trouble for this long gets a note for people; a restarting receiver is back sooner.
+/// A problem of this duration gets a health note; a restarting receiver is back sooner.
 const NOTED_AFTER: Duration = Duration::from_secs(10);
 
-/// The known state of an action's destination.
+/// The state of an action's receiver or hook.
 #[derive(Debug, Clone, Default)]
 struct Way {
     taken: u64,
     failed: u64,
-    /// Since when nothing is accepted, and why.
+    /// Since when nothing is accepted, and why; `None` if calls succeed.
     trouble: Option<(Instant, String)>,
 }
 
@@ -44,7 +44,7 @@ impl Problems {
         way.trouble = None;
     }
 
-    /// Records a call that was not accepted; returns whether the trouble is new.
+    /// Records a call that was not accepted; returns whether the problem is new.
     pub fn failed(&self, action: &Arc<str>, why: String) -> bool {
         let mut ways = self.0.lock();
         let way = ways.entry(Arc::clone(action)).or_default();

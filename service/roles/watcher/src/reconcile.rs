@@ -1,4 +1,4 @@
-//! The visit of `reconcile`: the present object is sent to the hook.
+//! The action `reconcile`: sends the present state of an object to the hook.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub async fn visit(tools: &Tools, pending: &Pending) -> Visited {
     }
 }
 
-/// Calls the hook about `object`, JSON.
+/// Calls the hook with `object`, which is JSON.
 pub async fn bring(tools: &Tools, change: Change, object: String) -> Result<(), Failure> {
     let later = |error: serde_json::Error| Failure::Later(format!("the API server's answer: {error}"), None);
     let object = RawValue::from_string(object).map_err(later)?;

@@ -1,4 +1,4 @@
-//! The watcher role: its section, its watches, the ends of its queues, and its end.
+//! The watcher role: its section, its watches, its queues, and its end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ use crate::tell::{self, Entrance};
 use crate::visit::Tools;
 use crate::work::{Task, Work};
 
-/// At the end, time for workers to finish and for receivers to take waiting events.
+/// Time at the end for workers to finish, and for receivers to take waiting events.
 const FINISH_MAX: Duration = Duration::from_secs(3);
-/// As long as other roles wait for the witness.
+/// Time limit of a post to the witness, the same as in other roles.
 const WITNESS_TIMEOUT: Duration = Duration::from_secs(5);
 
 const ABOUT: About = About {
@@ -44,7 +44,7 @@ const ABOUT: About = About {
     always: false,
 };
 
-/// The role that tells other systems about objects, or lets their hooks work on them.
+/// The role that informs other systems about objects, or lets their hooks process objects.
 #[derive(Debug)]
 pub struct WatcherRole;
 
@@ -58,7 +58,7 @@ impl Role for WatcherRole {
     }
 }
 
-/// The parts built while the role starts.
+/// The state of the role during its start.
 struct Build<'a> {
     client: Arc<Client>,
     board: Arc<Problems>,
@@ -125,7 +125,7 @@ fn begin(start: &mut Start<'_>) -> anyhow::Result<Started> {
 }
 
 impl Build<'_> {
-    /// The destination of an action's due events.
+    /// The receiver, hook or log for an action's events.
     fn way(&mut self, settings: &config::Action, source: &Source) -> anyhow::Result<Way> {
         let (work, task) = match &settings.act {
             Act::Watch(receiver) => return self.tell(settings, receiver.as_ref()),
@@ -162,7 +162,7 @@ impl Build<'_> {
     }
 }
 
-/// The source of a resource.
+/// The source of a watched resource.
 fn source(resource: &Resource, selectors: &Selectors, streamed: bool) -> Source {
     let probe = format!("watcher/{}", resource.name);
     let mut source = Source::configured(&resource.name, probe, &resource.path, Form::Metadata);
@@ -175,7 +175,7 @@ fn source(resource: &Resource, selectors: &Selectors, streamed: bool) -> Source 
     if streamed { source.streamed() } else { source }
 }
 
-/// Applies filters to the events that follow.
+/// Replaces the filters for later events.
 fn reload(mut running: Watcher, filters: Vec<Arc<RwLock<Filter>>>) -> Reload {
     Box::new(move |fresh| {
         let Some(fresh) = fresh.find::<Watcher>() else { return Ok(Vec::new()) };
@@ -211,7 +211,7 @@ impl Running for Stage {
         .boxed()
     }
 
-    /// Calls of hooks under way end first; waiting events are sent.
+    /// Open calls of hooks end first; waiting events are sent.
     fn leave(&mut self) -> BoxFuture<'_, ()> {
         async move {
             // The watches hold the queues' senders, so the queues end when they are empty.

@@ -1,8 +1,8 @@
-//! The sending of events to a receiver: JSON lines in the order of the events, until they are accepted.
+//! Sends events to a receiver as JSON lines in the order of the events, until they are accepted.
 //!
-//! This module owns the queue of a receiver. It is bounded, and nothing in it is dropped: while it is full the watch
-//! waits, and the API server keeps the following events. All actions with the same receiver share it, so that the order
-//! of an object's events is kept between them.
+//! This module owns the queue of a receiver. The queue is limited, and nothing in it is dropped: while it is full, the
+//! watch waits, and the API server keeps later events. All actions with one receiver share a queue, so that each
+//! object's events stay in order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,22 +20,22 @@ use crate::meta::Meta;
 use crate::metrics::Metrics;
 use crate::problems::Problems;
 
-/// Most lines that wait; the next constant limits their bytes, because names may be long. A relist of some thousand
-/// objects fits.
+/// Most lines that wait; a relist of some thousand objects fits. The next constant limits their bytes, because names
+/// may be long.
 const QUEUE_LINES: usize = 4096;
 const QUEUE_BYTES: usize = 1 << 20;
-/// Bytes of a line besides its text.
+/// Bytes of memory for a line besides its text.
 const LINE_BYTES: usize = 64;
 const BATCH_LINES: usize = 500;
-/// How long a line waits for further lines of the same call.
+/// How long a line waits for others to share its call.
 const BATCH_DELAY: Duration = Duration::from_millis(20);
-/// The waits between attempts are drawn up to bounds that double.
+/// The bounds of the delay between attempts: they double, and the delay is drawn at random below them.
 const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// How long the rest of the queue is sent after the order to end.
+/// How long the rest of the queue is sent at the end.
 const FLUSH_MAX: Duration = Duration::from_secs(2);
 
-/// One event in its sent form; also an observation as the harness reads it.
+/// One event as it is sent. The harness reads it as an observation.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Line<'a> {
@@ -48,23 +48,23 @@ struct Line<'a> {
     change: &'static str,
 }
 
-/// A line, its action, and its part of the queue's memory.
+/// A line, its action, and the queue's memory that it holds.
 struct Queued {
     action: Arc<str>,
     line: String,
     _bytes: OwnedSemaphorePermit,
 }
 
-/// The sending side of a receiver's queue.
+/// The sender of a receiver's queue.
 #[derive(Clone)]
 pub struct Entrance {
     queue: mpsc::Sender<Queued>,
     free: Arc<Semaphore>,
 }
 
-/// The delivering side of the queue, which must be run.
+/// The task that sends the queue; it must be run.
 pub struct Delivery {
-    /// The first action with this receiver, which stands for all of them.
+    /// The first action with this receiver. Metrics and logs use its name for all actions.
     action: Arc<str>,
     hook: Hook,
     queue: mpsc::Receiver<Queued>,
@@ -72,7 +72,7 @@ pub struct Delivery {
     metrics: Metrics,
 }
 
-/// The names of the kinds of changes in lines.
+/// The name of a kind of change in lines.
 pub fn name(change: Change) -> &'static str {
     match change {
         Change::Added => "added",
@@ -90,7 +90,7 @@ pub fn log(action: &str, resource: &str, event: &Event<Meta>) {
     );
 }
 
-/// A queue in front of `hook`, named after the first action that uses it.
+/// A queue for `hook`, named after the first action that uses it.
 pub fn queue(action: &str, hook: Hook, board: Arc<Problems>, metrics: Metrics) -> (Entrance, Delivery) {
     let (entrance, queue) = mpsc::channel(QUEUE_LINES);
     let entrance = Entrance { queue: entrance, free: Arc::new(Semaphore::new(QUEUE_BYTES)) };
@@ -98,7 +98,7 @@ pub fn queue(action: &str, hook: Hook, board: Arc<Problems>, metrics: Metrics) -
 }
 
 impl Entrance {
-    /// Queues an event; returns the room that is needed for it, if there is none.
+    /// Queues an event. If the queue is full, the result is a future that is ready when there is memory for the event.
     pub fn tell(&self, action: &Arc<str>, resource: &str, event: &Event<Meta>) -> Backpressure {
         let object = &event.object;
         let line = Line {
@@ -133,7 +133,7 @@ impl Entrance {
 }
 
 impl Delivery {
-    /// Delivers until every sender is gone and the queue is empty, or until the receiver accepts no more at the end.
+    /// Sends until every sender is gone and the queue is empty, or until the receiver accepts nothing more at the end.
     pub async fn run(mut self) {
         let mut batch = Vec::with_capacity(BATCH_LINES);
         let mut flush = None;

@@ -1,4 +1,4 @@
-//! A visit: its object, its inputs, and its outcome. Each kind of action has its own steps.
+//! One processing of an object by an action: its inputs and its result. Each kind of action has its own steps.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use crate::meta::Meta;
 
 #[derive(Debug, Clone)]
 pub struct Pending {
-    /// The change that caused the visit; a first sight stays one until it was sent.
+    /// The change that caused the processing. `Added` stays until it was sent once.
     pub change: Change,
     pub object: Arc<Object<Meta>>,
-    /// The hook has agreed already, and only a write is left.
+    /// Whether the hook has already agreed, so that only a write is left.
     pub approved: bool,
     pub attempts: usize,
 }
 
-/// The outcome of a visit.
+/// The result of processing an object.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Visited {
-    /// Nothing is left to do; the text is the metric's outcome.
+    /// Nothing is left to do; the text is the outcome in metrics.
     Done(&'static str),
-    /// The object must be visited again, not before this time if the server requested one.
+    /// The object must be processed again. If the server demanded a delay, that must pass first.
     Later(String, Option<Duration>),
-    /// Another visit of the same state cannot succeed.
+    /// Processing the same state again cannot succeed.
     Never(String),
 }
 
 pub struct Tools {
-    /// The action's name for the hook.
+    /// The action's name, which the hook gets.
     pub action: Arc<str>,
     pub resource: Cow<'static, str>,
     pub hook: Hook,

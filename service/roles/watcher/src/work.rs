@@ -1,8 +1,7 @@
-//! The work of an action on objects: the waiting objects, their order, and the reaction to a failure.
+//! The queue of objects for an action: their order, and what follows after a failure.
 //!
-//! This module owns the queue of an action and the state of each object in it. An object waits once, however often it
-//! changes meanwhile: the visit uses its latest state. The number of waiting objects is bounded; beyond that the watch
-//! waits.
+//! This module owns the queue and the state of each object in it. An object waits once, however often it changes: its
+//! latest state is processed. The number of waiting objects is limited; above the limit, the watch waits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,14 +21,14 @@ use crate::problems::Problems;
 use crate::visit::{Pending, Tools, Visited};
 use crate::{finalize, reconcile};
 
-/// Most waiting objects, some 300 bytes each: one and a half times the largest measured watch. Nothing else holds
-/// deleted objects, and they may be larger, so the bytes of all waiting objects are limited as well.
+/// Most waiting objects, some 300 bytes each: one and a half times the largest measured watch. The bytes of all waiting
+/// objects are limited too, because deleted objects are kept only here and may be larger.
 const PENDING_MAX: usize = 75_000;
 const PENDING_BYTES_MAX: usize = 24 << 20;
-/// The wait of a finalizer whose action names none.
+/// Delay between attempts of `finalize` for actions that set no delays.
 const ENDLESS: Duration = Duration::from_mins(1);
 
-/// The kinds of work.
+/// The kinds of actions on objects.
 #[derive(Debug)]
 pub enum Task {
     /// Sends the latest state to the hook.
@@ -45,7 +44,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Adds a waiting object, or replaces its former state; returns whether there is room for it.
+    /// Adds a waiting object or replaces its former state; returns whether there is room for more.
     fn put(&mut self, pending: Pending) -> bool {
         let key = &pending.object.key;
         let before = self.objects.get(key).map(bytes);
@@ -66,7 +65,7 @@ impl Waiting {
     }
 }
 
-/// Bytes of a waiting object: its texts, its places in maps and queues, and itself.
+/// Bytes of memory of a waiting object: its texts, its entries in maps and queues, and the struct itself.
 fn bytes(pending: &Pending) -> usize {
     let object = &pending.object;
     let texts = object.key.namespace.len() + object.key.name.len() + object.uid.len() + object.version.len();
@@ -78,7 +77,7 @@ pub struct Work {
     task: Task,
     retries: Vec<Duration>,
     queue: Queue,
-    /// Shared by all objects if the queue key is `Global`.
+    /// A semaphore that all objects share if the queue key is `Global`.
     one_by_one: Option<Arc<Semaphore>>,
     pending: Mutex<Waiting>,
     freed: Notify,
@@ -133,7 +132,7 @@ impl Work {
         Some(room.boxed())
     }
 
-    /// Forgets an object that is gone or no longer matched.
+    /// Drops an object that is gone or no longer matches.
     pub fn forget(&self, key: &Key) {
         let mut pending = self.pending.lock();
         if pending.remove(key).is_none() {
@@ -167,7 +166,7 @@ impl Work {
         true
     }
 
-    /// Works until the queue is closed.
+    /// Processes objects until the queue is closed.
     pub async fn run(self: Arc<Self>) {
         while let Some(turn) = self.queue.next().await {
             let pending = self.pending.lock().objects.get(&turn.key).cloned();
@@ -184,7 +183,7 @@ impl Work {
         }
     }
 
-    /// Ends the work: workers finish their objects.
+    /// Closes the queue; workers finish their objects.
     pub fn close(&self) {
         self.queue.close();
     }
@@ -224,7 +223,7 @@ impl Work {
         }
     }
 
-    /// The wait after `before` failures; `None` if the object is given up.
+    /// The delay after `before` failures; `None` if no attempt is left.
     fn wait(&self, before: usize) -> Option<Duration> {
         let wait = self.retries.get(before).copied();
         match self.task {
@@ -234,8 +233,8 @@ impl Work {
         }
     }
 
-    /// Forgets the object, or sets the time of its next visit. A change that came meanwhile causes its own visit, which
-    /// waits already.
+    /// Drops the object, or sets the time of its next processing. A change that came meanwhile is already queued
+    /// separately.
     fn settle(&self, key: &Key, visited: &Pending, wait: Option<Duration>) {
         let mut pending = self.pending.lock();
         let Some(known) = pending.objects.get_mut(key) else { return };
@@ -274,7 +273,8 @@ mod tests {
         Pending { change: Change::Deleted, object: Arc::new(object(&text)), approved: false, attempts: 0 }
     }
 
-    /// As many small objects as ever wait, and fewer large ones; each is forgotten with all its bytes.
+    /// The limit in bytes allows the usual number of small objects and fewer large ones. A dropped object frees all its
+    /// bytes.
     #[test]
     fn what_waits_has_a_bound_in_bytes() {
         for (note, least, most) in [(0, PENDING_MAX / 2, PENDING_MAX), (2000, 5_000, 15_000)] {

@@ -1,13 +1,13 @@
-//! The translation of Connaisseur's receivers of alerts.
+//! The translation of Connaisseur's alert receivers.
 
 use serde_json::{Map, Value, json};
 
-/// Templates with the same name here.
+/// Alert templates that have the same name in this service.
 const TEMPLATES: [&str; 5] = ["slack", "opsgenie", "keybase", "msteams", "ecs-1-12-0"];
-/// Keys of a receiver that are the same here.
+/// Keys of a receiver that mean the same in this service.
 const SAME: [&str; 2] = ["priority", "failIfAlertSendingFails"];
 
-/// Translates the section `alerting` to ours of the same name.
+/// Translates Connaisseur's section `alerting` to this service's section `alerting`.
 pub fn translate(alerting: &Value, left: &mut Vec<String>) -> Option<Value> {
     let mut alerts = Map::new();
     if let Some(cluster) = alerting.get("clusterIdentifier").and_then(Value::as_str) {

@@ -1,4 +1,4 @@
-//! The translation of Connaisseur's switches, and of the values around its policy.
+//! The translation of Connaisseur's feature switches and log level, and notes on helm values outside `application`.
 
 use serde_json::{Map, Value, json};
 
@@ -56,7 +56,7 @@ pub fn translate(
     config.insert("log".into(), json!({"level": level}));
 }
 
-/// Notes on values outside the application.
+/// Adds notes on helm values outside `application`.
 pub fn around(values: &Value, left: &mut Vec<String>) {
     let policy = values.pointer("/kubernetes/webhook/failurePolicy").and_then(Value::as_str);
     if let Some(policy) = policy {

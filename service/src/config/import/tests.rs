@@ -1,4 +1,4 @@
-//! Tests of the translation: translated parts, named parts, and the validity of the result.
+//! Tests of the import from Connaisseur: translated values, notes on untranslated ones, and the validity of the result.
 
 use super::*;
 #[cfg(feature = "verify")]

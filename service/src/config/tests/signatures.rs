@@ -1,4 +1,4 @@
-//! Tests of the configuration of signatures: Connaisseur's keys and their meaning, and refused values.
+//! Tests of the configuration of signature checks: the meaning of Connaisseur's keys, and refused values.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn rule(rule: &str) -> Rule {
     config.policy.rules.into_iter().next().unwrap()
 }
 
-/// Connaisseur's table of `with` (cosign): accepted roots, threshold, and the treatment of the image.
+/// Tests Connaisseur's keys in `with` of a cosign rule: accepted roots, threshold and the treatment of the image.
 #[test]
 fn with_means_what_it_means_to_connaisseur() {
     let named = |name: &str| Roots::Named(vec![name.to_owned()]);
@@ -54,7 +54,8 @@ fn with_means_what_it_means_to_connaisseur() {
     assert!(rule("mode: resolve").with.is_none() && rule("mode: resolve, recheck: always").validator.is_none());
 }
 
-/// Next to a validator `default`, a rule must state whether it uses it: a missing key could mean either.
+/// If a validator is named `default`, every other rule must say whether it uses that validator: a missing key is
+/// ambiguous.
 #[test]
 fn a_rule_beside_the_default_validator_says_whether_it_asks() {
     let root = format!("{{name: default, key: {PEM}}}");
@@ -74,7 +75,7 @@ fn a_rule_beside_the_default_validator_says_whether_it_asks() {
     }
 }
 
-/// A validator of signatures that no rule uses verifies nothing, and a note reports that.
+/// A signature validator that no rule uses verifies nothing; loading the file gives a note about it.
 #[test]
 fn validators_that_no_rule_asks_are_named() {
     let parse = service_admission::config::Config::parse;

@@ -1,4 +1,4 @@
-//! The inputs of the attacks.
+//! The reviews, Pods and bundles of the attacks on memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use tokio::net::TcpSocket;
 use super::process::Process;
 use crate::admission::{pod, review};
 
-/// How long a body is held back before its last byte.
+/// How long the last byte of a body is held back.
 const HELD: Duration = Duration::from_secs(2);
 
-/// Sends a review of `bytes` bytes from the address 127.0.0.`last`, held back for a while before its last byte; returns
+/// Sends a review of `bytes` bytes from the address 127.0.0.`last`, and holds back the last byte for a while. Returns
 /// the status of the answer.
 pub async fn large_body(process: &Process, last: u8, bytes: usize) -> u16 {
     let socket = TcpSocket::new_v4().unwrap();
@@ -49,8 +49,8 @@ pub async fn large_body(process: &Process, last: u8, bytes: usize) -> u16 {
     tokio::join!(write, read).1
 }
 
-/// A review of a Pod of 500 images for which `host` is silent and which no other Pod has; all such Pods belong to one
-/// tenant.
+/// A review of a Pod of 500 images that no other Pod has, and for which `host` never answers. All such Pods belong to
+/// one tenant.
 pub fn pod_of_many(host: &str, number: usize) -> Value {
     let images: Vec<String> = (0..500).map(|image| format!("{host}/hang/team-{number}/app-{image}:1")).collect();
     let mut review = review("v1", &pod(&images.iter().map(String::as_str).collect::<Vec<_>>()));
@@ -58,7 +58,7 @@ pub fn pod_of_many(host: &str, number: usize) -> Value {
     review
 }
 
-/// A bundle of `bytes` bytes that is expensive in one of four ways.
+/// A bundle of `bytes` bytes that is expensive to check in one of four ways.
 pub fn weighty(number: usize, bytes: usize) -> Vec<u8> {
     let statement = |subject: &str, predicate: &str| {
         let kind = "https://in-toto.io/Statement/v1";

@@ -1,4 +1,4 @@
-//! The shipped binary as a process of its own, with a memory limit if this machine lets one be set.
+//! Starts the shipped program as a process, with a memory limit if this machine permits one.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use service_core::wire::{Client, Limits, Origin, Protocol, Trust, client_config}
 
 use crate::support::deadline;
 
-/// The optimized build, at the place of a soak's programs; `LONGHAUL_SERVICE_BINARY` names another build.
+/// The path of the optimized build, where a soak expects it; `LONGHAUL_SERVICE_BINARY` names another one.
 fn binary() -> PathBuf {
     let named = std::env::var_os("LONGHAUL_SERVICE_BINARY").map(PathBuf::from);
     let built = || std::env::var_os("LONGHAUL_PROGRAMS").map(|folder| Path::new(&folder).join("longhaul-service"));
@@ -28,13 +28,13 @@ pub struct Process {
     _folder: tempfile::TempDir,
 }
 
-/// The peak of the memory, and its source.
+/// The peak of a process' memory, and how it was measured.
 pub struct Peak {
     pub bytes: u64,
     pub of: &'static str,
 }
 
-/// A memory control group of our own; removed when dropped.
+/// A control group of this test with a memory limit; removed on drop.
 struct Group {
     folder: PathBuf,
     peak: &'static str,
@@ -45,7 +45,7 @@ impl Process {
         Self::start_as("admission", "admission", config, limit_bytes).await
     }
 
-    /// Starts a process with that role, which gets requests at that listener.
+    /// Starts a process with the role `role`; the test sends its requests to the listener `listener`.
     pub async fn start_as(role: &str, listener: &'static str, config: &str, limit_bytes: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let certified = rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
@@ -96,12 +96,12 @@ impl Process {
         client_config(Trust::Pem(&self.authority), None).unwrap()
     }
 
-    /// Whether the limit is a real one.
+    /// Whether a control group enforces the limit.
     pub fn is_limited(&self) -> bool {
         self.group.is_some()
     }
 
-    /// Ends the process, which must still be alive.
+    /// Ends the process, which must still run; returns the peak.
     pub fn stop(mut self) -> Peak {
         assert!(self.child.try_wait().unwrap().is_none(), "it was killed");
         let peak = match &self.group {
@@ -121,8 +121,8 @@ impl Drop for Process {
     }
 }
 
-/// The peak without the pages of files: those of an unoptimized program are half of the limit, and the kernel takes
-/// them back.
+/// The peak without pages of files. In an unoptimized program, those pages are half of the limit, and the kernel can
+/// take them back.
 fn resident_peak(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let bytes = |key: &str| {
@@ -133,7 +133,7 @@ fn resident_peak(process: u32) -> u64 {
 }
 
 impl Group {
-    /// A group with that limit, in either version of control groups; `None` if none can be made.
+    /// A control group with this limit, for cgroup v1 or v2; `None` if none can be created.
     fn new(limit_bytes: u64) -> Option<Self> {
         let name = format!("longhaul-test-{}-{}", std::process::id(), rand::random::<u32>());
         let (root, limit, peak) = [
@@ -164,7 +164,7 @@ impl Drop for Group {
     }
 }
 
-/// Status and body of the answer.
+/// Posts a review; returns status and body of the answer.
 pub async fn post(client: &Client, review: &Value) -> (u16, Bytes) {
     let request = Request::post("/mutate?timeout=10s").header("content-type", "application/json");
     let request = request.body(Bytes::from(review.to_string())).unwrap();
@@ -172,7 +172,7 @@ pub async fn post(client: &Client, review: &Value) -> (u16, Bytes) {
     (answer.status().as_u16(), answer.into_body())
 }
 
-/// The response of an answered review.
+/// Posts a review; returns the response in the answered review.
 pub async fn ask(client: &Client, review: &Value) -> Value {
     let (status, body) = post(client, review).await;
     assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));

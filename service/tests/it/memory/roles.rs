@@ -1,5 +1,5 @@
-//! Memory tests of things that wait: alerts without a responsive receiver, calls of other processes, and objects of a
-//! watched resource.
+//! Tests of memory for waiting data: alerts whose receiver hangs, calls of other processes, and objects of a watched
+//! resource.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::alerts::receiver;
 use crate::support::registry::Registry;
 use crate::support::{PATIENCE, Server, deadline, kubeconfig, status};
 
-/// Pods of 500 images, each refused at once, with their own names.
+/// Sends reviews of Pods with 500 images each, all with different names; each is refused at once.
 async fn refused_pods(process: &Process) {
     let clients: Vec<_> = (0..8).map(|_| process.client()).collect();
     let each = clients.iter().enumerate().map(async |(at, client)| {
@@ -104,8 +104,8 @@ async fn calls_of_another_process_hold_no_more_than_their_part() {
     held_within_the_limit(process, "calls");
 }
 
-/// An API server with 280 `ConfigMaps` with an annotation of 250 KB each: in one page, whatever was requested, or as a
-/// stream.
+/// An API server with 280 `ConfigMap`s that have an annotation of 250 KB each. It lists them in one page, whatever page
+/// size is requested, or as a stream.
 async fn annotated() -> Server {
     let item = |number: usize| {
         let metadata = json!({

@@ -1,4 +1,4 @@
-//! Tests of the limits on rates, sizes and times.
+//! Tests of limits on rates, sizes and times of calls.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ async fn r34_all_together_have_a_limit() {
     world.app.stop().await;
 }
 
-/// Calls in work have their own limit; a call that waits for an observation counts.
+/// The number of calls in work is limited; a call that waits for an observation counts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_in_work_have_a_limit() {
     let api = Deployments::start().await;
@@ -90,7 +90,7 @@ async fn said(stream: &mut tokio_rustls::client::TlsStream<TcpStream>) -> String
     String::from_utf8_lossy(&said[..count]).into_owned()
 }
 
-/// The answer to a body that is too large, or not expected, is not lost in a reset while the client still sends.
+/// If a body is too large or not expected, the client gets the answer, although it is still sending.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_sends_too_much_is_told_so() {
     let api = Deployments::start().await;
@@ -114,7 +114,8 @@ async fn who_sends_too_much_is_told_so() {
     world.app.stop().await;
 }
 
-/// Of two hosts each proxy uses another, and HTTP/1.1 demands one (RFC 9112, section 3.2).
+/// A request must name exactly one host, as HTTP/1.1 demands (RFC 9112, section 3.2), because proxies choose
+/// differently between two.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_names_one_host() {
     let world = World::start_over(Deployments::start().await, "").await.listed().await;
@@ -130,7 +131,8 @@ async fn a_request_names_one_host() {
     world.app.stop().await;
 }
 
-/// A body announced as too large is refused unread, one that grows is cut, one that does not arrive is ended.
+/// A body announced as too large is refused unread, a body that grows too large is cut off, and one that does not
+/// arrive is ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_and_heads_have_limits_and_deadlines() {
     let api = Deployments::start().await;

@@ -1,4 +1,4 @@
-//! Tests of the log: informer, TLS, and a line about each change, in both formats, with names of the closed list.
+//! Tests of the log: watch, TLS, and a line about each change, in both formats, with event names from the closed list.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::support::api::Fault;
 use crate::support::deployments::Deployments;
 use crate::support::{PATIENCE, kubeconfig};
 
-/// A separate process whose standard error is a file.
+/// The service as a process whose standard error is a file.
 struct Process {
     child: Child,
     folder: tempfile::TempDir,
@@ -95,7 +95,7 @@ impl Drop for Process {
     }
 }
 
-/// A typical life of a service, in which every event is logged at least once.
+/// Runs a service so that every kind of event is logged at least once.
 async fn life(format: &str) -> (String, Vec<String>) {
     let api = Deployments::start().await;
     api.create("team/web", Some(3));
@@ -119,7 +119,7 @@ async fn life(format: &str) -> (String, Vec<String>) {
     (process.end(), secrets)
 }
 
-/// Lines of every private key of a folder, and the token of the kubeconfig.
+/// All lines of private keys in a folder, and the token of the kubeconfig.
 fn secrets(folder: &Path) -> Vec<String> {
     let mut secrets = vec!["secret".to_owned()];
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -138,8 +138,7 @@ fn keys(event: &str) -> BTreeSet<&'static str> {
     keys.iter().copied().collect()
 }
 
-/// Every line of a whole life is one object of exactly these keys, with an event of the list and only that event's
-/// context.
+/// Every line is one JSON object with the prescribed keys, a listed event name and only the fields of that event.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r37_every_line_of_a_life_fits_the_schema() {
     let (log, secrets) = life("json").await;
@@ -202,7 +201,7 @@ async fn r21_r22_r25_text_tells_of_the_watch_and_of_clients() {
     }
 }
 
-/// A write, a forbidden one, and one that fails: each has one line with caller and change.
+/// A write, a forbidden write and a failed write each have one log line with caller and change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r26_each_write_has_a_line_that_says_who() {
     let (log, _) = life("json").await;
@@ -222,7 +221,7 @@ async fn r26_each_write_has_a_line_that_says_who() {
     assert_eq!((&audit[2]["status"], &audit[2]["name"]), (&404.into(), &"absent".into()));
 }
 
-/// A client that comes without a certificate again and again does not fill a disk.
+/// A client that connects again and again without a certificate cannot fill a disk.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_do_not_fill_the_log() {
     let api = Deployments::start().await;

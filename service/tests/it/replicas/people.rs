@@ -1,4 +1,4 @@
-//! Tests of the users' tools: curl, the client, make, and the description of the API.
+//! Tests of tools that people use with the API: curl, the client, make, and the OpenAPI description.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,7 +18,7 @@ async fn world(more: &str) -> World {
     World::start_over(api, more).await.listed().await
 }
 
-/// `service/tests/api.sh`: calls that work, and calls that must not.
+/// Runs `service/tests/api.sh`: calls that must succeed, and calls that must not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r23_r24_curl_drives_it() {
     if Command::new("curl").arg("--version").output().is_err() {
@@ -36,7 +36,7 @@ async fn r23_r24_curl_drives_it() {
     world.app.stop().await;
 }
 
-/// The script reports the fault: a missing server fails it.
+/// `service/tests/api.sh` fails with a message if there is no server.
 #[test]
 fn r24_the_script_fails_where_nobody_serves() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,7 +88,7 @@ async fn the_client_gets_sets_and_lists() {
     world.app.stop().await;
 }
 
-/// `make build test deploy` run the usual commands.
+/// `make build test deploy` runs the usual commands.
 #[test]
 fn r09_make_has_build_test_and_deploy() {
     let made = Command::new("make").arg("-C").arg(here()).args(["-n", "build", "test", "deploy"]).output();
@@ -103,7 +103,7 @@ fn r09_make_has_build_test_and_deploy() {
     }
 }
 
-/// Every path of the description is served with its methods and no other, and every served path is described.
+/// The description has exactly the paths and methods that the API serves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_description_is_that_of_what_is_served() {
     let world = world("").await;
@@ -144,7 +144,7 @@ async fn the_description_is_that_of_what_is_served() {
     world.app.stop().await;
 }
 
-/// Schemathesis sends all requests that the description allows, and many that it does not.
+/// Schemathesis sends requests that the description allows, and many that it forbids.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow: some hundred requests of a program in Python"]
 async fn the_description_holds_against_schemathesis() {

@@ -1,4 +1,4 @@
-//! Tests of certificates, authorities, revocation lists and the list of names, replaced while calls are answered.
+//! Tests of certificates, authorities, revocation lists and allowed names that are replaced while calls are answered.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ use super::world::{BINARY, Caller, World, replicas_path};
 use crate::support::PATIENCE;
 use crate::support::deployments::Deployments;
 
-/// The authority of `certs dev`, to sign with.
+/// The authority of `certs dev`, for issuing certificates and lists.
 struct Authority(rcgen::Issuer<'static, rcgen::KeyPair>);
 
 impl Authority {
@@ -25,7 +25,7 @@ impl Authority {
         Self(rcgen::Issuer::new(params, key))
     }
 
-    /// A list with these serial numbers, out of date in `year`.
+    /// A revocation list with these serial numbers that expires in `year`.
     fn list(&self, serials: &[u64], year: i32) -> String {
         let revoked = |serial: &u64| rcgen::RevokedCertParams {
             serial_number: rcgen::SerialNumber::from(*serial),
@@ -45,7 +45,7 @@ impl Authority {
     }
 }
 
-/// Serial numbers of `certs dev`.
+/// Serial number of the client certificate of `certs dev`.
 const CLIENT: u64 = 2;
 const REVOKED: u64 = 4;
 
@@ -55,7 +55,7 @@ async fn world(more: &str) -> World {
     World::start_over(api, more).await.listed().await
 }
 
-/// Waits until a call on `caller` is answered with `code`.
+/// Sends calls on `caller` until one is answered with `code`.
 async fn answered(world: &World, caller: &Caller, code: u16) -> String {
     let waiting = async {
         loop {
@@ -70,7 +70,7 @@ async fn answered(world: &World, caller: &Caller, code: u16) -> String {
     timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("never answered {code}"))
 }
 
-/// A revoked client is refused at the next call, on its open connection.
+/// A revoked client is refused at its next call, even on an open connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r27_a_revocation_ends_a_connection_that_is_kept() {
     let world = world("").await;
@@ -88,7 +88,7 @@ async fn r27_a_revocation_ends_a_connection_that_is_kept() {
     world.app.stop().await;
 }
 
-/// A session from before the revocation is not resumed past it.
+/// A TLS session from before the revocation cannot be resumed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r27_a_session_does_not_outlive_a_revocation() {
     let world = world("").await;
@@ -110,7 +110,8 @@ async fn r27_a_session_does_not_outlive_a_revocation() {
     world.app.stop().await;
 }
 
-/// An expired list refuses all clients of its authority, also connected ones; a fresh one ends that.
+/// An expired revocation list refuses all clients of its authority, even connected ones. With a new list they are
+/// accepted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r27_a_list_that_is_out_of_date_is_enforced() {
     let world = world("").await;
@@ -134,7 +135,7 @@ async fn r27_a_list_that_is_out_of_date_is_enforced() {
     world.app.stop().await;
 }
 
-/// Unusable files are not used: the former list stays in force.
+/// Unusable files are ignored: the former revocation list stays in force.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broken_list_leaves_the_old_one_in_force() {
     let world = world("").await;
@@ -151,7 +152,7 @@ async fn a_broken_list_leaves_the_old_one_in_force() {
     world.app.stop().await;
 }
 
-/// Everything is replaced at once, like a Secret, while calls are made without a pause: none fails.
+/// All files are replaced at once, as in a mounted Secret, while calls are sent without pause; none fails.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r28_a_rotation_drops_no_connection() {
     let world = world("").await;
@@ -204,7 +205,7 @@ async fn r28_a_rotation_drops_no_connection() {
     world.app.stop().await;
 }
 
-/// The clients of an authority removed from the list are refused, also connected ones.
+/// If an authority is removed, its clients are refused, even connected ones.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_authority_that_goes_takes_its_clients_with_it() {
     let world = world("").await;
@@ -221,7 +222,7 @@ async fn an_authority_that_goes_takes_its_clients_with_it() {
     world.app.stop().await;
 }
 
-/// Names are allowed by verb; the list is applied while calls are made on open connections.
+/// Names are allowed by verb. A changed list applies to calls on open connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r29_names_are_allowed_by_verb_and_the_list_is_reloaded() {
     let names =
@@ -248,7 +249,7 @@ async fn r29_names_are_allowed_by_verb_and_the_list_is_reloaded() {
     world.app.stop().await;
 }
 
-/// The old process is stopped while the new one serves: either of them answers every call.
+/// While the new process serves, the old one is stopped; every call is answered by one of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r36_a_rolling_upgrade_loses_no_call() {
     let World { api, app: old, folder } = world("").await;

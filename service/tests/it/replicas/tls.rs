@@ -1,4 +1,4 @@
-//! Tests of accepted clients: a matrix of certificates, and the protocol itself.
+//! Tests of TLS: which clients are accepted, for many kinds of certificates, and the protocol versions.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use super::world::{Caller, World, certificates, identity};
 use crate::support::PATIENCE;
 use crate::support::deployments::Deployments;
 
-/// An authority of this test's own, and its certificate for `name`.
+/// A new authority, and a certificate for `name` that it has issued.
 fn authority(name: &str) -> (String, Identity) {
     let mut params = rcgen::CertificateParams::default();
     params.distinguished_name.push(rcgen::DnType::CommonName, format!("authority of {name}"));
@@ -29,7 +29,7 @@ fn authority(name: &str) -> (String, Identity) {
     (pem, Identity { chain: vec![certificate.der().clone()], key: key.serialize_der().try_into().unwrap() })
 }
 
-/// Nothing can be read without a certificate, health included.
+/// Without a certificate nothing can be read, not even health.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r03_mutual_tls_is_required() {
     let world = World::start("").await.listed().await;
@@ -55,7 +55,7 @@ async fn r04_a_certificate_counts_only_while_it_is_valid() {
     world.app.stop().await;
 }
 
-/// A certificate with any changed byte is refused.
+/// A certificate in which one byte was changed is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r05_a_tampered_certificate_is_refused() {
     let world = World::start("").await.listed().await;
@@ -140,7 +140,7 @@ async fn r30_the_suites_are_chosen() {
     assert!(error.contains("is none of TLS 1.3: use TLS_"), "{error}");
 }
 
-/// There is no plain listener: a client without TLS gets nothing.
+/// There is no listener without TLS: a client without TLS gets no answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r18_nothing_is_told_without_tls() {
     let world = World::start("").await.listed().await;
@@ -156,7 +156,7 @@ async fn r18_nothing_is_told_without_tls() {
     world.app.stop().await;
 }
 
-/// Every kind of certificate, valid and invalid, with the counted reason.
+/// Every kind of valid or invalid certificate gets the right result; a metric counts the reason for a refusal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r40_a_matrix_of_certificates() {
     let world = World::start("").await;
@@ -223,14 +223,14 @@ async fn r40_a_matrix_of_certificates() {
     world.app.stop().await;
 }
 
-/// Year, month and day of today.
+/// Today's year, month and day.
 fn today() -> (i32, u8, u8) {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let year = 1970 + i32::try_from(since.as_secs() / 31_557_600).unwrap();
     (year, 1, 2)
 }
 
-/// With `crlRequired` an authority without a list certifies nobody.
+/// With `crlRequired`, clients of an authority without a revocation list are refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r29_a_list_of_revoked_certificates_can_be_required() {
     let folder = tempfile::tempdir().unwrap();
@@ -250,7 +250,7 @@ async fn r29_a_list_of_revoked_certificates_can_be_required() {
     world.app.stop().await;
 }
 
-/// A key that everybody may read is refused at the start, by name, and no part of it is shown.
+/// A key file that everybody may read is refused at the start. The message names the file and shows no part of the key.
 #[test]
 fn r33_a_key_that_others_can_read_is_refused() {
     use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,5 @@
-//! Tests of reading: from the watch alone, as soon as an event has arrived, and whatever the API server does.
+//! Tests of reads: they use only the watch, show a change as soon as its event has arrived, and survive API server
+//! faults.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use crate::support::PATIENCE;
 use crate::support::api::Fault;
 use crate::support::deployments::Deployments;
 
-/// After the list no read reaches the API server.
+/// After the first list, reads send no requests to the API server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r01_reads_cause_no_calls_to_the_api_server() {
     let api = Deployments::start().await;
@@ -52,7 +53,7 @@ async fn r02_an_event_shows_in_a_read_within_a_bound() {
     world.app.stop().await;
 }
 
-/// After every documented failure of a watch, a change is visible, and deleted objects are gone.
+/// After every documented failure of a watch, changes are visible and deleted objects are gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow"]
 async fn r39_the_view_is_right_after_every_failure_of_the_watch() {
@@ -87,7 +88,7 @@ async fn r39_the_view_is_right_after_every_failure_of_the_watch() {
     }
 }
 
-/// Before the first list it is unknown which objects are missing, so nothing is answered.
+/// Before the first list is complete, reads are refused, because missing objects are unknown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_told_before_the_first_list() {
     let api = Deployments::start().await;
@@ -149,7 +150,7 @@ async fn r15_r16_health_tells_whether_there_is_a_cluster() {
     world.app.stop().await;
 }
 
-/// An object that exists all the time is in exactly one page, whatever changes between the pages.
+/// A Deployment that exists all the time is in exactly one page, whatever changes between two pages.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_are_stable() {
     let api = Deployments::start().await;

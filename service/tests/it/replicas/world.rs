@@ -1,4 +1,5 @@
-//! The common parts of these tests: a service with certificates of `certs dev`, and clients with each of those.
+//! Common code of the tests of the API over Deployments: a service with certificates of `certs dev`, and clients for
+//! each of them.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -26,24 +27,25 @@ use crate::support::{PATIENCE, kubeconfig, until};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_longhaul-service");
 
-/// No rate limit matters: tests call without a pause, and a refusal for that on a slow machine would mean nothing.
+/// A rate limit that no test reaches: tests send calls without pause, and a refusal on a slow machine would mean
+/// nothing.
 const UNHURRIED: &str =
     ", rate: {client: {perSecond: 1000000, burst: 1000000}, all: {perSecond: 1000000, burst: 1000000}}";
 
-/// The section `replicas` with certificates of `certs dev`, ended by `more`.
+/// The section `replicas` with certificates of `certs dev`; `more` is appended.
 pub fn section(more: &str) -> String {
     format!(
         "replicas: {{listen: \"127.0.0.1:0\", certificate: server.crt, key: server.key, clientCA: [ca.crt], crl: [crl.pem]{more}}}\n"
     )
 }
 
-/// Makes files as `certs dev` does.
+/// Writes the files of `certs dev`.
 pub fn certificates(folder: &Path) {
     let output = Command::new(BINARY).args(["certs", "dev"]).arg(folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A service over a small API server.
+/// A service with a small API server.
 pub struct World {
     pub api: Deployments,
     pub app: App,
@@ -51,7 +53,7 @@ pub struct World {
 }
 
 impl World {
-    /// Starts with the section that ends with `more`, ready for requests.
+    /// Starts a service whose section ends with `more`, and waits until it is ready.
     pub async fn start(more: &str) -> Self {
         Self::start_over(Deployments::start().await, more).await
     }
@@ -72,7 +74,8 @@ impl World {
         Self { api, app, folder }
     }
 
-    /// The configuration, whose kubeconfig it writes; clients have no rate limit unless `more` has a `rate`.
+    /// The configuration of a service; its kubeconfig is written too. Without `rate` in `more`, clients have no rate
+    /// limit.
     pub fn config(api: &Deployments, folder: &Path, more: &str) -> String {
         kubeconfig(&folder.join("kube.yaml"), api.address());
         let unhurried = if more.contains("rate:") { "" } else { UNHURRIED };
@@ -81,7 +84,7 @@ impl World {
                watch: {silenceLimit: 1s, backoff: {initial: 20ms, max: 200ms}}\n"
     }
 
-    /// Waits for the first list.
+    /// Waits until the first list is complete.
     pub async fn listed(self) -> Self {
         let client = self.client("client").await;
         let listed = async { while client.get("/api/v1/deployments").await.code != 200 {} };
@@ -97,7 +100,7 @@ impl World {
         self.folder.path().join(name)
     }
 
-    /// TLS settings of a client with the certificate `name` of the folder.
+    /// TLS settings of a client with the certificate `name` from the folder.
     pub fn tls(&self, name: &str) -> ClientConfig {
         let identity = identity(&self.path(&format!("{name}.crt")), &self.path(&format!("{name}.key")));
         self.tls_of(Some(identity))
@@ -108,12 +111,13 @@ impl World {
         client_config(Trust::Pem(&authority), identity).unwrap()
     }
 
-    /// A connection with the certificate `name`; the test fails if it is refused.
+    /// A connection with the certificate `name`; the test fails if the certificate is refused.
     pub async fn client(&self, name: &str) -> Caller {
         Caller::connect(self.address(), self.tls(name)).await.unwrap()
     }
 
-    /// Whether a call with these settings is answered with 200; over TLS 1.3 a client learns of a refusal late.
+    /// Whether a call with these settings gets status 200. In TLS 1.3, a client learns late that its certificate is
+    /// refused.
     pub async fn lets_in(&self, tls: ClientConfig) -> bool {
         let Ok(caller) = Caller::connect(self.address(), tls).await else { return false };
         matches!(caller.try_call("GET", "/api/v1/health", None, &[]).await, Ok(answer) if answer.code == 200)
@@ -123,7 +127,7 @@ impl World {
         self.page("/metrics").await.1
     }
 
-    /// Status and text of a health path.
+    /// Status and body of a path at the health listener.
     pub async fn page(&self, path: &str) -> (u16, String) {
         let tcp = TcpStream::connect(self.app.health().unwrap()).await.unwrap();
         let (mut send, connection) = hyper::client::conn::http1::handshake(TokioIo::new(tcp)).await.unwrap();
@@ -136,15 +140,15 @@ impl World {
         (code, String::from_utf8(body.to_vec()).unwrap())
     }
 
-    /// Makes the service check its files until `line` is in the metrics.
+    /// Makes the service check its files until the metrics contain `line`.
     pub async fn shows(&self, line: &str) {
         self.app.look_at_files();
         let waiting = async { while !self.metrics().await.contains(line) {} };
         timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("waited in vain for {line}"));
     }
 
-    /// Waits until clients were refused for `reason` this many times: a client knows of it before the service has
-    /// counted it.
+    /// Waits until `times` clients were refused for `reason`: the client knows of a refusal before the service counts
+    /// it.
     pub async fn refused_in_all(&self, reason: &str, times: u64) {
         let counted = async {
             while self.refused(reason).await < times {
@@ -159,14 +163,14 @@ impl World {
         );
     }
 
-    /// The number of clients refused for `reason`.
+    /// The number of clients that were refused for `reason`.
     pub async fn refused(&self, reason: &str) -> u64 {
         let name = format!("longhaul_edge_clients_refused_total{{listener=\"replicas\",reason=\"{reason}\"}} ");
         let metrics = self.metrics().await;
         metrics.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok()).unwrap_or(0)
     }
 
-    /// Waits until the cache has `replicas` at `key`.
+    /// Waits until the cache shows `replicas` for `key`.
     pub async fn observed(&self, caller: &Caller, key: &str, replicas: Option<i64>) {
         let path = replicas_path(key);
         let seen = async {
@@ -197,14 +201,14 @@ pub fn identity(certificate: &Path, key: &Path) -> Identity {
     }
 }
 
-/// How long an answer may arrive after the end of its connection.
+/// How long an answer may still arrive after the end of its connection.
 const LAST_ANSWER: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// One open connection.
 pub struct Caller {
     send: tokio::sync::Mutex<SendRequest<Full<Bytes>>>,
     pub resumed: bool,
-    /// Cancelled when the connection has ended: the library does not always report it (hyper's issue 4122).
+    /// Cancelled at the end of the connection, because hyper does not always report it (issue 4122).
     ended: CancellationToken,
     _task: JoinSet<()>,
 }
@@ -222,7 +226,7 @@ impl Answer {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// The sentence of an error, its only content.
+    /// The message in an error, which must have no other content.
     pub fn error(&self) -> &str {
         assert_eq!(self.json.as_object().map(serde_json::Map::len), Some(1), "{}", self.text);
         self.json["error"].as_str().unwrap()
@@ -235,7 +239,7 @@ impl Caller {
         Self::connect_with(address, Arc::new(tls)).await
     }
 
-    /// With settings that keep sessions.
+    /// Connects with settings that may contain TLS sessions.
     pub async fn connect_with(address: SocketAddr, tls: Arc<ClientConfig>) -> std::io::Result<Self> {
         let tcp = TcpStream::connect(address).await?;
         let stream = TlsConnector::from(tls).connect("localhost".try_into().unwrap(), tcp).await?;
@@ -301,7 +305,7 @@ impl Caller {
     }
 }
 
-/// Waits until the API server has had a request that contains `part`.
+/// Waits until the API server has received a request that contains `part`.
 pub async fn asked(api: &Deployments, part: &str) {
     until(part, || api.world.lock().count(part) > 0).await;
 }

@@ -1,8 +1,7 @@
-//! Tests with a Redis in a container, as in most clusters: an engine stops and starts it, and it has users.
+//! Tests with Redis in a container, as in most clusters: the container is stopped and started, and Redis has users.
 //!
-//! The tests use the engine through `docker`: the crate `testcontainers` would add 42 packages, among them a web
-//! framework and gRPC, to pull an image. The image here is made of Debian's redis-server and its libraries, and is not
-//! pulled.
+//! The tests call `docker`: the crate `testcontainers` would add 42 packages, among them a web framework and gRPC, to
+//! pull an image. The image of this test is built from Debian's redis-server and its libraries, and is not pulled.
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -15,10 +14,10 @@ use crate::verify::{config, start};
 
 const USER: &str = "longhaul";
 const PASSWORD: &str = "secret";
-/// The folder of a dynamic program's loader.
+/// The folder of the dynamic loader.
 const LOADER: &str = "/lib64";
 
-/// A container and its image, both removed when it is dropped.
+/// A container and its image, which are removed on drop.
 struct Container {
     name: String,
     folder: tempfile::TempDir,
@@ -32,7 +31,7 @@ impl Drop for Container {
     }
 }
 
-/// The output of the engine's client; an error if there is none, or it fails.
+/// Runs `docker`; returns its output, or an error if it is missing or fails.
 fn docker(words: &[&str]) -> Result<String, String> {
     let output = Command::new("docker").args(words).output().map_err(|error| error.to_string())?;
     told(&output)
@@ -68,7 +67,7 @@ impl Container {
         Some(container)
     }
 
-    /// Makes its image: the program, its linked libraries, and a configuration.
+    /// Builds the image from the program, its libraries and a configuration.
     fn image(&self, program: &Path) {
         let root = self.folder.path().join("root");
         let put = |from: &Path| {
@@ -110,7 +109,7 @@ impl Container {
     }
 }
 
-/// The program of that name.
+/// The path of a program in `$PATH`.
 fn found(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let mut all = std::env::split_paths(&path).map(|folder| folder.join(name)).filter(|program| program.is_file());
@@ -118,8 +117,8 @@ fn found(name: &str) -> Option<PathBuf> {
     std::path::absolute(all.next()?).ok()
 }
 
-/// A verdict of one process is found by the next one in the container. If the container is stopped, each process
-/// verifies alone and everything runs; if it is back, its values are found again.
+/// A process finds the verdicts of another one in the container's Redis. While the container is stopped, each process
+/// verifies alone, and every image runs. After the restart, stored values are found again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_container_that_stops_costs_verdicts_that_are_found_anew() {
     let Some(redis) = Container::start().await else { return };

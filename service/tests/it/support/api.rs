@@ -1,5 +1,5 @@
-//! A small API server: packages with list, watch, merge patch and finalizers; network policies and events; and faults
-//! that are queued for the next watch or list.
+//! A small API server: packages with list, watch, merge patch and finalizers, network policies, events, and queued
+//! faults for the next watch or list.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -23,22 +23,22 @@ pub struct World {
     pub version: u64,
     uids: u64,
     pub packages: BTreeMap<String, Value>,
-    /// Every change: version, whether it concerns a package, and the event.
+    /// Every change: its version, whether it concerns a package, and the event.
     log: Vec<(u64, bool, String)>,
     pub policies: BTreeMap<String, Value>,
     pub events: Vec<Value>,
     pub watch_faults: VecDeque<Fault>,
     pub list_failures: VecDeque<u16>,
-    /// Statuses for the next writes to network policies.
+    /// Statuses with which the next writes to network policies fail.
     pub policy_failures: VecDeque<u16>,
-    /// The one lease, and statuses for the next writes to it.
+    /// The only Lease, and statuses with which the next writes to it fail.
     pub lease: Value,
     pub lease_failures: VecDeque<u16>,
-    /// Objects of the core group and of `apps` by their path; a number is a status instead of one.
+    /// Objects of the core group and of `apps` by path; a number is a status that is answered instead.
     pub core: BTreeMap<String, Value>,
     pub requests: Vec<(Instant, String)>,
     pub witnessed: Vec<Value>,
-    /// Posts of observations that are refused with 500.
+    /// The number of posts of observations that still get status 500.
     pub witness_failures: usize,
 }
 
@@ -46,12 +46,12 @@ pub struct Api {
     pub world: Arc<Mutex<World>>,
     moved: watch::Sender<u64>,
     pub server: Server,
-    /// The receiver of observations uses HTTP/1.1, whatever the API server uses.
+    /// The receiver of observations, which speaks HTTP/1.1 even if the API server speaks HTTP/2.
     witness: Server,
 }
 
 impl World {
-    /// Stores the object with its new version, and returns it.
+    /// Stores the object with a new version and returns it.
     fn commit(&mut self, kind: &str, key: &str, mut object: Value) -> Value {
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
@@ -64,7 +64,7 @@ impl World {
         object
     }
 
-    /// Stores a network policy like [`Self::commit`].
+    /// Stores a network policy as [`Self::commit`] stores a package.
     fn commit_policy(&mut self, kind: &str, mut object: Value) -> Value {
         self.version += 1;
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
@@ -87,7 +87,7 @@ impl World {
         json!({"kind": "PackageList", "metadata": {"resourceVersion": self.version.to_string(), "continue": token}, "items": items})
     }
 
-    /// Requests whose method and path contain `part`.
+    /// The number of requests whose method and path contain `part`.
     pub fn count(&self, part: &str) -> usize {
         self.requests.iter().filter(|(_, request)| request.contains(part)).count()
     }
@@ -114,7 +114,7 @@ impl Api {
         self.server.address
     }
 
-    /// The URL for observations.
+    /// The URL that receives observations.
     pub fn witness_url(&self) -> String {
         format!("http://{}/witness", self.witness.address)
     }
@@ -134,7 +134,7 @@ impl Api {
         self.wake();
     }
 
-    /// A change of the spec: new generation.
+    /// Changes the ports in a package's spec, which gives a new generation.
     pub fn update(&self, name: &str, ports: &[u16]) {
         let allow: Vec<_> = ports.iter().map(|port| json!({"direction": "Egress", "port": port})).collect();
         let mut world = self.world.lock();
@@ -146,7 +146,7 @@ impl Api {
         self.wake();
     }
 
-    /// A change of the spec that no schema would allow.
+    /// Writes a spec that a CRD schema would refuse.
     pub fn break_spec(&self, name: &str) {
         self.edit(name, |object| {
             object["metadata"]["generation"] = (object["metadata"]["generation"].as_i64().unwrap() + 1).into();
@@ -154,7 +154,7 @@ impl Api {
         });
     }
 
-    /// A foreign write to a package.
+    /// Changes a package as another client would.
     pub fn edit(&self, name: &str, edit: impl FnOnce(&mut Value)) {
         let mut world = self.world.lock();
         let mut object = world.packages[name].clone();
@@ -164,7 +164,7 @@ impl Api {
         self.wake();
     }
 
-    /// Deletes like `kubectl delete`: with finalizers the object stays, marked.
+    /// Deletes a package like `kubectl delete`: if it has finalizers, it stays with a deletion time.
     pub fn delete(&self, name: &str) {
         let mut world = self.world.lock();
         let mut object = world.packages[name].clone();
@@ -177,7 +177,7 @@ impl Api {
         self.wake();
     }
 
-    /// A foreign client creates, edits or deletes (null) a policy.
+    /// Creates, changes or deletes (`null`) a policy as another client would.
     pub fn put_policy(&self, name: &str, object: Value) {
         let mut world = self.world.lock();
         let known = world.policies.get(name).cloned();
@@ -198,7 +198,7 @@ impl Api {
         self.world.lock().watch_faults.push_back(fault);
     }
 
-    /// The checksum that the service should show.
+    /// The checksum that the service should report.
     pub fn checksum(&self) -> String {
         use sha2::Digest as _;
         let world = self.world.lock();
@@ -251,7 +251,7 @@ async fn answer(world: Arc<Mutex<World>>, moved: watch::Sender<u64>, request: Re
     answer
 }
 
-/// The changes of packages, or of network policies.
+/// The log of changes of packages or of network policies.
 struct Watched {
     world: Arc<Mutex<World>>,
     packages: bool,
@@ -322,7 +322,7 @@ fn write(
     }
 }
 
-/// A webhook configuration; a patch is a server-side apply of entries by name.
+/// Answers a request for a webhook configuration; a patch is a server-side apply of webhooks by name.
 fn registered(world: &mut World, method: &Method, path: &str, body: &Value) -> Response<Body> {
     let Some(object) = world.core.get_mut(path) else { return status(404, "{}") };
     if method == Method::PATCH {
@@ -335,7 +335,7 @@ fn registered(world: &mut World, method: &Method, path: &str, body: &Value) -> R
     status(200, &object.to_string())
 }
 
-/// A merge patch of an object of the core group, if it is still at the version that the patch names.
+/// Applies a merge patch to an object of the core group if the object has the version that the patch names.
 fn merged(world: &mut World, path: &str, body: &Value) -> Response<Body> {
     world.version += 1;
     let version = world.version.to_string();

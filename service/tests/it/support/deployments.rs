@@ -1,4 +1,4 @@
-//! A small API server of Deployments: list, watch, the scale subresource and patches with conflicts, and faults that are queued.
+//! A small API server for Deployments: list, watch, the scale subresource, patches with conflicts, and queued faults.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -19,9 +19,9 @@ use super::{Body, Server, status};
 /// A fault of the next write, or of the next read of a scale.
 #[derive(Debug, Clone)]
 pub enum Trouble {
-    /// This status, with this message.
+    /// The request gets this status and message.
     Status(u16, &'static str),
-    /// A foreign client writes this count just before it.
+    /// Another client writes this count just before the write.
     Overtaken(i64),
     /// The write is never answered.
     Swallow,
@@ -35,11 +35,11 @@ pub struct World {
     pub watch_faults: VecDeque<Fault>,
     pub list_failures: VecDeque<u16>,
     pub trouble: VecDeque<Trouble>,
-    /// Method and path of every request, with its query.
+    /// Method, path and query of every request.
     pub requests: Vec<String>,
-    /// Delay of each event in a watch.
+    /// Delay of each event of a watch.
     pub lag: Duration,
-    /// No request is answered.
+    /// Whether the server answers no request.
     pub is_down: bool,
 }
 
@@ -62,7 +62,7 @@ impl World {
         object
     }
 
-    /// Requests that contain `part`.
+    /// The number of requests that contain `part`.
     pub fn count(&self, part: &str) -> usize {
         self.requests.iter().filter(|request| request.contains(part)).count()
     }
@@ -86,7 +86,7 @@ impl Deployments {
         self.server.address
     }
 
-    /// Creates `NAMESPACE/NAME` with this many replicas; `None` writes no count.
+    /// Creates the Deployment `NAMESPACE/NAME` with this many replicas; `None` leaves `spec.replicas` out.
     pub fn create(&self, key: &str, replicas: Option<i64>) {
         let (namespace, name) = key.split_once('/').unwrap();
         let mut spec = json!({"template": {"spec": {
@@ -106,7 +106,7 @@ impl Deployments {
         self.wake();
     }
 
-    /// A foreign write.
+    /// Writes a count as another client would.
     pub fn scale(&self, key: &str, replicas: i64) {
         scale(&mut self.world.lock(), key, replicas);
         self.wake();
@@ -172,7 +172,7 @@ async fn answer(world: Arc<Mutex<World>>, moved: watch::Sender<u64>, request: Re
     answer
 }
 
-/// `NAMESPACE/NAME` of a path.
+/// `NAMESPACE/NAME` from a path.
 fn key(path: &str) -> String {
     let parts: Vec<_> = path.split('/').collect();
     match parts[..] {

@@ -1,4 +1,4 @@
-//! A server below HTTP: it reads the head of a request and answers with any bytes.
+//! A server that sends arbitrary bytes instead of HTTP, after it has read the head of a request.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// The bytes written after the head of a request; then the connection is closed.
+/// What the server sends after the head of a request; then it closes the connection.
 pub enum Answer {
     Bytes(Vec<u8>),
-    /// These bytes, and then bytes without end.
+    /// Sends these bytes, then bytes without end.
     Endless(Vec<u8>),
-    /// Nothing, and the connection stays open.
+    /// Sends nothing and keeps the connection open.
     Hang,
 }
 
 type Behaviour = Arc<dyn Fn(&str) -> Answer + Send + Sync>;
 
-/// The server; ends when dropped.
+/// The running server; it ends on drop.
 pub struct Raw {
     pub address: SocketAddr,
     heads: Arc<Mutex<Vec<String>>>,
@@ -27,7 +27,7 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// Answers each request with the result of `behaviour` for its head.
+    /// Starts a server that answers each request as `behaviour` decides from its head.
     pub async fn start(behaviour: impl Fn(&str) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -44,7 +44,7 @@ impl Raw {
         Self { address, heads, _tasks: tasks }
     }
 
-    /// `host:port`.
+    /// The server's address, `host:port`.
     pub fn host(&self) -> String {
         self.address.to_string()
     }

@@ -1,4 +1,4 @@
-//! A registry that knows a few tags, counts its requests, and misbehaves by name.
+//! A registry with a few tags, which counts requests. The name of a repository decides how it misbehaves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,8 +25,8 @@ pub fn digest() -> String {
 }
 
 impl Registry {
-    /// Repositories decide the behaviour: `good`, `slow` (300 ms), `nohead`, `nodigest`, `token`, `denied`, `broken`, `hang`;
-    /// any other is absent.
+    /// Starts a registry with the repositories `good`, `slow` (300 ms), `nohead`, `nodigest`, `token`, `denied`,
+    /// `broken` and `hang`; all others do not exist.
     pub async fn start() -> Self {
         let requests = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&requests);

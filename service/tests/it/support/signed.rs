@@ -1,4 +1,4 @@
-//! A registry of images with signatures: manifests, blobs and referrers in memory, and a key that signs as cosign does.
+//! A registry with signed images: manifests, blobs and referrers in memory, and keys that sign as cosign does.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,13 +27,12 @@ pub struct World {
     /// Manifests by repository and tag or digest.
     manifests: BTreeMap<String, (String, Vec<u8>)>,
     blobs: BTreeMap<String, Vec<u8>>,
-    /// Descriptors by repository and digest of their subject.
+    /// Descriptors of referrers, by repository and digest of the image.
     referrers: BTreeMap<String, Vec<Value>>,
-    /// Whether it supports the referrers API.
+    /// Whether the registry supports the referrers API.
     pub api: bool,
-    /// Paths that contain such a text are answered with this status; 0 means no answer.
+    /// Texts, each with a status: a path that contains the text gets this status; 0 means no answer.
     pub sick: Vec<(String, u16)>,
-    /// Delay of each answer.
     pub delay: Duration,
     /// Method and path of every request.
     pub requests: Vec<String>,
@@ -44,7 +43,6 @@ pub struct Signed {
     pub world: Arc<Mutex<World>>,
 }
 
-/// A signing key.
 pub struct Key(KeyPair);
 
 pub fn digest(bytes: &[u8]) -> String {
@@ -66,8 +64,8 @@ impl Key {
 }
 
 impl Signed {
-    /// Pushes images signed by `key` (`tagged`, `bundled`), by `stranger` (`foreign`, `foreign-bundle`), by no key
-    /// (`unsigned`), and images whose signatures are about another image (`moved`, `moved-bundle`).
+    /// Pushes images that are signed by `key` (`tagged`, `bundled`), by `stranger` (`foreign`, `foreign-bundle`) or not
+    /// at all (`unsigned`), and images whose signatures are about another image (`moved`, `moved-bundle`).
     pub fn fill(&self, key: &Key, stranger: &Key) {
         for (repository, by) in [("tagged", key), ("foreign", stranger)] {
             let digest = self.push(repository);
@@ -84,7 +82,7 @@ impl Signed {
         self.sign_in_bundle("moved-bundle", &moved, &unsigned, key);
     }
 
-    /// An empty registry with the referrers API.
+    /// Starts an empty registry with the referrers API.
     pub async fn start() -> Self {
         let world = Arc::new(Mutex::new(World { api: true, ..World::default() }));
         let shared = Arc::clone(&world);
@@ -114,7 +112,7 @@ impl Signed {
         format!("{}/{repository}:1", self.host())
     }
 
-    /// Requests since the last call.
+    /// The requests since the last call of this function.
     pub fn requests(&self) -> Vec<String> {
         std::mem::take(&mut self.world.lock().requests)
     }
@@ -143,7 +141,8 @@ impl Signed {
         json!({"digest": digest, "size": bytes.len()})
     }
 
-    /// Adds signatures of `signed` by `keys` at the `.sig` tag of `image`, in the form of `cosign sign` of version 2.
+    /// Pushes signatures of the digest `signed` by `keys` to the `.sig` tag of `image`, as `cosign sign` of version 2
+    /// does.
     pub fn sign_at_tag(&self, repository: &str, image: &str, signed: &str, keys: &[&Key]) {
         let payload = json!({"critical": {
             "identity": {"docker-reference": format!("{}/{repository}", self.host())},
@@ -165,7 +164,7 @@ impl Signed {
         self.put(repository, Some(&signature_tag(image)), IMAGE, manifest.to_string().as_bytes());
     }
 
-    /// Adds a bundle that signs `signed`, as a referrer of `image`, in the form of `cosign sign` of version 3.
+    /// Pushes a bundle that signs `signed`, as a referrer of `image`, as `cosign sign` of version 3 does.
     pub fn sign_in_bundle(&self, repository: &str, image: &str, signed: &str, key: &Key) {
         let statement = json!({
             "_type": "https://in-toto.io/Statement/v1", "subject": [{"digest": {"sha256": signed.trim_start_matches("sha256:")}}],
@@ -180,7 +179,7 @@ impl Signed {
         self.bundle_of(repository, image, bundle.to_string().as_bytes(), 0);
     }
 
-    /// Adds the bytes `bundle` as a referrer of `image`; `number` distinguishes equal ones.
+    /// Pushes the bytes `bundle` as a referrer of `image`; different values of `number` make equal bundles different.
     pub fn bundle_of(&self, repository: &str, image: &str, bundle: &[u8], number: usize) {
         let mut layer = self.blob(bundle);
         layer["mediaType"] = BUNDLE.into();
@@ -202,8 +201,7 @@ impl Signed {
         world.manifests.insert(fallback, (INDEX.to_owned(), index.into_bytes()));
     }
 
-    /// Loads the content of a repository in `service/roles/verify/fixtures/registry`. Its referrers are those in the index at
-    /// the fallback tag.
+    /// Loads a repository from `service/roles/verify/fixtures/registry`. Its referrers are those at the fallback tag.
     pub fn load(&self, repository: &str, content: &Value) {
         let texts = |key: &str| -> Vec<(String, String)> {
             let map = content[key].as_object().unwrap().iter();
@@ -234,7 +232,7 @@ impl Signed {
         self.put(repository, Some(&signature_tag(image)), IMAGE, bytes);
     }
 
-    /// Serves every blob without its last byte from now on.
+    /// From now on, serves every blob without its last byte.
     pub fn truncate_blobs(&self) {
         for bytes in self.world.lock().blobs.values_mut() {
             bytes.pop();

@@ -1,4 +1,4 @@
-//! The common parts of these tests' API servers: pages of a list, a correct stream of a log, and its faults.
+//! Common code of the tests' API servers: pages of lists, watch streams, and faults of streams.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -16,33 +16,33 @@ use super::{Body, full, status};
 /// A fault of the next watch request.
 #[derive(Debug, Clone)]
 pub enum Fault {
-    /// An HTTP status, with Retry-After in seconds.
+    /// This status, with Retry-After in seconds.
     Status(u16, Option<u64>),
-    /// HTTP 200, then this line, then the stream stays open.
+    /// Status 200, then this line; the stream stays open.
     LineThenHold(String),
-    /// HTTP 200, then nothing for ever.
+    /// Status 200, then nothing for ever.
     Silence,
     /// The request is never answered.
     Swallow,
-    /// HTTP 200 and a clean end at once.
+    /// Status 200, then the end of the stream at once.
     Empty,
-    /// HTTP 200, this many events, then the connection breaks in the middle of a line.
+    /// Status 200 and this many events; then the connection breaks within a line.
     Torn(usize),
-    /// HTTP 200; events are sent, but every deletion is left out.
+    /// Status 200 and all events except deletions.
     WithoutDeletions,
 }
 
-/// A log of events to watch.
+/// A log of events that clients can watch.
 pub trait Log: Send + Sync + 'static {
-    /// The events after a version, oldest first, each with its own version.
+    /// The events after a version, the oldest first, each with its version.
     fn pending(&self, from: u64) -> Vec<(u64, String)>;
 
-    /// Delay of each event in a watch.
+    /// Delay of each event of a watch.
     fn lag(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// Ends all watches.
+    /// Whether all watches end.
     fn is_down(&self) -> bool {
         false
     }
@@ -53,7 +53,8 @@ pub fn pairs(query: Option<&str>) -> BTreeMap<String, String> {
     pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-/// A page of a list, and the token of the next one: the last name sent; tests do not write while they list in pages.
+/// A page of a list, and its continue token, which is the last name of the page. Tests do not write while they list in
+/// pages.
 pub fn page<'w>(objects: &'w BTreeMap<String, Value>, query: &BTreeMap<String, String>) -> (Vec<&'w Value>, String) {
     let limit = query.get("limit").and_then(|limit| limit.parse().ok()).filter(|limit| *limit > 0);
     let after = query.get("continue").map(|token| token.replace("%2F", "/").replace("%2D", "-")).unwrap_or_default();
@@ -63,7 +64,7 @@ pub fn page<'w>(objects: &'w BTreeMap<String, Value>, query: &BTreeMap<String, S
     (page.into_iter().map(|(_, object)| object).collect(), token)
 }
 
-/// The answer to a watch from a version.
+/// The answer to a watch that starts after version `from`.
 pub async fn open(log: impl Log, moved: &watch::Sender<u64>, from: u64, fault: Option<Fault>) -> Response<Body> {
     let hold = |first: Vec<Bytes>| {
         let chunks = stream::iter(first.into_iter().map(|chunk| Ok(Frame::data(chunk)))).chain(stream::pending());
@@ -94,7 +95,7 @@ pub async fn open(log: impl Log, moved: &watch::Sender<u64>, from: u64, fault: O
     }
 }
 
-/// The correct stream; each event is cut into two chunks.
+/// A correct stream, or one without deletions if `lossy`. Each event is sent in two chunks.
 fn events(log: impl Log, moved: &watch::Sender<u64>, from: u64, lossy: bool) -> Response<Body> {
     let state = (log, moved.subscribe(), from, VecDeque::<Bytes>::new());
     let chunks = stream::unfold(state, move |(log, mut moved, mut from, mut ready)| async move {

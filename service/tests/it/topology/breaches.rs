@@ -1,4 +1,4 @@
-//! Tests of a validator that breaks the contract: each fault has its own message, and none gives a verdict.
+//! Tests of a validator that breaks the protocol: each fault has its own message, and none gives a verdict.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::admission::{pod, post, review};
 use crate::support::signed::{Key, Signed};
 use crate::support::{Service, full, status};
 
-/// The validator's answer to a question, by the repository of the image.
+/// The validator's answer to an inquiry; the image's repository decides the fault.
 fn says(repository: &str, digest: &str) -> Response<crate::support::Body> {
     let signer = json!({"name": "n", "evidence": "e"});
     let mut ruling =

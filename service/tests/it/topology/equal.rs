@@ -1,4 +1,4 @@
-//! Tests of the same reviews in one process and in many: the answers are equal byte for byte.
+//! Tests that one process and several processes answer the same reviews with equal bytes.
 
 use serde_json::{Value, json};
 use service::run::Options;
@@ -9,7 +9,7 @@ use crate::admission::{pod, post, review};
 use crate::support::Service;
 use crate::support::signed::{Key, Signed};
 
-/// An installation in both forms.
+/// The same service as one process and as several.
 struct Both {
     one: Service,
     many: Service,
@@ -59,7 +59,7 @@ impl Both {
     }
 }
 
-/// Reviews about every kind of image, object and request, under every mode and action.
+/// Reviews of every kind of image, object and request, under every mode and action.
 fn corpus(registry: &Signed) -> Vec<(String, Value)> {
     let image = |name: &str| registry.image(name);
     let names = ["tagged", "foreign", "bundled", "foreign-bundle", "moved", "moved-bundle", "unsigned", "absent"];

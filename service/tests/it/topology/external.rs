@@ -1,4 +1,4 @@
-//! Tests of Gatekeeper's external data in both directions: our provider, and our rule that asks one.
+//! Tests of Gatekeeper's external data: this project's provider, and a rule that uses a provider.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::support::{Body, Service, deadline, status};
 
 const API_VERSION: &str = "externaldata.gatekeeper.sh/v1beta1";
 
-/// A process with the role validator whose policy demands a signature of every image.
+/// A process with the role validator, whose policy demands a signature for every image.
 pub async fn provider(registry: &Signed, pki: &Pki, key: &Key) -> Service {
     let text = config(&registry.host(), &[cosign(&[("default", key)])], &all(), &json!({"validator": pki.listen()}));
     Service::start("validator", &text, Options::default()).await
@@ -146,7 +146,7 @@ fn foreign() -> Says {
     })
 }
 
-/// An uncertain result of a provider is `unavailable`, whatever its message; only an answer about the image itself is
+/// A provider's uncertain result is `unavailable`, whatever its message is; only an answer about the image itself is
 /// definite.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_is_slow_wrong_or_enormous_approves_nothing() {

@@ -1,5 +1,5 @@
-//! Tests of the conformance kit, with our role and with a validator in Python; and of that validator under a rule of
-//! ours.
+//! Tests of the conformance kit with this project's role and with a validator in Python, and of a policy rule that uses
+//! the Python validator.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -35,7 +35,7 @@ fn broken(cases: &[Case]) -> Vec<String> {
     cases.iter().filter_map(|case| Some(format!("{}: {}", case.demand, case.failed.as_ref()?))).collect()
 }
 
-/// The validator of `validator.py` that trusts `digest`; ends when dropped.
+/// Starts `validator.py`, which trusts `digest`; it ends on drop.
 async fn python(pki: &Pki, digest: &str) -> (Child, SocketAddr) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/topology/validator.py");
     let mut command = Command::new("python3");
@@ -59,7 +59,7 @@ async fn our_role_keeps_the_contract() {
     }
 }
 
-/// A kit that never finds a fault would be useless.
+/// The kit reports each fault of a faulty validator; a kit that never finds a fault would be useless.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_kit_names_what_a_validator_breaks() {
     let (key, pki) = (Key::new(), Pki::new());

@@ -1,5 +1,5 @@
-//! Tests of Gatekeeper's own client package with our provider (`gatekeeper/main.go`): each side reads the other's
-//! messages.
+//! Tests of Gatekeeper's own client package with this project's provider (`gatekeeper/main.go`): each understands the
+//! other's messages.
 
 use std::path::Path;
 use std::process::Command;

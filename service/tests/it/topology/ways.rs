@@ -1,5 +1,5 @@
-//! Tests of the connections to validators: gone, back, half replaced, with other keys, with other certificates; and of
-//! a start without any.
+//! Tests of connections to validators that stop, return, are replaced one by one, or get new keys or certificates, and
+//! of a start without validators.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ fn message(answer: &Value) -> &str {
     answer["status"]["message"].as_str().unwrap_or_default()
 }
 
-/// A free port that can be bound again later.
+/// A free port that a later process can bind again.
 fn port() -> std::net::SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
@@ -57,7 +57,7 @@ async fn ask_within(client: &Client, image: &str, timeout: &str) -> Value {
     serde_json::from_slice::<Value>(answer.body()).unwrap()["response"].clone()
 }
 
-/// One validator after the other is replaced while questions go on: none of them fails.
+/// While validators are replaced one after the other, no inquiry fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_question_fails_while_validators_are_replaced() {
     let (key, pki) = (Key::new(), Pki::new());
@@ -95,8 +95,8 @@ async fn no_question_fails_while_validators_are_replaced() {
     assert!(asked > 50, "{asked}");
 }
 
-/// Half of a rollout: one process trusts the new key, the other does not yet. Both answer; after the rollout no former
-/// verdict is left.
+/// During a rollout, one process already trusts the new key and another does not. Both answer; after the rollout, no
+/// old verdict is used.
 #[tokio::test(flavor = "multi_thread")]
 async fn half_a_rollout_answers_both_and_another_trust_leaves_no_old_verdict() {
     let (key, stranger, pki) = (Key::new(), Key::new(), Pki::new());
@@ -142,7 +142,7 @@ async fn manager_of_one(host: &str, pki: &Pki, address: std::net::SocketAddr) ->
     manager(host, pki, &[address], &all()).await
 }
 
-/// No validator is up for the validator's own image: it starts by its digest, in its namespace, and nothing else does.
+/// If no validator runs, the validator's own image starts by its digest in its namespace, and no other image starts.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_validators_own_image_starts_by_its_digest_alone() {
     let (key, pki) = (Key::new(), Pki::new());
@@ -174,7 +174,7 @@ async fn the_validators_own_image_starts_by_its_digest_alone() {
     }
 }
 
-/// A client without a certificate of the installation gets no answer, and a manager with a replaced certificate
+/// A client without a certificate of the installation gets no answer. A manager whose certificate was replaced
 /// continues.
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_addresses_and_files_are_refused_at_the_start() {

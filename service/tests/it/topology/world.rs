@@ -1,4 +1,4 @@
-//! The certificates of an installation, its processes, and a scripted TLS server.
+//! Common code of these tests: certificates of an installation, its processes, and a scripted TLS server.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use crate::support::signed::{Key, Signed};
 use crate::support::{Body, Service};
 
-/// Files of an authority, of servers and of clients.
+/// Files with an authority and with certificates of servers and clients.
 pub struct Pki {
     folder: tempfile::TempDir,
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -41,7 +41,7 @@ impl Pki {
         self.folder.path().join(name)
     }
 
-    /// Writes a new certificate for that name.
+    /// Writes a new certificate for `name`.
     pub fn write(&self, name: &str) {
         let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -58,7 +58,7 @@ impl Pki {
         put(format!("{name}.key"), key.serialize_pem());
     }
 
-    /// The keys of a section with a listener.
+    /// The configuration keys of a listener.
     pub fn listen(&self) -> Value {
         self.listen_at("127.0.0.1:0".parse().unwrap())
     }
@@ -70,7 +70,7 @@ impl Pki {
         })
     }
 
-    /// The keys of a validator at `addresses`.
+    /// The configuration of a validator in the processes at `addresses`.
     pub fn remote(&self, addresses: &[SocketAddr]) -> Value {
         let instances: Vec<_> = addresses.iter().map(|address| json!({"url": format!("https://{address}")})).collect();
         json!({
@@ -80,7 +80,7 @@ impl Pki {
     }
 }
 
-/// The trust of a validator.
+/// The configuration of trusted keys.
 pub fn cosign(roots: &[(&str, &Key)]) -> Value {
     let roots: Vec<_> = roots.iter().map(|(name, key)| json!({"name": name, "key": key.pem()})).collect();
     json!({"name": "default", "type": "cosign", "trustRoots": roots})
@@ -103,13 +103,13 @@ pub fn admission() -> Value {
     json!({"admission": {"listen": "127.0.0.1:0", "certificate": "tls.crt", "key": "tls.key"}})
 }
 
-/// A process with the role validator.
+/// Starts a process with the role validator.
 pub async fn validator(registry: &str, pki: &Pki, validators: &[Value]) -> Service {
     let text = config(registry, validators, &json!({}), &json!({"validator": pki.listen()}));
     Service::start("validator", &text, Options::default()).await
 }
 
-/// A manager whose rules ask the processes at `addresses`.
+/// Starts a manager, whose rules use the validators at `addresses`.
 pub async fn manager(registry: &str, pki: &Pki, addresses: &[SocketAddr], policy: &Value) -> Service {
     let remote = json!({"name": "default", "type": "remote", "remote": pki.remote(addresses)});
     Service::start("admission", &config(registry, &[remote], policy, &admission()), Options::default()).await
@@ -119,12 +119,12 @@ pub fn at(service: &Service, role: &str) -> SocketAddr {
     service.app.address(role).unwrap()
 }
 
-/// Every image must be signed; keys need no log.
+/// A policy that demands a signature of every image, without a log entry.
 pub fn all() -> Value {
     json!({"rules": [{"pattern": "*", "with": {"verifyInTransparencyLog": false}}]})
 }
 
-/// A registry with one image signed by `key`, and an unsigned one.
+/// A registry with an image signed by `key` and an unsigned image.
 pub async fn signed(key: &Key) -> (Signed, String) {
     let registry = Signed::start().await;
     let digest = registry.push("good");
@@ -135,7 +135,7 @@ pub async fn signed(key: &Key) -> (Signed, String) {
 
 pub type Says = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
 
-/// A scripted HTTP/1.1 server over TLS. It asks for no certificate, which these tests do not need.
+/// A scripted HTTP/1.1 server with TLS. It demands no client certificate, which these tests do not need.
 pub struct Speaker {
     pub address: SocketAddr,
     _tasks: JoinSet<()>,
@@ -173,7 +173,7 @@ impl Speaker {
     }
 }
 
-/// Whether `program` is on the machine.
+/// Whether `program` exists on this machine.
 pub fn has(program: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&paths).any(|folder| Path::new(&folder).join(program).is_file())

@@ -1,6 +1,6 @@
-//! A paged list from the first page to the last, as one future.
+//! A list in pages, read from the first page to the last.
 //!
-//! This module owns the query, and the size of the next attempt's pages after a failure.
+//! This module owns the query, and the page size of the next attempt after a failure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +13,22 @@ use crate::store::Store;
 use service_core::kube::{self, Client, LIST_PAGE};
 use service_core::wire;
 
-/// Most pages of one list: a million objects. A server that returns tokens for ever must not block us for ever.
+/// Most pages of one list: a million objects. A server that returns continue tokens for ever must not block the watch.
 const PAGES_MAX: u32 = 2000;
 
-/// Least page size after pages that did not come in time: with [`PAGES_MAX`] pages, a hundred thousand objects.
+/// Least page size, used after pages that were too slow. With [`PAGES_MAX`] pages, a list has a hundred thousand
+/// objects.
 const PAGE_LEAST: u32 = 50;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ListError {
     #[error(transparent)]
     Request(#[from] kube::Error),
-    /// A page cannot be used.
+    /// A page is invalid.
     #[error(transparent)]
     Page(#[from] PageError),
-    /// The token expired between two pages; the next attempt requests the whole list in one piece, as client-go does.
+    /// The continue token expired between two pages. The next attempt requests the whole list at once, as client-go
+    /// does.
     #[error("the continue token expired")]
     TokenExpired,
     /// The list has too many pages.
@@ -35,7 +37,7 @@ pub enum ListError {
 }
 
 impl ListError {
-    /// How long the server asks to wait.
+    /// How long the server tells the client to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Request(error) => error.retry_after(),
@@ -43,7 +45,7 @@ impl ListError {
         }
     }
 
-    /// Whether the server reports that it has not reached the requested version.
+    /// Whether the server says that it has not reached the requested version.
     pub fn is_ahead(&self) -> bool {
         matches!(self, Self::Request(error) if error.is_ahead())
     }
@@ -60,7 +62,7 @@ impl ListError {
     }
 }
 
-/// Lists everything of the kind.
+/// Lists all objects of the kind.
 pub async fn collect<K: Kind>(
     source: Source,
     client: Arc<Client>,

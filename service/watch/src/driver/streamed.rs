@@ -1,8 +1,8 @@
-//! A list that comes as a watch (`sendInitialEvents=true`, KEP-3157): one stream for both, without an answer as large
-//! as all objects.
+//! A streamed list (`sendInitialEvents=true`, KEP-3157): one watch request for list and events. No single answer
+//! contains all objects.
 //!
-//! This module owns the query and the time limit for the end of the list. A server that does not support this, or does
-//! not mark the end of the list, is asked for pages.
+//! This module owns the query and the time limit of the list. If a server does not support streamed lists, or does not
+//! mark the end of the list, pages are requested instead.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use crate::object::Kind;
 use crate::source::{Form, Source, encode};
 use crate::store::Store;
 
-/// Longest time without a byte before the end of the list, as for a page.
+/// Longest time without a byte before the list is complete, as for a page.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// Longest time until the end of the list. A server that withholds the final bookmark may send events for ever.
+/// Longest time until the list is complete. A server that never sends the final bookmark may send events for ever.
 const LIST_MAX: Duration = Duration::from_mins(2);
 
 #[derive(Debug, thiserror::Error)]
@@ -35,14 +35,14 @@ pub enum Error {
     /// The server has not reached the requested version.
     #[error("the server has not reached the version asked for")]
     Ahead,
-    /// The answer is no list.
+    /// The server's answer is not a list.
     #[error("{0}")]
     Failed(String),
 }
 
 impl Error {
-    /// Whether the server may never support this form, so that pages are requested. Errors that pages would meet as
-    /// well are left to them.
+    /// Whether the server may never support streamed lists, so that pages should be requested. Errors that would occur
+    /// with pages too do not count.
     pub fn is_unknown(&self) -> bool {
         match self {
             Self::Request(error) => error.status().is_some_and(|status| {
@@ -54,7 +54,7 @@ impl Error {
         }
     }
 
-    /// The time that the server asks to wait.
+    /// The time that the server tells the client to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Request(error) => error.retry_after(),
@@ -68,7 +68,7 @@ impl Error {
     }
 }
 
-/// Opens a watch of a source, in the source's form.
+/// Opens a watch of `source`: whole objects or metadata.
 pub async fn open(client: &Client, source: &Source, query: &str) -> Result<Stream, kube::Error> {
     let path = source.path_with(query);
     match source.form {
@@ -77,7 +77,7 @@ pub async fn open(client: &Client, source: &Source, query: &str) -> Result<Strea
     }
 }
 
-/// The list, and the stream behind it, with the bytes already read from it.
+/// The complete list, its open stream, and the bytes that were already read from the stream.
 pub async fn collect<K: Kind>(
     source: &Source,
     client: &Arc<Client>,

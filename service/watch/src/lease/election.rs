@@ -1,7 +1,7 @@
-//! The rules for taking a lease: pure, with time as an argument.
+//! The rules for taking a Lease, without I/O; time is an argument.
 //!
-//! Invariant: another holder's lease is taken only after it has not changed for as long as it lasts, measured by our
-//! own monotonic clock. The times written in it are never read.
+//! Invariant: another holder's Lease is taken only after it was unchanged for its whole duration on our own monotonic
+//! clock. The times in the Lease are never read.
 
 use std::time::Duration;
 
@@ -9,26 +9,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// Upper limit for the duration in a lease: a wrong number must not end all reconciling.
+/// Longest duration of a Lease that is obeyed: a wrong number must not stop all replicas.
 const DURATION_MAX: Duration = Duration::from_hours(1);
 
-/// The fields of a Lease's `spec` that decide anything or must be kept.
+/// The fields of a Lease's `spec` that this service uses or must preserve.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record {
-    /// The holder; absent or empty means that there is none.
+    /// The holder; empty or `None` means that there is none.
     pub holder_identity: Option<String>,
     /// How long the lease lasts without renewal.
     pub lease_duration_seconds: Option<i64>,
-    /// When its holder got it.
+    /// The time at which the holder got the Lease.
     pub acquire_time: Option<String>,
-    /// When it was renewed last; only a change of it counts.
+    /// The time of the last renewal; only a change of this text counts.
     pub renew_time: Option<String>,
-    /// How often its holder changed.
+    /// How often the holder changed.
     pub lease_transitions: Option<i64>,
 }
 
-/// The election as one replica knows it.
+/// The state of the election as one replica knows it.
 #[derive(Debug)]
 pub struct Election {
     identity: String,
@@ -37,7 +37,7 @@ pub struct Election {
 }
 
 impl Election {
-    /// A replica without observations so far; its own leases last `duration`, in whole seconds.
+    /// A replica that has seen no Lease yet. Its own Leases last `duration`, in whole seconds.
     pub fn new(identity: String, duration: Duration) -> Self {
         Self { identity, duration, observed: None }
     }
@@ -51,7 +51,7 @@ impl Election {
         self.observed.as_ref().and_then(|(record, _)| record.holder_identity.as_deref()).unwrap_or_default()
     }
 
-    /// Records the present lease. Returns whether it has a new holder other than us.
+    /// Records the present Lease. Returns whether another replica became its holder.
     pub fn observe(&mut self, record: Record, now: Instant) -> bool {
         if self.observed.as_ref().is_some_and(|(known, _)| *known == record) {
             return false;
@@ -62,7 +62,7 @@ impl Election {
         holder != before && !holder.is_empty() && holder != self.identity
     }
 
-    /// Whether the last known lease may be taken, or is ours.
+    /// Whether this replica may take the Lease, or already holds it.
     pub fn may_take(&self, now: Instant) -> bool {
         let Some((record, since)) = &self.observed else { return true };
         let holder = self.holder();
@@ -76,7 +76,7 @@ impl Election {
         now.saturating_duration_since(*since) >= lasts
     }
 
-    /// The lease to write to get it or to keep it.
+    /// The content of a Lease that this replica takes or renews.
     pub fn claim(&self, now: &Value) -> Value {
         let known = self.observed.as_ref().map(|(record, _)| record);
         let kept = known.filter(|record| record.holder_identity.as_ref() == Some(&self.identity));
@@ -95,7 +95,7 @@ impl Election {
         })
     }
 
-    /// The lease to write to give it back: without a holder, and over in a second for replicas that check only its
+    /// The content of a released Lease: no holder, and a duration of one second for replicas that check only the
     /// duration.
     pub fn release(&mut self, now: &Value) -> Value {
         self.observed = None;

@@ -1,7 +1,7 @@
-//! One line of a watch stream: `{"type": …, "object": …}`.
+//! Parses one line of a watch stream: `{"type": …, "object": …}`.
 //!
-//! Pure. The object is parsed by its type: only ADDED, MODIFIED and DELETED carry one; a bookmark carries a version, an
-//! error a Status.
+//! The type decides how the object is parsed: ADDED, MODIFIED and DELETED have an object, a bookmark has a version, an
+//! error has a Status.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,13 +15,13 @@ use service_core::kube::Status;
 
 #[derive(Debug)]
 pub(super) enum Frame<K> {
-    /// ADDED and MODIFIED: only the store knows which of the two it is.
+    /// ADDED or MODIFIED: only the store knows which of the two applies.
     Applied(Object<K>),
     /// DELETED, with the version of the deletion.
     Deleted(Object<K>),
-    /// Everything up to this version has been sent.
+    /// All events up to this version have been sent.
     Bookmark { version: Box<str>, initial_end: bool },
-    /// The requested version is out of history.
+    /// The server no longer has the requested version.
     Expired,
     /// The server has not reached the requested version.
     Ahead,

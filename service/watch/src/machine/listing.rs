@@ -1,7 +1,7 @@
-//! A list under way: pages go in, piece by piece, and one snapshot comes out.
+//! Collects the pages of a list into one snapshot.
 //!
-//! Pure. All pages of a list carry the version of the same snapshot; a page of another version means that the server
-//! mixed two, and the list is worthless.
+//! All pages of a list must have the same version. A page with another version shows that the server mixed two
+//! snapshots; then the list is discarded.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::items::{Items, ItemsError};
 use crate::object::{Key, Kind, Object, Package, RawObject};
 use crate::store::Store;
 
-/// A snapshot, complete after [`PageStep::Complete`].
+/// A snapshot. It is complete after [`PageStep::Complete`].
 #[derive(Debug)]
 pub struct Listing<K = Package> {
     pub items: BTreeMap<Key, Arc<Object<K>>>,
@@ -29,18 +29,18 @@ pub enum PageStep {
     Complete,
 }
 
-/// The meaning of a line for a list that comes as a watch.
+/// What a line means for a streamed list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Streamed {
     More,
     Complete,
     /// The server has not reached the requested version.
     Ahead,
-    /// The list is worthless, for this reason.
+    /// The list must be discarded, for this reason.
     Failed(String),
 }
 
-/// Why a page cannot be used.
+/// Why a page is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// The page is no list in JSON.
@@ -52,7 +52,7 @@ pub enum PageError {
     /// An item or the list lacks its identifying fields.
     #[error("a list or item without uid, name or resourceVersion")]
     Identity,
-    /// Pages of different snapshots.
+    /// The pages belong to different snapshots.
     #[error("one list, two versions: {first} and {second}")]
     Mixed { first: Box<str>, second: Box<str> },
 }
@@ -72,14 +72,15 @@ struct RawListMeta<'a> {
     token: Option<String>,
 }
 
-/// A page under way. Its items are added as they come; a page that breaks off makes the list worthless.
+/// A page that is being read. Its items are added as they arrive; if the page ends early, the list is discarded.
 #[derive(Debug, Default)]
 pub struct ListPage {
     items: Items,
 }
 
 impl ListPage {
-    /// Adds the items of a piece to `listing`. Objects already in `store` are shared instead of kept twice.
+    /// Adds the items in a piece of the page to `listing`. Objects that `store` already has are shared instead of
+    /// copied.
     pub fn piece<K: Kind>(
         &mut self,
         piece: &[u8],
@@ -108,7 +109,7 @@ impl<K> Default for Listing<K> {
 }
 
 impl<K: Kind> Listing<K> {
-    /// Adds a complete page.
+    /// Ends a page whose items were added.
     fn ended(&mut self, page: ListPage) -> Result<PageStep, PageError> {
         let envelope = page.items.finish()?;
         let RawPage { metadata } = serde_json::from_slice(&envelope)?;
@@ -124,7 +125,7 @@ impl<K: Kind> Listing<K> {
         Ok(metadata.token.filter(|token| !token.is_empty()).map_or(PageStep::Complete, PageStep::More))
     }
 
-    /// Adds a page given as a whole.
+    /// Adds a page that is in memory as a whole.
     #[cfg(test)]
     pub fn page(&mut self, body: &[u8], store: &Store<K>) -> Result<PageStep, PageError> {
         let mut page = ListPage::default();
@@ -132,7 +133,7 @@ impl<K: Kind> Listing<K> {
         page.end(self)
     }
 
-    /// Takes a line of a list that comes as a watch. Changes before the list's end are part of it.
+    /// Handles a line of a streamed list. Changes before the end of the list belong to the list.
     pub fn line(&mut self, line: &[u8], store: &Store<K>) -> Streamed {
         match Frame::parse(line, store) {
             Ok(Frame::Applied(object)) => self.add(object, store),

@@ -1,16 +1,15 @@
-//! Detection of a server that has gone back in time, for example because its store was restored from a backup.
+//! Detects a rewind: the server was reset to an older state, for example because its store was restored from a backup.
 //!
-//! This module defines the proof. A list without a version is a consistent read, so the API promises that it
-//! is never older than any earlier observation. A lagging cache or member can break that promise for a while, and a
-//! view that follows it sees the past twice. So one such list proves nothing, but several of them over a time do. Pure:
-//! time is an argument.
+//! A list request without a version is a consistent read, so by the API's promise the answer is never older than an
+//! earlier observation. A lagging cache or member can break that promise for a while. So one older list proves nothing,
+//! but several of them over a time prove a rewind. Time is an argument.
 
 use std::time::{Duration, Instant};
 
 /// How long lists must be older than the view. A lagging member catches up within seconds (kube-apiserver itself waits
-/// 3 s for its cache and then reports it), and objects lost in a rewind should not be believed for longer than that.
+/// 3 s for its cache, then reports an error). A longer wait would keep objects that no longer exist.
 pub const PATIENCE: Duration = Duration::from_secs(8);
-/// Least number of older lists: a single answer may have been under way for long.
+/// Least number of older lists: a single answer may have been delayed for long.
 pub const LISTS_MIN: u32 = 3;
 
 #[derive(Debug, Default)]
@@ -20,14 +19,14 @@ pub(super) struct Signs {
 }
 
 impl Signs {
-    /// Records one more list that was older than the view. Returns whether the proof is complete.
+    /// Records a further list that was older than the view. Returns whether a rewind is proven.
     pub fn older_list(&mut self, now: Instant) -> bool {
         let first = *self.first.get_or_insert(now);
         self.lists += 1;
         self.lists >= LISTS_MIN && now.saturating_duration_since(first) >= PATIENCE
     }
 
-    /// The server showed that it has our state: older answers came from a lagging member.
+    /// Records that the server has our state: the older answers came from a lagging member.
     pub fn refuted(&mut self) {
         *self = Self::default();
     }

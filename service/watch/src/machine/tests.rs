@@ -1,4 +1,4 @@
-//! Tests of the core: single rules as examples, and whole histories against a model of the server.
+//! Tests of the state machine: examples for single rules, and random histories against a model of the server.
 
 mod histories;
 mod rewinds;

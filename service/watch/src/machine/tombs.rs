@@ -1,15 +1,15 @@
-//! The uids of recently deleted objects, so that a replayed older event does not bring one back.
+//! The uids of recently deleted objects: a replayed older event must not restore a deleted object.
 //!
-//! Bounded: the oldest is forgotten. Pure.
+//! The number of uids is limited; the oldest one is dropped.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::version::older;
 
-/// Uids remembered, at about 150 bytes each. A replay concerns events sent moments ago.
+/// Most uids, at about 150 bytes each. A replay concerns events that were sent moments ago.
 const TOMBS_MAX: usize = 2048;
 
-/// Deleted uids with the version at which they were known to be gone.
+/// Deleted uids, each with the version at which its absence was known.
 #[derive(Debug, Default)]
 pub struct Tombs {
     versions: BTreeMap<Box<str>, Box<str>>,
@@ -17,7 +17,7 @@ pub struct Tombs {
 }
 
 impl Tombs {
-    /// Remembers that `uid` was gone at `version`.
+    /// Records that `uid` was absent at `version`.
     pub fn add(&mut self, uid: &str, version: &str) {
         if self.versions.insert(uid.into(), version.into()).is_none() {
             self.order.push_back(uid.into());
@@ -29,14 +29,14 @@ impl Tombs {
         }
     }
 
-    /// Whether an event for `uid` at `version` is a replay from before its deletion.
+    /// Whether an event for `uid` at `version` is older than the deletion of the object.
     pub fn refuses(&self, uid: &str, version: &str) -> bool {
         // Versions without order: an event may be news, and a wrong "no" would lose it. The next list repairs the other
         // error.
         self.versions.get(uid).is_some_and(|gone| older(version, gone))
     }
 
-    /// Forgets `uid`: a list proved that it exists.
+    /// Removes `uid`, because a list proved that the object exists.
     pub fn remove(&mut self, uid: &str) {
         if self.versions.remove(uid).is_some() {
             self.order.retain(|known| &**known != uid);

@@ -1,10 +1,10 @@
-//! Bootstrap images: the images of the validators themselves, which start by their digests without verified signatures.
+//! Bootstrap images: the images of the validators themselves. They start by digest, before signatures can be verified.
 
 use serde::Deserialize;
 
 use super::super::{Checker, Error};
 
-/// Most digests: a validator, a manager and alerting, for each architecture, before and after a rollout.
+/// Most digests: those of validator, manager and alerting for each architecture, before and after a rollout.
 const DIGESTS_MAX: usize = 32;
 
 /// Images that start without verified signatures.
@@ -22,7 +22,7 @@ pub(in crate::config) struct RawBootstrap {
 }
 
 impl Bootstrap {
-    /// Whether `image` is written with a digest of the list, in the namespace of the list.
+    /// Whether `image` has a listed digest, and `namespace` is the listed one.
     pub fn lists(&self, namespace: Option<&str>, image: &str) -> bool {
         let digest = image.rsplit_once('@').map(|(_, digest)| digest);
         namespace == Some(&*self.namespace)

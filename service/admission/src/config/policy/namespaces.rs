@@ -1,21 +1,20 @@
-//! The namespaces whose objects are judged, as the configuration selects them in addition to the webhook's
-//! `namespaceSelector`.
+//! The namespaces whose objects are examined. This selection applies in addition to the webhook's `namespaceSelector`.
 
 use serde::Deserialize;
 
 use super::super::{Checker, Error};
 use super::pattern::matches as glob;
 
-/// Most entries of one list.
+/// Most namespaces in one list.
 const ENTRIES_MAX: usize = 100;
 /// Longest entry: Kubernetes allows 63 for a namespace.
 const ENTRY_BYTES_MAX: usize = 63;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Namespaces {
-    /// Objects in these are not examined.
+    /// Objects in these namespaces are not examined.
     ignore: Vec<String>,
-    /// If not empty, only objects in these are examined.
+    /// If this list is not empty, only objects in these namespaces are examined.
     validate: Vec<String>,
 }
 
@@ -32,7 +31,7 @@ impl Namespaces {
         self.ignore.is_empty() && self.validate.is_empty()
     }
 
-    /// The key that excludes `namespace`, if one does.
+    /// The configuration key that excludes `namespace`; `None` if it is examined.
     pub fn out(&self, namespace: &str) -> Option<&'static str> {
         let one_of = |globs: &[String]| globs.iter().any(|pattern| glob(pattern.as_bytes(), namespace.as_bytes()));
         if one_of(&self.ignore) {

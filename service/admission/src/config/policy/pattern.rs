@@ -1,10 +1,10 @@
-//! The patterns of policy rules, with Connaisseur's matching and specificity, or with policy-controller's matching.
+//! Patterns of policy rules, which match as in Connaisseur or as in policy-controller.
 //!
-//! Pure. For Connaisseur `*` is any text, `/` included, and `?` any one character; a `*` is implied at both ends. In
-//! the matcher of segments `*` and `?` stay between slashes, `**` crosses them, and nothing is implied. Of several
-//! matching patterns the most specific one applies: more parts between slashes, then part by part from the left the
-//! longer common beginning with the image, then part by part the longer text. Parts and lengths are those of the
-//! pattern as written.
+//! In Connaisseur's syntax, `*` is any text including `/`, `?` is any character, and a `*` is implied at both ends. In
+//! policy-controller's syntax (`segments`), `*` and `?` do not match `/`, `**` matches everything, and nothing is
+//! implied. Of several matching patterns, the most specific one applies: the one with more components between slashes;
+//! then, component by component from the left, the one with the longer common beginning with the image; then the one
+//! with the longer component. Components and lengths are those of the written pattern.
 
 mod segments;
 
@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use service_core::authority::OneName;
 
-/// Longest pattern: the longest possible reference.
+/// Longest pattern, equal to the longest possible reference.
 const PATTERN_BYTES_MAX: usize = 520;
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -32,19 +32,19 @@ pub enum Matcher {
 pub struct Pattern {
     written: String,
     matcher: Matcher,
-    /// The pattern with its host in lower case; its parts are counted and compared.
+    /// The pattern with its host in lower case, for counts and comparisons of components.
     folded: String,
-    /// The text for matching; for Connaisseur with a star at both ends.
+    /// The text to match; in Connaisseur's syntax with a `*` at both ends.
     glob: String,
-    /// Host and path for matching in rules that admit without a check, each matched alone. `None`: as `glob`.
+    /// Host and path, each matched alone, for rules that admit without a check. If `None`, `glob` is matched.
     anchored: Option<(String, String)>,
 }
 
-/// The default host of names without one, and the default folder of names without a path.
+/// The host of names without a host.
 const HUB: &str = "index.docker.io";
 const OFFICIAL: &str = "library/";
 
-/// Why a text is no pattern, and what to write instead.
+/// Why a text is not a pattern, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     #[error("is empty: write `*` for every image")]
@@ -64,7 +64,7 @@ impl Pattern {
         Self::with(written, Matcher::Connaisseur)
     }
 
-    /// Checks `written`, which `matcher` matches.
+    /// Checks `written`, a pattern in the syntax of `matcher`.
     pub fn with(written: &str, matcher: Matcher) -> Result<Self, PatternError> {
         if written.is_empty() {
             return Err(PatternError::Empty);
@@ -96,7 +96,7 @@ impl Pattern {
         &self.written
     }
 
-    /// Whether it matches `image`, a full name with its host in lower case.
+    /// Whether the pattern matches `image`, a full name with its host in lower case.
     pub fn matches(&self, image: &str) -> bool {
         match self.matcher {
             Matcher::Connaisseur => matches(self.glob.as_bytes(), image.as_bytes()),
@@ -104,8 +104,8 @@ impl Pattern {
         }
     }
 
-    /// Like [`Self::matches`], for a rule that admits its images without a check. A written host then matches only a
-    /// host and never a part of a path, and none of its stars crosses the slash: `trusted.corp/*` does not match
+    /// Like [`Self::matches`], for a rule that admits images without a check. A written host then matches only a host
+    /// and never a path, and none of its stars matches `/`: `trusted.corp/*` does not match
     /// `evil.example/trusted.corp/x`.
     pub fn matches_at_its_host(&self, image: &str) -> bool {
         let (Some((host, path)), Some((at, rest))) = (&self.anchored, image.split_once('/')) else {
@@ -127,15 +127,14 @@ impl Pattern {
         by_parts.then_with(|| common(mine).cmp(&common(theirs))).then_with(|| lengths(mine).cmp(&lengths(theirs)))
     }
 
-    /// Whether the two surely match the same images, so that one of them is useless.
+    /// Whether two patterns certainly match the same images, so that one of them is useless.
     pub fn equals(&self, other: &Self) -> bool {
         self.glob == other.glob
     }
 
-    /// Whether an image with no more parts than the patterns can match both while neither is more specific.
+    /// Whether some image with no more components than the patterns matches both, and neither is more specific.
     ///
-    /// Images with more parts, in which both patterns follow each other, are not considered: nearly all patterns tie
-    /// there.
+    /// Images with more components are not considered: nearly all patterns tie for them.
     pub fn ties_with(&self, other: &Self) -> bool {
         let mine: Vec<_> = self.folded.split('/').collect();
         let theirs: Vec<_> = other.folded.split('/').collect();
@@ -159,7 +158,8 @@ impl Pattern {
     }
 }
 
-/// Replaces the host by its one name. `docker.io` stays: a star is implied before it, and its length counts as written.
+/// Replaces the host with the registry's canonical name. `docker.io` stays: a `*` is implied before it, and its length
+/// counts as written.
 fn fold_host(text: &str) -> String {
     match text.split_once('/') {
         Some((host, rest)) if is_host(host) => {
@@ -178,13 +178,13 @@ fn fold_host(text: &str) -> String {
     }
 }
 
-/// Whether the first part is a host: it has `.`, `:` or upper case, or is `localhost`.
+/// Whether the first component is a host: it contains `.`, `:` or upper case, or is `localhost`.
 fn is_host(first: &str) -> bool {
     first.contains(|char: char| char == '.' || char == ':' || char.is_ascii_uppercase()) || first == "localhost"
 }
 
-/// Host and path of a folded Connaisseur pattern. `None`: it begins with a written star and has no path, so it matches
-/// any host.
+/// Host and path of a Connaisseur pattern in lower case. `None` if the pattern starts with `*` and has no path, so that
+/// it matches any host.
 fn anchored(folded: &str) -> Option<(String, String)> {
     let (host, path) = match folded.split_once('/') {
         None if folded.starts_with('*') => return None,
@@ -200,7 +200,8 @@ fn common_bytes(left: &str, right: &str) -> usize {
     left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count()
 }
 
-/// Glob matching with one step back for each star: at worst linear in the product of the lengths, without recursion.
+/// Glob matching without recursion: on failure it returns to the last star. The time is at most linear in the product
+/// of both lengths.
 pub(super) fn matches(glob: &[u8], text: &[u8]) -> bool {
     let (mut at, mut read) = (0, 0);
     let mut back: Option<(usize, usize)> = None;
@@ -226,7 +227,7 @@ pub(super) fn matches(glob: &[u8], text: &[u8]) -> bool {
     glob[at..].iter().all(|&byte| byte == b'*')
 }
 
-/// Whether some text matches both globs: computes from the right which ends of the two can match the same text.
+/// Whether some text matches both globs. Computes from the right which ends of both globs can match the same text.
 fn overlap(left: &[u8], right: &[u8]) -> bool {
     let mut below = vec![false; right.len() + 1];
     for at in (0..=left.len()).rev() {

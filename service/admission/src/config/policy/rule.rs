@@ -1,4 +1,4 @@
-//! One rule: its images, their treatment, and its demands on them.
+//! One policy rule: its images, their treatment, and its demands on signatures.
 
 use serde::Deserialize;
 
@@ -7,21 +7,21 @@ use super::super::{Checker, Error};
 use super::with::{Flow, RawWith, With};
 use super::{Defaults, Mode, OnFailure, Pattern, Recheck};
 
-/// The treatment of images that match a pattern.
+/// A rule for images that match a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Its name in messages: the path of its key, or its document.
+    /// The rule's name in messages: the path of its key, or its document.
     pub name: String,
     pub pattern: Pattern,
     pub mode: Mode,
-    /// When its images are judged again.
+    /// When images of stored objects are judged again.
     pub recheck: Recheck,
     pub on_failure: OnFailure,
-    /// Index of its validator.
+    /// Index of the validator; `None` if the rule has none.
     pub validator: Option<usize>,
-    /// The demands on signatures, for a validator of signatures.
+    /// The demands on signatures; `None` for other validators.
     pub with: Option<With>,
-    /// The demands as JSON for a validator in another process; empty if there are none.
+    /// The demands as JSON, for a validator in another process; `None` if there are none.
     pub passed: Option<String>,
 }
 
@@ -38,7 +38,7 @@ pub(in crate::config) struct RawRule {
 }
 
 impl Checker<'_> {
-    /// Checks a rule that messages call `name`.
+    /// Checks a rule, which messages call `name`.
     pub(in crate::config) fn rule(
         &self,
         name: String,
@@ -137,7 +137,7 @@ impl Checker<'_> {
 }
 
 impl Rule {
-    /// Whether signatures of its images are verified.
+    /// Whether signatures of the rule's images are verified.
     pub fn verifies(&self) -> bool {
         self.with.is_some() || self.passed.is_some()
     }

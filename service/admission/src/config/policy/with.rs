@@ -1,4 +1,4 @@
-//! The demands of a rule on signatures: Connaisseur's `with`, and additions to it.
+//! The demands of a rule on signatures: Connaisseur's key `with`, and additions to it.
 
 use std::collections::BTreeMap;
 #[cfg(feature = "verify")]
@@ -10,11 +10,11 @@ use serde_json::Value;
 use super::super::validators::{Cosign, Root};
 use super::super::{Checker, Error};
 
-/// Every trust root of the validator.
+/// The name that stands for all trust roots of the validator.
 const ALL_ROOTS: &str = "*";
 /// The trust root of rules that name none.
 const DEFAULT_ROOT: &str = "default";
-/// Most annotations, attestations and fields of one rule.
+/// Most annotations, attestations and fields in one rule.
 const DEMANDS_MAX: usize = 32;
 
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of the configuration, and any may go with any")]
@@ -22,22 +22,22 @@ const DEMANDS_MAX: usize = 32;
 pub struct With {
     /// The roots whose signatures are accepted.
     pub roots: Roots,
-    /// Least number of distinct signers; at least 1, at most the number of roots.
+    /// Least number of different signers: at least 1, at most the number of roots.
     pub threshold: usize,
     /// Roots that must be among the signers.
     pub required: Vec<String>,
     /// Whether each signature must be in a transparency log.
     pub transparency_log: bool,
-    /// Whether a certificate must be in a log of certificates.
+    /// Whether each certificate must be in a certificate transparency log.
     pub certificate_timestamp: bool,
     /// Whether each signature needs a timestamp (RFC 3161).
     pub timestamp: bool,
-    /// Keys and values that must have been signed with the image.
+    /// Keys and values that must be signed with the image.
     pub annotations: BTreeMap<String, String>,
-    /// Whether the image itself must be signed, besides attestations.
+    /// Whether the image itself must be signed, in addition to attestations.
     pub image_signature: bool,
     pub attestations: Vec<Attestation>,
-    /// Whether the signed name must be the image's.
+    /// Whether the signature must name the image's repository.
     pub same_repository: bool,
 }
 
@@ -51,7 +51,7 @@ pub enum Roots {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attestation {
     pub predicate_type: String,
-    /// JSON pointers into the predicate, and globs for the texts there.
+    /// JSON pointers into the attestation's predicate, each with a glob for the text there.
     pub fields: BTreeMap<String, String>,
 }
 
@@ -92,7 +92,7 @@ pub(in crate::config) struct RawAttestation {
 }
 
 impl RawWith {
-    /// The demands for another process: the written ones, as JSON; equal demands give equal texts.
+    /// The demands as JSON for another process. Equal demands give equal texts.
     pub(super) fn passed(self) -> String {
         let Ok(Value::Object(mut written)) = serde_json::to_value(self) else { return String::new() };
         let says_nothing = |value: &Value| match value {
@@ -110,7 +110,7 @@ impl RawWith {
     }
 }
 
-/// The checked form of `demands`, for a process that trusts `cosign`.
+/// Checks `demands` for a process whose trust is `cosign`.
 #[cfg(feature = "verify")]
 pub fn demanded(demands: &str, cosign: &Cosign) -> Result<With, String> {
     let raw: RawWith = match demands {
@@ -186,7 +186,7 @@ impl Checker<'_> {
         Ok((with, raw.mode))
     }
 
-    /// The roots that `name` selects, and their number.
+    /// The roots that `name` selects, and the number of roots.
     fn roots(&self, key: &dyn Fn(&str) -> String, name: &str, cosign: &Cosign) -> Result<(Roots, usize), Error> {
         if name == ALL_ROOTS {
             return Ok((Roots::All, cosign.roots.len()));

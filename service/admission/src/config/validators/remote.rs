@@ -1,4 +1,4 @@
-//! Validators in other processes: their instances, their connection settings, and the form of their answers.
+//! Validators in other processes: their addresses, connection settings, and the form of their answers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,46 +13,46 @@ use super::super::{Checker, Error, Transport};
 /// Most instances of one validator.
 const INSTANCES_MAX: usize = 32;
 const WEIGHT_MAX: u64 = 1000;
-/// Longest time of a question to one instance: as long as one resolution.
+/// Longest time for an answer of one instance: as long as one lookup at a registry.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Questions at one time: the streams of one HTTP/2 connection.
+/// Default limit of open requests: the streams of one HTTP/2 connection.
 const MAX_IN_FLIGHT: u64 = 200;
-/// Questions that wait for a place: twice as many as are under way.
+/// Default limit of waiting requests: twice the number of open ones.
 const QUEUE: u64 = 400;
-/// How long a provider's answer is remembered: Gatekeeper's own default.
+/// Default time for which a provider's answer is reused, the same as Gatekeeper's.
 const TTL: Duration = Duration::from_mins(3);
 
-/// A validator that speaks the contract.
+/// A validator that speaks the protocol of docs/contract.md.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
     pub way: Way,
-    /// Its name in the other process.
+    /// The validator's name in the other process.
     pub validator: String,
-    /// Whether it gets the pull secrets of pods.
+    /// Whether the other process receives the pull secrets of Pods.
     pub pass_credentials: bool,
 }
 
-/// A provider of Gatekeeper's external data.
+/// A provider for Gatekeeper's external data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provider {
     pub way: Way,
-    /// The form of its answers.
+    /// The form of the provider's answers.
     pub form: Form,
-    /// Longest time that an answer is remembered.
+    /// Longest time for which an answer is reused.
     pub ttl: Duration,
 }
 
 /// The connection settings of a validator in another process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Way {
-    /// Address and weight.
+    /// Addresses of the instances, each with its weight.
     pub instances: Vec<(String, u32)>,
-    /// Trusted authorities and our own certificate.
+    /// Files with trusted authorities and this client's certificate.
     pub files: Files,
     pub protocol: Protocol,
     pub max_in_flight: usize,
     pub queue: usize,
-    /// Longest time of a question to one instance.
+    /// Time limit of a request to one instance.
     pub timeout: Duration,
 }
 
@@ -60,12 +60,12 @@ pub struct Way {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// Our own provider: `verdict` with its class.
+    /// The provider of this project: a `verdict` with its class.
     #[default]
     Longhaul,
-    /// Ratify: `isSuccess`.
+    /// Ratify: the field `isSuccess`.
     Ratify,
-    /// cosign-gatekeeper-provider: the key with `_valid` appended.
+    /// cosign-gatekeeper-provider: the image with `_valid` appended.
     CosignGatekeeperProvider,
 }
 
@@ -96,7 +96,7 @@ struct RawInstance {
 }
 
 impl Way {
-    /// Every file with a part of its settings.
+    /// Every file that the connection settings name.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let identity = self.files.identity.iter().flat_map(|(certificate, key)| [certificate, key]);
         self.files.ca.iter().chain(identity)

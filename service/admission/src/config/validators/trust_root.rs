@@ -1,4 +1,4 @@
-//! Trust roots: a key, or an identity that an authority certifies.
+//! Trust roots of signatures: a key, or a signer's identity in a certificate.
 
 use std::path::PathBuf;
 
@@ -7,9 +7,9 @@ use serde::Deserialize;
 use super::super::{Checker, Error};
 use super::Text;
 
-/// Longest expression for an issuer or a subject; its compiled size is limited as well.
+/// Longest regular expression for an issuer or a subject; its compiled size is limited too.
 const EXPRESSION_BYTES_MAX: usize = 2048;
-/// Prefixes of references to keys that are neither in a text nor in a file.
+/// Prefixes of references to keys in other systems, which are not supported.
 const REMOTE_KEYS: [&str; 8] =
     ["awskms://", "gcpkms://", "azurekms://", "hashivault://", "k8s://", "pkcs11:", "gitlab://", "github://"];
 
@@ -22,7 +22,7 @@ pub struct TrustRoot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Root {
     Key(Text),
-    /// Any signer with this identity at this issuer.
+    /// Any signer with this identity from this issuer.
     Keyless {
         /// The issuer of the identity, such as `https://token.actions.githubusercontent.com`.
         issuer: Constraint,
@@ -36,7 +36,7 @@ pub enum Constraint {
     Exact(String),
     /// A text that the expression matches as a whole.
     Regex(String),
-    /// A text with this beginning.
+    /// A text that starts with this prefix.
     Prefix(String),
 }
 
@@ -61,7 +61,7 @@ pub(in crate::config) struct RawKeyless {
 }
 
 impl TrustRoot {
-    /// The texts with its keys or certificates.
+    /// The texts or files with the root's keys or certificates.
     pub fn texts(&self) -> impl Iterator<Item = &Text> {
         match &self.root {
             Root::Key(text) => Some(text),
@@ -125,7 +125,7 @@ impl Checker<'_> {
     }
 }
 
-/// The text of `name`, or the file of `nameFile`, if one of them is written.
+/// The value of `name`, or the file in `nameFile`; `None` if neither is written.
 pub(super) fn one_of(
     checker: &Checker<'_>,
     key: &dyn Fn(&str) -> String,

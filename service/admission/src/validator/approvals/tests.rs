@@ -1,4 +1,4 @@
-//! Tests of the cache of verdicts, over a scripted validator.
+//! Tests of the cache of verdicts, with a scripted validator.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::validator::Signer;
 use service_registry::Keyring;
 
-/// Answers as its tag says, and counts the questions.
+/// A validator that gives a set answer and counts its calls.
 struct Script {
     generation: String,
     asked: AtomicUsize,
@@ -71,7 +71,7 @@ fn failure(class: Class) -> Failure {
     Failure::new(class, "scripted")
 }
 
-/// How often a validator with the answer `answer` is asked by two questions, one after the other.
+/// How often a validator that always answers `answer` is called for two questions, one after the other.
 async fn asked_twice(answer: Answer) -> usize {
     let (approvals, script) = (approvals(""), Script::new("g", answer.clone()));
     let validator: Arc<dyn Validator> = script.clone();
@@ -151,7 +151,7 @@ async fn what_is_remembered_is_bounded_in_bytes() {
     assert!(!approvals.cache.lock().is_empty());
 }
 
-/// A store that every process of a service can read.
+/// A shared store, which several processes can read.
 #[derive(Default)]
 struct SharedValues(Mutex<std::collections::HashMap<String, (Vec<u8>, Duration)>>);
 
@@ -166,8 +166,8 @@ impl Knowledge for SharedValues {
     }
 }
 
-/// Each of two processes has its own cache; an answer stored by one saves the other a question, for its life and no
-/// longer.
+/// Two processes have separate caches and a shared one. An answer that one of them stored saves the other a call, for
+/// its lifetime and no longer. Uncertain answers are not shared.
 #[tokio::test(start_paused = true)]
 async fn what_another_process_was_told_is_not_asked_again_and_doubts_are_told_nobody() {
     for answer in [Ok(approval()), Err(failure(Class::Unsigned)), Err(failure(Class::Unavailable))] {
@@ -189,7 +189,7 @@ async fn what_another_process_was_told_is_not_asked_again_and_doubts_are_told_no
     }
 }
 
-/// A shared value that is no verdict costs a question.
+/// An invalid value in the shared cache leads to a call of the validator.
 #[tokio::test(start_paused = true)]
 async fn a_shared_value_that_is_none_is_asked_for() {
     let board = Arc::new(SharedValues::default());
@@ -202,7 +202,7 @@ async fn a_shared_value_that_is_none_is_asked_for() {
     assert_eq!(script.questions(), 1);
 }
 
-/// Takes the time of a question in one of two ways: it waits for a peer, or for itself.
+/// A validator that takes too long, either waiting for another server or waiting inside this process.
 struct Late {
     for_a_peer: bool,
 }
@@ -225,7 +225,8 @@ impl Validator for Late {
     }
 }
 
-/// A timeout caused on our side is no failure of a registry, whether the review or the question ends first.
+/// A timeout that this program caused does not count as a failure of a registry, whether the review or the call ends
+/// first.
 #[tokio::test(start_paused = true)]
 async fn who_was_waited_for_says_whose_failure_it_is() {
     for (for_a_peer, class) in [(true, Class::Unavailable), (false, Class::Busy)] {

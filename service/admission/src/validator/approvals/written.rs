@@ -1,7 +1,7 @@
-//! Verdicts as text, for other processes of the same service. Pure.
+//! Verdicts as text for the cache that processes of one service share.
 //!
-//! Only verdicts that may be stored are written. Read text is checked as far as possible, although only a holder of the
-//! service's key can have written it.
+//! Only verdicts that may be stored are written. Text from the cache is checked as far as possible, although only a
+//! holder of the service's key can have written it.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ struct By {
     evidence: String,
 }
 
-/// The text of a validator's answer.
+/// The text for a validator's answer; `None` if the answer may not be stored.
 pub fn write(answer: &Answer) -> Option<Vec<u8>> {
     let written = match answer {
         Ok(approval) => {
@@ -39,7 +39,7 @@ pub fn write(answer: &Answer) -> Option<Vec<u8>> {
     serde_json::to_vec(&written).ok()
 }
 
-/// The answer that another process stored.
+/// The answer in a text that another process stored; `None` if it is invalid.
 pub fn read(text: &[u8]) -> Option<Answer> {
     Some(match serde_json::from_slice(text).ok()? {
         Written::Verified(by) if (1..=SIGNERS_MAX).contains(&by.len()) => {

@@ -1,16 +1,16 @@
-//! Facts about registries: whether they support the referrers API, and the form of their signatures.
+//! Facts about registries: whether they support the referrers API, and the format of their signatures.
 //!
-//! The facts save requests and decide nothing: every form is tried before an image counts as unsigned.
+//! The facts only save requests: every format is tried before an image counts as unsigned.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Most hosts remembered; images name hosts, so without a limit outsiders could make this grow. Beyond this number, all
-/// are forgotten.
+/// Most hosts that are remembered. Images name hosts, so without a limit anybody could fill the memory. If there are
+/// more, all are forgotten.
 const HOSTS_MAX: usize = 256;
-/// How long a registry counts as one without referrers; afterwards it may have been upgraded.
+/// How long a registry counts as one without the referrers API; it may be upgraded later.
 const WITHOUT_API: Duration = Duration::from_hours(1);
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -22,25 +22,25 @@ pub enum Form {
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
-    /// Since when it is known to lack the referrers API.
+    /// The time at which the registry was found to lack the referrers API.
     without_api: Option<Instant>,
-    /// The form found there last.
+    /// The format of signatures that was found last.
     pub last: Form,
 }
 
-/// The known facts of all hosts.
+/// The facts about all hosts.
 #[derive(Debug, Default)]
 pub struct Knowledge(Mutex<BTreeMap<String, Known>>);
 
 impl Known {
-    /// Whether a request for referrers is worth trying.
+    /// Whether a request for referrers may succeed.
     pub fn may_have_api(self, now: Instant) -> bool {
         self.without_api.is_none_or(|since| now.saturating_duration_since(since) >= WITHOUT_API)
     }
 }
 
 impl Knowledge {
-    /// The known facts of `host`.
+    /// The facts about `host`.
     pub fn of(&self, host: &str) -> Known {
         self.0.lock().get(host).copied().unwrap_or_default()
     }
@@ -50,7 +50,7 @@ impl Knowledge {
         self.change(host, |known| known.without_api = Some(now));
     }
 
-    /// Records that signatures at `host` have this form.
+    /// Records that signatures at `host` have the format `form`.
     pub fn found(&self, host: &str, form: Form) {
         if self.of(host).last != form {
             self.change(host, |known| known.last = form);

@@ -1,11 +1,11 @@
-//! The search for signatures of one image: the places, their order, and the end of the search.
+//! The search for signatures of one image: where to look, in which order, and when to stop.
 //!
-//! The search ends as soon as the requirement is met. Until then every place is searched, so that an image with
-//! signatures elsewhere is never called unsigned. An unreadable place is a doubt, which outweighs absent signatures in
-//! other places.
+//! The search stops as soon as the requirement is met. Until then it looks at every location, so that an image with
+//! signatures elsewhere is never called unsigned. A location that cannot be read makes the result uncertain, even if
+//! the others have no signatures.
 //!
-//! With the referrers API a signed image costs at most four requests, its digest included: HEAD, referrers, then a
-//! bundle's manifest and blob, or the `.sig` manifest and its payload. An unsigned one costs three.
+//! With the referrers API, a signed image costs at most four requests including its digest: HEAD, referrers, then a
+//! bundle's manifest and blob, or the `.sig` manifest and its payload. An unsigned image costs three requests.
 
 use std::time::Instant;
 
@@ -23,18 +23,18 @@ use service_core::share::{NoMemory, Payer, Reserved};
 use service_registry::verdicts::{Class, Failure};
 use service_registry::{Piece, Wanted};
 
-/// Pieces fetched at one time after the first: the registry's limiter bounds them further.
+/// Objects that are fetched at one time after the first. The registry's limiter applies too.
 const BATCH: usize = 4;
-/// Most pieces fetched for one image. No honest image has more; an author that hides a signature behind more makes it
-/// invalid.
+/// Most objects that are fetched for one image. No honest image has more; an author that hides a signature behind more
+/// makes the image invalid.
 const PIECES_MAX: usize = 40;
-/// Most bytes of all pieces: four of the largest. At a hundred megabytes a second they arrive within a third of a
-/// second.
+/// Most bytes of all fetched objects: four of the largest size. At a hundred megabytes a second they arrive within a
+/// third of a second.
 const PIECES_BYTES_MAX: u64 = 4 * ENVELOPE_BYTES_MAX;
 
-/// Bytes of a manifest that every image may keep: some keyless signatures.
+/// Bytes of a manifest that every image may keep without a reservation: enough for some keyless signatures.
 const KEPT_FREE_BYTES: usize = 16 << 10;
-/// The message for a layer without a blob.
+/// The message about a layer whose blob is missing.
 const ABSENT: &str = "the registry has no such blob";
 
 /// Predicate type of a bundle that only signs an image.
@@ -48,36 +48,36 @@ pub(super) struct Search<'s> {
     searched: Searched,
     pieces: usize,
     bytes: Mutex<u64>,
-    /// The account of this image, which waits for the memory of its own evidence.
+    /// The account of this image, which waits for memory for its signatures.
     payer: Payer,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Location {
-    /// The referrers that the registry lists.
+    /// The referrers from the referrers API.
     Referrers,
-    /// The referrers listed at a tag, for registries without the referrers API.
+    /// The referrers listed under a tag, for registries without the referrers API.
     Fallback,
     Signatures,
     Attestations,
 }
 
-/// Why a piece is no evidence.
+/// Why an object is not a signature.
 enum Missed {
-    /// The piece has a wrong form.
+    /// The object has an invalid format.
     Broken(String),
-    /// The piece could not be read.
+    /// The object could not be read.
     Unread(String, Failure),
 }
 
-/// The bytes of a layer, `None` if the registry has none, and the memory for them.
+/// The bytes of a layer with their memory; the bytes are `None` if the registry has none.
 struct Fetched {
     bytes: Option<Bytes>,
     _memory: Reserved,
 }
 
 enum Found {
-    /// There may be something to judge.
+    /// The object may contain something to check.
     Judge,
     /// The registry does not support the request.
     Unknown,
@@ -97,7 +97,7 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Searches until the requirement is met or no place is left.
+    /// Searches until the requirement is met or all locations were read.
     pub async fn run(mut self) -> Answer {
         let known = self.engine.knowledge.of(&self.question.host);
         let with_api = known.may_have_api(Instant::now());
@@ -130,7 +130,7 @@ impl<'s> Search<'s> {
         Err(words::refusal(demand, self.searched, &verdict))
     }
 
-    /// The places, in the cheapest order for the usual form.
+    /// The locations, in an order that is cheapest for the usual format.
     fn places(&self, with_api: bool, last: Form) -> Vec<Location> {
         let requirement = &self.engine.requirement;
         let tags = [
@@ -145,7 +145,7 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Searches one place; returns the verdict if it is enough.
+    /// Reads one location; returns the verdict if the requirement is met.
     async fn look(&mut self, place: Location) -> Result<Option<Verdict>, Found> {
         let image = self.subject.digest;
         let (name, tag) = match place {
@@ -207,7 +207,7 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Fetches the first bundle alone, which nearly always is enough; then the others in batches.
+    /// Fetches the first bundle alone, because it is nearly always enough; then the others in batches.
     async fn bundles(&mut self, referrers: Vec<Referrer>) -> Option<Verdict> {
         let mut rest = referrers.as_slice();
         let mut size = 1;
@@ -228,7 +228,7 @@ impl<'s> Search<'s> {
         None
     }
 
-    /// Judges the bundle of a referrer; empty if it is none.
+    /// Checks the bundle of a referrer; the result is empty if the referrer is no bundle.
     async fn bundle(&self, referrer: &Referrer) -> Vec<Result<Judged, Missed>> {
         match self.bundle_at(referrer).await {
             Ok(judged) => judged.map(Ok).into_iter().collect(),
@@ -253,7 +253,7 @@ impl<'s> Search<'s> {
         })))
     }
 
-    /// Judges layers of a manifest at a tag. Several signatures of one payload share its blob.
+    /// Checks the layers of a manifest at a tag. Several signatures of one payload share its blob.
     async fn layers(&mut self, layers: Vec<Layer>) -> Option<Verdict> {
         let mut groups: Vec<Vec<Layer>> = Vec::new();
         for layer in layers {
@@ -280,7 +280,7 @@ impl<'s> Search<'s> {
         None
     }
 
-    /// Judges layers with the same payload.
+    /// Checks layers with the same payload.
     async fn layer(&self, group: Vec<Layer>) -> Vec<Result<Judged, Missed>> {
         let Some(any) = group.iter().find(|layer| layer.data.is_some()).or(group.first()) else { return Vec::new() };
         let fetched = match self.blob(any).await {
@@ -301,7 +301,7 @@ impl<'s> Search<'s> {
         judged
     }
 
-    /// The bytes of a layer, with the memory for them and their verdict.
+    /// The bytes of a layer, with memory for them.
     async fn blob(&self, layer: &Layer) -> Result<Fetched, Failure> {
         let size = layer.descriptor.size.min(ENVELOPE_BYTES_MAX);
         self.may_read(size)?;
@@ -319,7 +319,7 @@ impl<'s> Search<'s> {
         Ok(Fetched { bytes, _memory: memory })
     }
 
-    /// Memory for the kept part of a manifest. A small part is included in the image's own cost.
+    /// Reserves memory for the kept part of a manifest. A small part needs no reservation.
     async fn kept(&self, bytes: usize) -> Result<Option<Reserved>, Failure> {
         if bytes <= KEPT_FREE_BYTES {
             return Ok(None);
@@ -341,7 +341,7 @@ impl<'s> Search<'s> {
         may
     }
 
-    /// Counts `size` bytes to read. A small piece may still fit after a large one did not.
+    /// Counts `size` bytes to read against the limit. After a large object was refused, a small one may still fit.
     fn may_read(&self, size: u64) -> Result<(), Failure> {
         let mut read = self.bytes.lock();
         let all = read.saturating_add(size);
@@ -354,12 +354,12 @@ impl<'s> Search<'s> {
         Ok(())
     }
 
-    /// Judges a piece, which may be dropped afterwards.
+    /// Checks the content of an object, which may be dropped afterwards.
     fn judgement(&self, evidence: &Evidence) -> Judged {
         self.trial.judgement(evidence)
     }
 
-    /// Adds a batch to the result; returns the verdict if it is enough.
+    /// Adds a batch to the result; returns the verdict if the requirement is met.
     fn taken(&mut self, found: Vec<Vec<Result<Judged, Missed>>>) -> Option<Verdict> {
         for outcome in found.into_iter().flatten() {
             match outcome {
@@ -381,7 +381,8 @@ impl<'s> Search<'s> {
         None
     }
 
-    /// Records an unreadable piece. A definite failure is the author's fault; all others are doubts.
+    /// Records an object that could not be read. A definite failure is the author's fault; all others make the result
+    /// uncertain.
     fn missed(&mut self, said: &str, failure: Failure) {
         if failure.class == Class::Invalid {
             self.searched.broken.push(format!("{said}: {}", failure.cause));
@@ -391,7 +392,8 @@ impl<'s> Search<'s> {
         self.doubts(failure);
     }
 
-    /// Keeps the first doubt, but a limit of ours outweighs a registry without an answer: a rule may admit the latter.
+    /// Keeps the first uncertain failure. A limit of this program replaces an unavailable registry, because a rule may
+    /// admit the latter.
     fn doubts(&mut self, failure: Failure) {
         let doubt = &mut self.searched.doubt;
         if doubt.as_ref().is_none_or(|known| failure.class.is_own_limit() && !known.class.is_own_limit()) {

@@ -1,5 +1,5 @@
-//! Compilation of the configured trust and demands for `service-verify`: it reads the files of keys, and errors name
-//! the configuration key.
+//! Compiles the configured keys and demands for `service-verify`. It reads the files of keys; errors name the
+//! configuration key.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -13,14 +13,14 @@ use service_verify::{
 use crate::config::{self, Constraint, Cosign, Root, Text};
 use crate::validator::ValidatorError;
 
-/// Largest file of keys; the public instance's `trusted_root.json` has 7 KiB.
+/// Largest file with keys; `trusted_root.json` of the public instance has 7 KiB.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// The name of the authority from a `trusted_root.json`.
+/// The name of the authority that a `trusted_root.json` defines.
 const TRUSTED_ROOT: &str = "trustedRootFile";
-/// The name of the authority from the keys listed under `host`.
+/// The name of the authority that the keys below `host` define.
 const HOST: &str = "host";
 
-/// The trust of `validators[index]`, called `name`.
+/// Compiles the trusted keys of `validators[index]`, called `name`.
 pub fn compile(name: &str, index: usize, cosign: &Cosign) -> Result<Trust, ValidatorError> {
     let key = |part: &str| format!("validators[{index}] (`{name}`).{part}");
     let text = |part: &str, text: &Text| match text {
@@ -106,7 +106,7 @@ fn pattern(constraint: &Constraint) -> Result<Pattern, PatternError> {
     }
 }
 
-/// A regular expression that matches exactly `text`.
+/// A regular expression that matches only `text`.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for char in text.chars() {
@@ -118,7 +118,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Reads a file, which may be a mounted one that is being replaced.
+/// Reads a file, which may be in a mounted volume that is being replaced.
 fn read(path: &Path) -> Result<String, String> {
     let said = |error: std::io::Error| format!("{}: {error}", path.display());
     let mut text = String::new();

@@ -1,5 +1,5 @@
-//! The trust for questions of other processes: every cosign validator of the configuration by name, under the demands
-//! in the question.
+//! Validators for inquiries of other processes: the trusted keys come from the named cosign validator, the demands from
+//! the inquiry.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use sha2::{Digest as _, Sha256};
 use super::{Engine, GENERATION_BYTES, Memory, Pieces, Validator, ValidatorKind, trust};
 use crate::config::{Config, Cosign, demanded};
 
-/// Most compiled demands that are kept: those of the largest policy of one manager. Beyond this number, all are
+/// Most compiled demands that are kept: as many as the largest policy of one manager has. If there are more, all are
 /// compiled again.
 const COMPILED_MAX: usize = 256;
 const DEMANDS_BYTES_MAX: usize = 32 << 10;
-/// The message for an unknown validator.
+/// The message about an unknown validator.
 const NOWHERE: &str = "there is no cosign validator of that name in the configuration of the process that is asked";
 
 type Engines = BTreeMap<(String, String), Arc<dyn Validator>>;
@@ -29,7 +29,7 @@ pub struct Trusted {
 }
 
 impl Trusted {
-    /// The validators of `config`, whose trust is compiled already, by their index.
+    /// The validators of `config`; `compiled` has their trusted keys by index.
     pub(super) fn new(
         config: &Config,
         compiled: &BTreeMap<usize, Arc<Trust>>,
@@ -46,7 +46,7 @@ impl Trusted {
         Self { by_name, parts: Some((Arc::clone(pieces), memory.clone())), compiled: Mutex::default() }
     }
 
-    /// A validator with the trust of `name` and the demands `demands`.
+    /// A validator with the trusted keys of the validator `name` and the demands `demands`.
     pub fn engine(&self, name: &str, demands: &str) -> Result<Arc<dyn Validator>, Failure> {
         let wrong = |what: String| Failure::new(Class::Misconfigured, format!("the validator `{name}`: {what}"));
         let (Some((cosign, trust)), Some((pieces, memory))) = (self.by_name.get(name), &self.parts) else {
@@ -71,7 +71,7 @@ impl Trusted {
         Ok(engine)
     }
 
-    /// The validators' names, and a text that changes with the trust of any of them.
+    /// The names of validators, and a text that changes with their trusted keys.
     pub fn about(&self) -> (Vec<String>, String) {
         let mut hash = Sha256::new();
         for (name, (_, trust)) in &self.by_name {

@@ -8,24 +8,24 @@ use service_verify::{Class as Found, Outcome, Requirement, Roots, Signer as Proo
 use crate::validator::{Approval, SIGNERS_MAX, Signer};
 use service_registry::verdicts::{Class, Failure};
 
-/// Most pieces that a denial describes; the others are counted.
+/// Most objects that a denial describes; further ones are counted.
 const REJECTED_SAID_MAX: usize = 3;
 /// Most trust roots that a denial names.
 const ROOTS_SAID_MAX: usize = 5;
-/// Most characters of one piece's cause.
+/// Most characters of the cause about one object.
 const CAUSE_CHARS_MAX: usize = 160;
 
 #[derive(Default)]
 pub(super) struct Searched {
-    /// The places searched, and their content.
+    /// The locations that were read, and what they contained.
     pub looked: Vec<String>,
-    /// Pieces with a wrong form.
+    /// Objects with an invalid format.
     pub broken: Vec<String>,
-    /// The first failure that left a doubt.
+    /// The first failure that made the result uncertain.
     pub doubt: Option<Failure>,
 }
 
-/// The approval of a positive verdict.
+/// The approval that follows from a positive verdict.
 pub(super) fn approval(verdict: &Verdict) -> Arc<Approval> {
     let signer = |proof: &Proof| {
         let mut evidence = format!("{} {}", proof.kind.name(), proof.source);
@@ -58,7 +58,7 @@ fn wanted(requirement: &Requirement, trust: &Trust) -> String {
     format!("{many}{}{more}", names.join(", "))
 }
 
-/// Why the image may not run: a doubt outweighs an absent signature.
+/// Why the image may not run. An uncertain result outweighs an absent signature.
 pub(super) fn refusal((requirement, trust): (&Requirement, &Trust), searched: Searched, verdict: &Verdict) -> Failure {
     let Searched { looked, broken, doubt } = searched;
     let looked = if looked.is_empty() { "nothing".to_owned() } else { looked.join(", ") };

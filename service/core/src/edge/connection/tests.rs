@@ -1,4 +1,4 @@
-//! Tests of connections with hostile clients: hand-written frames, and answers that are not read. The clock advances
+//! Tests of connections with hostile clients, which write frames by hand or leave answers unread. The clock advances
 //! only when all tasks wait.
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -17,7 +17,7 @@ use crate::edge::{CallMemory, Drain, Limits, Metrics};
 
 const ATTACKER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
-/// The room of a process whose memory limit is unknown.
+/// The memory limit of a process whose own limit is unknown.
 const ROOM_BYTES: usize = 3 << 20;
 const PEER_BYTES: usize = ROOM_BYTES / 8 * 7;
 const ANSWER_BYTES: usize = 24 << 10;
@@ -35,15 +35,15 @@ const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const REFUSED: [u8; 4] = [0, 0, 0, 7];
 const CANCEL: [u8; 4] = [0, 0, 0, 8];
-/// Settings of a client with an initial window of 0.
+/// A client's SETTINGS with an initial window of 0.
 const WINDOW_OF_NOTHING: [u8; 6] = [0, 4, 0, 0, 0, 0];
 
-/// A listener without its socket.
+/// A listener without a socket.
 struct Site {
     shared: Shared,
     slots: Arc<Slots>,
     drain: Drain,
-    /// Calls whose handler has begun and is not dropped yet.
+    /// The number of calls whose handler started and was not dropped yet.
     calls: Arc<AtomicUsize>,
 }
 
@@ -56,7 +56,7 @@ impl Drop for Counted {
 }
 
 impl Site {
-    /// Each call is answered with [`ANSWER_BYTES`] once its body has arrived.
+    /// A listener that answers each call with [`ANSWER_BYTES`] bytes after the call's body has arrived.
     fn new() -> Self {
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&calls);
@@ -99,7 +99,7 @@ impl Site {
         (client, served)
     }
 
-    /// An HTTP/2 client that has sent its preface.
+    /// Connects an HTTP/2 client, which sends the preface and `settings`.
     async fn connect(&self, address: IpAddr, settings: &[u8]) -> Raw {
         let (io, served) = self.serve(address, true, 1 << 20);
         let mut raw = Raw { io, served };
@@ -109,7 +109,7 @@ impl Site {
     }
 }
 
-/// A client that writes its own frames.
+/// An HTTP/2 client that writes frames by hand.
 struct Raw {
     io: DuplexStream,
     served: JoinHandle<()>,
@@ -123,7 +123,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The encoded head of a POST, with fields of `value_bytes` bytes each.
+/// The encoded head of a POST. Each field has a value of one of these lengths.
 fn head(values: &[usize]) -> Vec<u8> {
     let mut block = vec![0x83, 0x87, 0x84, 0x01, 1, b'h'];
     for bytes in values {
@@ -151,12 +151,12 @@ impl Raw {
         let _ = self.io.write_all(&frame(kind, flags, stream, payload)).await;
     }
 
-    /// Opens the stream number `index` of this client.
+    /// Opens the client's stream with number `index`.
     async fn open(&mut self, index: u32, flags: u8, head: &[u8]) {
         self.send(HEADERS, END_HEADERS | flags, 2 * index + 1, head).await;
     }
 
-    /// All frames received until every task waits: type, flags, stream, payload.
+    /// Receives frames until every task waits. Each has type, flags, stream and payload.
     async fn frames(&mut self) -> Vec<(u8, u8, u32, Vec<u8>)> {
         settle().await;
         let mut bytes = Vec::new();
@@ -178,7 +178,7 @@ impl Raw {
         frames
     }
 
-    /// The streams that were reset with `code`.
+    /// The number of streams that were reset with `code`.
     async fn resets(&mut self, code: [u8; 4]) -> usize {
         let frames = self.frames().await;
         frames.iter().filter(|(kind, _, _, payload)| *kind == RST_STREAM && *payload == code).count()
@@ -190,7 +190,7 @@ impl Raw {
         self.served.is_finished()
     }
 
-    /// Sends a complete request, which is answered.
+    /// Sends a complete request and waits for its answer.
     async fn prove(&mut self) {
         self.open(0, END_STREAM, &head(&[])).await;
         assert!(self.frames().await.iter().any(|(kind, _, stream, _)| (*kind, *stream) == (HEADERS, 1)));
@@ -204,7 +204,7 @@ async fn settle() {
     }
 }
 
-/// Sixty connections of one address with 249 streams each, heads of two sizes and no bodies.
+/// Sixty connections of one address, each with 249 streams and heads of two sizes but no bodies, stay within the limit.
 #[tokio::test(start_paused = true)]
 async fn streams_without_a_body_hold_no_more_than_the_room() {
     for values in [&[60][..], &[7000]] {
@@ -249,7 +249,7 @@ async fn a_connection_has_few_streams_until_one_request_of_it_is_whole() {
     assert_eq!((client.resets(REFUSED).await, site.calls()), (0, 219));
 }
 
-/// A client that opens only refused streams is disconnected.
+/// A connection whose streams are all refused is closed.
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_never_brings_a_request_is_ended() {
     let site = Site::new();
@@ -285,7 +285,8 @@ async fn a_head_has_eight_kibibytes() {
     assert!(client.is_over().await);
 }
 
-/// A client that keeps values in HPACK's table gets a table of size 0, then a GOAWAY; its connection ends if it goes on.
+/// A client that stores values in the HPACK table gets a table size of 0, then a GOAWAY. If it continues, its
+/// connection ends.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_fills_the_table_is_sent_away() {
     let site = Site::new();
@@ -341,7 +342,7 @@ async fn floods_of_frames_end_the_connection() {
     }
 }
 
-/// A window of 0, and more answers than there is room for.
+/// Answers to a client with a window of 0 stay within the memory limit, and unread streams are reset.
 #[tokio::test(start_paused = true)]
 async fn answers_that_are_not_read_hold_no_more_than_the_room_and_are_reset() {
     let site = Site::new();
@@ -372,7 +373,7 @@ async fn answers_that_are_not_read_hold_no_more_than_the_room_and_are_reset() {
     assert!(clients[0].frames().await.iter().any(|(kind, _, stream, _)| (*kind, *stream) == (DATA, 61)));
 }
 
-/// With a window of one byte hyper has released the stream, and only its connection can be ended.
+/// If the window is one byte, hyper has already given up control of the stream, so the whole connection is ended.
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_takes_a_byte_of_an_answer_and_no_more_is_ended() {
     let site = Site::new();
@@ -387,7 +388,7 @@ async fn a_connection_that_takes_a_byte_of_an_answer_and_no_more_is_ended() {
     assert_eq!((site.room().held_bytes(), site.slots.open()), (0, 0));
 }
 
-/// Over HTTP/1.1 as well; a slow but steady reader gets the whole answer.
+/// HTTP/1.1 answers count until they are sent; a slow but steady reader gets the whole answer.
 #[tokio::test(start_paused = true)]
 async fn an_answer_over_http1_is_counted_until_it_is_taken() {
     let site = Site::new();
@@ -412,7 +413,7 @@ async fn an_answer_over_http1_is_counted_until_it_is_taken() {
     drop(still);
 }
 
-/// A call for which there is no room is answered over HTTP/1.1.
+/// A call over HTTP/1.1 that the memory limit refuses gets an answer.
 #[tokio::test(start_paused = true)]
 async fn a_call_without_room_is_shed_over_http1() {
     let site = Site::new();

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// The pause after which a client that has spent its allowance has all of it again.
+/// The time in which a used-up allowance becomes full again.
 const REFILL: Duration = Duration::from_secs((ALLOWANCE / PER_SECOND) as u64);
 
 const NOTHING: Seen = Seen { is_whole: false, is_greedy: false };
@@ -29,7 +29,7 @@ fn unasked() -> Instant {
     panic!("the clock is not needed")
 }
 
-/// How many such frames come before the connection is ended, up to 5,000.
+/// The number of repetitions of `bytes` before the connection is ended, at most 5,000.
 fn endured(bytes: &[u8]) -> usize {
     let (mut frames, now) = (opened(), Instant::now());
     (0..5000).take_while(|_| frames.read(bytes, || now).is_ok()).count()
@@ -46,7 +46,7 @@ fn floods_of_frames_without_a_request_end_the_connection() {
     assert_eq!(endured(&[frame(HEADERS, END_HEADERS, 50), frame(RST_STREAM, 0, 4)].concat()), 1000);
 }
 
-/// Requests, and what belongs to them, come as long as they like.
+/// Requests, their window updates and their ends are never a flood, however many come.
 #[test]
 fn requests_and_their_windows_are_no_flood() {
     let review = [frame(HEADERS, END_HEADERS, 50), frame(DATA, 0, 900), frame(DATA, END_STREAM, 0)].concat();
@@ -71,7 +71,7 @@ async fn time_pays_for_pings() {
     assert_eq!(frames.read(&pings, Instant::now), Err(Flood::Frames));
 }
 
-/// However the bytes are cut, the same is seen.
+/// The results do not depend on how the bytes are divided.
 #[test]
 fn a_request_is_whole_with_its_last_frame() {
     let head = frame(HEADERS, END_HEADERS, 50);
@@ -88,7 +88,7 @@ fn a_request_is_whole_with_its_last_frame() {
     assert_eq!(frames.read(&frame(HEADERS, END_STREAM | END_HEADERS, 50), unasked), Ok(WHOLE));
 }
 
-/// Clients that learn late that the table has no room are given up; those that fill it on are ended.
+/// Clients that learn late that HPACK's table has no room get a GOAWAY; those that continue are ended.
 #[test]
 fn heads_that_are_kept_are_few() {
     let inserting = |flags: u8, beside: &[u8], padding: usize| {
@@ -117,7 +117,7 @@ fn heads_that_are_kept_are_few() {
     }
 }
 
-/// Each frame of a head may hold a buffer.
+/// Each frame of a head counts, because each may keep a buffer alive.
 #[test]
 fn each_frame_of_a_head_that_is_kept_counts() {
     let part = |kind: u8, flags: u8, part: &[u8]| {

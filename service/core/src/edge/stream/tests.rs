@@ -1,4 +1,4 @@
-//! Tests of the stream against tokio-rustls, which has buffers of its own.
+//! Tests of the TLS stream with tokio-rustls as the client.
 
 use rustls::pki_types::{PrivatePkcs8KeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
@@ -12,7 +12,7 @@ use crate::wire::provider;
 
 type Client = tokio_rustls::client::TlsStream<TcpStream>;
 
-/// Two sides that trust each other.
+/// Settings of a server and a client that trust each other.
 fn configs(version: &'static SupportedProtocolVersion) -> (Arc<ServerConfig>, TlsConnector) {
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
@@ -38,7 +38,7 @@ async fn sockets() -> (TcpStream, TcpStream) {
     (client.unwrap(), accepted.unwrap().0)
 }
 
-/// A connection after its handshake.
+/// A connected client and server after the handshake.
 async fn pair(version: &'static SupportedProtocolVersion) -> (Client, TlsStream) {
     let (client, server) = sockets().await;
     pair_over(version, client, server).await
@@ -63,7 +63,7 @@ fn holds_nothing(stream: &TlsStream) -> bool {
     [stream.partial.capacity(), stream.plain.bytes.capacity(), stream.unsent.bytes.capacity()] == [0; 3]
 }
 
-/// Reads `length` bytes, in pieces of the lengths in `sizes`.
+/// Reads `length` bytes in reads of the given `sizes`.
 async fn read_by(stream: &mut TlsStream, length: usize, sizes: &[usize]) -> Vec<u8> {
     let mut got = Vec::new();
     for size in sizes.iter().cycle() {
@@ -99,7 +99,7 @@ async fn both_directions_in_both_versions_whatever_the_sizes() {
     }
 }
 
-/// Every record and every message of the handshake arrives in many parts.
+/// A handshake and records that arrive byte by byte are understood.
 #[tokio::test]
 async fn records_that_come_byte_by_byte_are_put_together() {
     let (client, mut from_client) = sockets().await;
@@ -147,7 +147,7 @@ async fn a_goodbye_is_the_end_and_a_cut_is_an_error() {
     assert_eq!(server.read(&mut [0; 9]).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
 }
 
-/// The peer learns the reason; an error about certificates stays countable as one.
+/// A client that sends no TLS gets an alert; the error is a rustls error, which metrics can classify.
 #[tokio::test]
 async fn what_is_not_tls_is_refused_with_an_alert() {
     let (config, _) = configs(&TLS13);
@@ -168,7 +168,7 @@ async fn what_is_not_tls_is_refused_with_an_alert() {
     assert!(refused.is_err() && error.is_err());
 }
 
-/// A message that never ends, and a peer that reads nothing.
+/// Memory stays bounded for a message that never ends and for a peer that reads nothing.
 #[tokio::test]
 async fn what_is_held_for_a_peer_is_bounded() {
     let (mut client, mut server) = pair(&TLS13).await;

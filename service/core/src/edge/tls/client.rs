@@ -1,8 +1,8 @@
-//! The standing of a connected client: whether its certificate would still be accepted.
+//! Whether the certificate of a connected client would still be accepted.
 //!
-//! A full handshake checks the client once, a resumed one not at all, and a connection lives for hours. So listeners
-//! ask here before each call. The signatures are verified again only after a change: new files, or the end of the
-//! certificate or of a revocation list. Otherwise the check compares two numbers.
+//! A full handshake checks the client once and a resumed one not at all; a connection lives for hours. So listeners
+//! check before each call. Signatures are verified again only after new files were loaded, or after the certificate or
+//! a revocation list expired. Otherwise the check compares two numbers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 use super::{Refusal, ServerTls};
 use crate::wire::{Facts, facts};
 
-/// Longest time between two checks of a certificate without a known change.
+/// Most time between two checks of a certificate without a known change.
 const RECHECK: Duration = Duration::from_mins(1);
 
 #[derive(Debug)]
@@ -29,14 +29,14 @@ pub struct ClientCertificate {
 #[derive(Debug)]
 struct Checked {
     generation: u64,
-    /// The result holds until this time.
+    /// The time until which the result is valid.
     until: SystemTime,
     result: Result<(), Refusal>,
 }
 
 impl ClientCertificate {
-    /// The certificate of a client that showed `chain` to `tls`; an error if it is refused. `verified` is the
-    /// generation whose verifier has just accepted it, if any: a resumed session is not verified.
+    /// The certificate of a client that sent `chain` to `tls`, or the reason for its refusal. If a verifier has just
+    /// accepted it, `verified` is the generation of that verifier; a resumed session has none.
     pub(in crate::edge) fn new(
         tls: &Arc<ServerTls>,
         chain: &[CertificateDer<'static>],
@@ -62,7 +62,7 @@ impl ClientCertificate {
         &self.facts
     }
 
-    /// Whether it would be accepted at `now`.
+    /// Checks whether the certificate would be accepted at `now`.
     pub fn check(&self, now: SystemTime) -> Result<(), Refusal> {
         let generation = self.tls.generation.load(Ordering::Acquire);
         let mut checked = self.checked.lock();
@@ -90,7 +90,7 @@ impl ClientCertificate {
     }
 }
 
-/// The time until which the result at `now` about `chain` holds.
+/// The time until which a result about `chain` that was found at `now` is valid.
 fn until(chain: &[CertificateDer<'_>], lists_end: Option<SystemTime>, now: SystemTime) -> SystemTime {
     // The library compares whole seconds and accepts the last one.
     let after = |moment: SystemTime| moment + Duration::from_secs(1);

@@ -1,7 +1,7 @@
-//! A server certificate that another part of the process provides, instead of files.
+//! A server certificate that comes from elsewhere in the process instead of from files.
 //!
-//! This module owns the present pair and the reason why there is no newer one. It does not know the certificate's
-//! source.
+//! This module owns the present certificate with its key, and the reason why there is no newer one. It does not know
+//! their source.
 
 use parking_lot::Mutex;
 use rustls::sign::CertifiedKey;
@@ -16,18 +16,18 @@ pub struct Handed {
 }
 
 impl Handed {
-    /// An empty place; `source` names the certificate's source for people.
+    /// A holder without a certificate yet; `source` names the source in messages.
     pub fn new(source: String) -> Self {
         Self { source, pair: Mutex::new(None), trouble: Mutex::new(None), changes: watch::Sender::new(0) }
     }
 
-    /// Replaces the pair. New connections use it at once; open ones stay.
+    /// Replaces certificate and key. New connections use them at once; open ones stay.
     pub fn replace(&self, pair: CertifiedKey) {
         *self.pair.lock() = Some(pair);
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Sets the reason why there is no newer pair; `None` if nothing is wrong.
+    /// Sets the reason why there is no newer certificate; `None` if there is no problem.
     pub fn say(&self, trouble: Option<String>) {
         *self.trouble.lock() = trouble;
     }

@@ -1,4 +1,4 @@
-//! Loading of TLS settings from files: everything is read and checked before any of it is used.
+//! Loads TLS settings from files. All files are read and checked before any of them is used.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -14,11 +14,11 @@ use crate::wire::{
     TlsError, certificates_from_pem, key_from_pem, lists_end, pair, provider, revocation_lists_from_pem,
 };
 
-/// Permission bits of users that are neither owner nor in the group: a Secret mounted with `fsGroup` belongs to the
-/// group.
+/// Permission bits of users outside the owner's group. The group may read: a Secret that is mounted with `fsGroup`
+/// belongs to it.
 const OTHERS: u32 = 0o007;
 
-/// A server that has no certificate yet.
+/// A certificate resolver without a certificate.
 #[derive(Debug)]
 struct Nothing;
 
@@ -77,7 +77,7 @@ fn read_file(path: &Path) -> Result<Vec<u8>, CertificateError> {
     std::fs::read(path).map_err(|source| CertificateError::Read { path: path.into(), source })
 }
 
-/// The text of a key; its memory is wiped when dropped.
+/// The text of a key; its memory is overwritten on drop.
 fn read_key(path: &Path, private: bool) -> Result<Zeroizing<Vec<u8>>, CertificateError> {
     if private {
         let failed = |source| CertificateError::Read { path: path.into(), source };

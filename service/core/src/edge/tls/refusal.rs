@@ -1,7 +1,6 @@
-//! The reasons for refusing a client: a closed list, each with one label for metrics and logs and one sentence for
-//! people.
+//! The reasons for refusing a client certificate: each has a label for metrics and logs, and a sentence for people.
 //!
-//! Pure. This module translates the library's errors; it decides nothing.
+//! This module translates the errors of rustls and decides nothing.
 
 use rustls::CertificateError;
 
@@ -15,21 +14,21 @@ pub enum Refusal {
     Revoked,
     /// No trusted authority has signed the certificate.
     UnknownIssuer,
-    /// The certificate's signature or that of the handshake is not valid.
+    /// The signature of the certificate or of the handshake is invalid.
     BadSignature,
-    /// The bytes are no X.509 certificate, or it has critical parts that are not understood.
+    /// The bytes are no X.509 certificate, or the certificate has unknown critical extensions.
     BadEncoding,
-    /// The certificate is not for clients (extended key usage).
+    /// The certificate's extended key usage excludes clients.
     Purpose,
-    /// The list of revoked certificates is out of date.
+    /// The revocation list has expired.
     ListExpired,
-    /// A list of revoked certificates is required and missing.
+    /// A required revocation list is missing.
     NoList,
-    /// The certificate is valid for longer than the rules allow.
+    /// The certificate's period of validity is longer than allowed.
     LongLived,
-    /// None of its names is an accepted one.
+    /// None of the certificate's names is accepted.
     Name,
-    /// Any other error of the library.
+    /// Any other error of rustls.
     Other,
 }
 
@@ -86,7 +85,7 @@ impl Refusal {
         }
     }
 
-    /// The refusal for the library's error about a client's certificate; `None` if the error is about something else.
+    /// The reason in a rustls error about a client certificate; `None` for other errors.
     pub fn of(error: &rustls::Error) -> Option<Self> {
         match error {
             rustls::Error::NoCertificatesPresented => Some(Self::NoCertificate),

@@ -1,4 +1,4 @@
-//! Tests of accepted and refused files.
+//! Tests of TLS files that are accepted, refused or replaced.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn files(folder: &Path) -> Files {
     Files { certificate, key, ..Files::default() }
 }
 
-/// Writes a fresh pair that ends in `year`; returns certificate and key.
+/// Writes a new certificate and key that expire in `year`; returns their paths.
 fn write(folder: &Path, year: i32) -> (String, String) {
     let mut params = rcgen::CertificateParams::new(["name".to_owned()]).unwrap();
     params.not_after = rcgen::date_time_ymd(year, 1, 1);
@@ -53,7 +53,7 @@ async fn a_new_pair_is_taken_and_half_a_pair_is_not() {
     follower.abort();
 }
 
-/// A Secret's volume: the file names point through `..data`, and a rotation renames a new `..data` over the old one.
+/// A mounted Secret is reloaded: file names point through `..data`, which a rotation replaces by a rename.
 #[tokio::test(start_paused = true)]
 async fn a_volume_that_is_swapped_as_kubelet_does_is_followed() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Verification of clients: the library's verifier of chain, validity, purpose and revocation, then the listener's own
-//! rules.
+//! Verifies client certificates: rustls checks chain, validity, purpose and revocation; then the listener's own rules
+//! apply.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 use super::{CertificateError, Files, Loaded};
 use crate::wire::{TlsError, facts, provider};
 
-/// The certificate is valid for longer than this limit.
+/// The error about a certificate whose period of validity is longer than this limit.
 #[derive(Debug, thiserror::Error)]
 #[error("the certificate is valid for longer than {} h", .0.as_secs() / 3600)]
 pub(super) struct LongLived(Duration);
 
-/// The verifier of a listener; `files` has at least one authority.
+/// The verifier of a listener. `files` must name at least one authority.
 pub(super) fn build(files: &Files, loaded: &Loaded) -> Result<Arc<dyn ClientCertVerifier>, CertificateError> {
     let path = files.client_cas.first().map_or(Path::new("clientCA"), PathBuf::as_path);
     let mut roots = RootCertStore::empty();
@@ -40,7 +40,7 @@ pub(super) fn build(files: &Files, loaded: &Loaded) -> Result<Arc<dyn ClientCert
     Ok(Arc::new(Ruled { inner, names, purpose_required: rules.purpose_required, lifetime_max: rules.lifetime_max }))
 }
 
-/// The library's verifier, followed by the accepted names and the longest validity.
+/// The verifier of rustls, followed by the checks of names and longest validity.
 #[derive(Debug)]
 struct Ruled {
     inner: Arc<dyn ClientCertVerifier>,

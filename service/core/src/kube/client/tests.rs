@@ -1,4 +1,4 @@
-//! Tests of the connection while its files change, against a real TLS listener.
+//! Tests of the API server client while its certificate files change, with a real TLS listener.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use tokio_rustls::TlsAcceptor;
 use super::*;
 use crate::wire::{certificates_from_pem, key_from_pem, provider};
 
-/// A self-signed pair that is its own authority. Server and client use the same one.
+/// A self-signed certificate that is its own authority. Server and client use the same one.
 struct Pair {
     chain: String,
     key: String,
@@ -25,7 +25,7 @@ impl Pair {
         Self { chain: certified.cert.pem(), key: certified.signing_key.serialize_pem() }
     }
 
-    /// Server settings that trust only this pair's owner.
+    /// Settings of a server that trusts only clients with this certificate.
     fn acceptor(&self) -> TlsAcceptor {
         let chain = certificates_from_pem(self.chain.as_bytes()).unwrap();
         let mut roots = RootCertStore::empty();
@@ -46,7 +46,7 @@ impl Pair {
     }
 }
 
-/// Answers every request with `{}`, with the present settings.
+/// Starts a server that answers every request with `{}` and uses the present TLS settings.
 async fn serve(acceptor: Arc<Mutex<TlsAcceptor>>) -> (u16, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -99,7 +99,7 @@ async fn a_rotated_authority_and_client_certificate_are_used_without_a_restart_a
     client.read("/c").await.unwrap();
 }
 
-/// Time is paused and jumps, so the follower checks its files without a waiting caller.
+/// The files are checked although no request waits, and after invalid files too. Time is paused and jumps.
 #[tokio::test(start_paused = true)]
 async fn the_files_are_looked_at_as_long_as_they_are_followed_also_after_bad_ones() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The file format of a kubeconfig. The users of its values explain their meaning.
+//! The YAML format of a kubeconfig, without the meaning of its values.
 
 use std::path::PathBuf;
 
@@ -9,11 +9,11 @@ use crate::config::{YamlError, yaml};
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct File {
-    /// Name of the context in use.
+    /// Name of the context to use.
     #[serde(default)]
     pub current_context: String,
     pub clusters: Vec<NamedCluster>,
-    /// Pairs of a user and a cluster.
+    /// Contexts: pairs of a user and a cluster.
     pub contexts: Vec<NamedContext>,
     #[serde(default)]
     pub users: Vec<NamedUser>,
@@ -29,13 +29,13 @@ pub struct NamedCluster {
 #[serde(rename_all = "kebab-case")]
 pub struct RawCluster {
     pub server: String,
-    /// File of the trusted authorities.
+    /// File with the trusted authorities.
     pub certificate_authority: Option<PathBuf>,
-    /// The same in base64, inside the kubeconfig.
+    /// The trusted authorities in base64, instead of a file.
     pub certificate_authority_data: Option<String>,
     /// The expected name in the server's certificate.
     pub tls_server_name: Option<String>,
-    /// Whether any certificate is accepted.
+    /// Whether every server certificate is accepted; not supported.
     #[serde(default)]
     pub insecure_skip_tls_verify: bool,
 }
@@ -67,10 +67,10 @@ pub struct RawUser {
     #[serde(rename = "tokenFile")]
     pub token_file: Option<PathBuf>,
     pub client_certificate: Option<PathBuf>,
-    /// The same in base64, inside the kubeconfig.
+    /// The client certificate in base64, instead of a file.
     pub client_certificate_data: Option<String>,
     pub client_key: Option<PathBuf>,
-    /// The same in base64, inside the kubeconfig.
+    /// The client key in base64, instead of a file.
     pub client_key_data: Option<String>,
     /// A program that prints credentials; not supported.
     pub exec: Option<serde_json::Value>,

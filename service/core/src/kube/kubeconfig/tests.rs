@@ -1,4 +1,4 @@
-//! Tests of kubeconfigs: their sources, and the features refused by name.
+//! Tests of kubeconfigs: where they are found, and which features are refused by name.
 
 use std::path::Path;
 

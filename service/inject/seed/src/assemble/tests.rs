@@ -4,7 +4,7 @@ use super::*;
 use crate::index::Chunk;
 use crate::tar::header;
 
-/// A payload of one catalog and one blob of `bytes`, cut into chunks of `chunk` bytes, as the injector would write it.
+/// A payload with one catalog and one blob of `bytes`, divided into chunks of `chunk` bytes, as the injector writes it.
 fn sample(folder: &Path, bytes: usize, chunk: usize) -> (Args, Index) {
     let mut random = 1_u64;
     let blob: Vec<u8> = (0..bytes)

@@ -1,6 +1,6 @@
-//! The program `longhaul-seed-planted`: the same seed with known bugs that `LONGHAUL_PLANTED_BUG` switches on.
+//! The program `longhaul-seed-planted`: the seed with known bugs. `LONGHAUL_PLANTED_BUG` switches one on.
 //!
-//! A harness proves with it that each of its judges fires. Never inject it.
+//! A harness uses this program to prove that each of its judges finds its bug. Never inject it.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
 //! The answer to a request: status, headers, and the source of the body.
 //!
-//! This module opens the served files, always by a parsed digest, and never through a link.
+//! This module opens the served files. It finds them only by parsed digests and never follows a link.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -15,7 +15,7 @@ use crate::catalog::Repository;
 use crate::digest::Digest;
 use crate::unpack::{BLOBS, REFERRERS};
 
-/// The media type of an index, and so of a list of referrers.
+/// The media type of an index, which lists of referrers also have.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// An empty list of referrers.
 const NO_REFERRERS: &str =
@@ -24,27 +24,27 @@ const JSON: &str = "application/json";
 
 #[derive(Debug)]
 pub struct Answer {
-    /// Status line and headers, including the empty line. The server adds whether the connection ends.
+    /// Status line and headers, with the empty line. The server adds whether the connection closes.
     pub head: String,
     pub body: Body,
 }
 
-/// The kinds of bodies.
+/// The source of a body.
 #[derive(Debug)]
 pub enum Body {
-    /// No body: the answer to HEAD.
+    /// No body, for the answer to HEAD.
     Nothing,
     Bytes(Vec<u8>),
     /// A file, the offset of the first byte and the number of bytes.
     File(File, u64, u64),
 }
 
-/// An answer before it is written out.
+/// An answer before its head is formatted.
 struct Reply {
     status: &'static str,
     media_type: String,
     headers: String,
-    /// Length of the body, also if it is not sent.
+    /// Length of the body, even if it is not sent.
     bytes: u64,
     body: Body,
 }
@@ -55,7 +55,7 @@ impl Reply {
         Self { status, media_type: JSON.to_owned(), headers, bytes, body: Body::Bytes(text.into_bytes()) }
     }
 
-    /// An error in the form of the distribution specification. It repeats no part of the request.
+    /// An error in the format of the distribution specification. It contains no text from the request.
     fn error(status: &'static str, code: &str, message: &str) -> Self {
         Self::json(status, format!(r#"{{"errors":[{{"code":"{code}","message":"{message}"}}]}}"#))
     }
@@ -75,7 +75,7 @@ impl Reply {
     }
 }
 
-/// Answers a request, or an unreadable one with the reason.
+/// Answers a request; an invalid request gets the reason.
 pub fn answer(head: Result<&Head<'_>, HeadError>, store: &Store) -> Answer {
     match head {
         Err(error) => Reply::error("400 Bad Request", "UNSUPPORTED", &error.to_string()).written(Method::Get),
@@ -136,7 +136,7 @@ fn reply(head: &Head<'_>, store: &Store) -> Reply {
     }
 }
 
-/// A request to a repository.
+/// A resource of a repository.
 enum Resource<'p> {
     Tag(&'p str),
     Manifest(Digest),
@@ -145,7 +145,8 @@ enum Resource<'p> {
     Referrers(Digest),
 }
 
-/// A manifest with its stored media type, whatever the request accepts: only those bytes have that digest.
+/// A manifest with its stored media type. Other media types in `Accept` do not matter: only the stored bytes have the
+/// digest.
 fn manifest(store: &Store, digest: &Digest, head: &Head<'_>) -> Reply {
     let Some(known) = store.catalog.manifests.get(digest) else { return unreadable() };
     let reply =
@@ -157,18 +158,18 @@ fn no_referrers() -> Reply {
     Reply { media_type: INDEX.to_owned(), ..Reply::json("200 OK", NO_REFERRERS.to_owned()) }
 }
 
-/// Whether the client states that it has this content already.
+/// Whether the client says that it already has this content.
 fn has(head: &Head<'_>, digest: &Digest) -> bool {
     let is_it = |tag: &str| tag.trim() == format!("\"sha256:{digest}\"");
     head.if_none_match.is_some_and(|tags| tags == "*" || tags.split(',').any(is_it))
 }
 
-/// The requested part; a client that has the whole takes precedence (RFC 9110, 13.2.2).
+/// The requested range. A client that already has the content gets 304 first (RFC 9110, section 13.2.2).
 fn range_of<'h>(head: &Head<'h>, digest: &Digest) -> Option<&'h str> {
     head.range.filter(|_| !has(head, digest))
 }
 
-/// Identifies the content by its digest. A client that has it gets no body, and the length of the whole.
+/// Adds the digest as `ETag`. A client that already has the content gets no body, but the length of the whole.
 fn identified(mut reply: Reply, digest: &Digest, head: &Head<'_>) -> Reply {
     if has(head, digest) {
         reply = Reply { status: "304 Not Modified", body: Body::Nothing, ..reply };
@@ -178,7 +179,7 @@ fn identified(mut reply: Reply, digest: &Digest, head: &Head<'_>) -> Reply {
         .header("Etag", format_args!("\"sha256:{digest}\""))
 }
 
-/// A file or the requested part of it.
+/// A file, or the requested range of it.
 fn content(file: File, media_type: &str, asked: Option<&str>) -> Option<Reply> {
     let length = file.metadata().ok()?.len();
     let (status, from, to) = match range(asked, length) {
@@ -205,7 +206,7 @@ fn unreadable() -> Reply {
     Reply::error("500 Internal Server Error", "UNKNOWN", "the file cannot be read")
 }
 
-/// The tags in their order, from `last` on, `n` at most (end-8b).
+/// At most `n` tags in order, after `last` (end-8b).
 fn tags(name: &str, repository: &Repository, query: &str) -> Reply {
     let (mut most, mut last) = (usize::MAX, "");
     for pair in query.split('&') {

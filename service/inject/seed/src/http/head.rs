@@ -1,11 +1,11 @@
-//! The head of a request: bytes to method, path and the few headers that matter.
+//! Parses the head of a request: method, path and the few headers that matter.
 //!
-//! Pure. A request with a body is refused: no served path takes one, and unread bytes must not be taken for the next
+//! A request with a body is refused: no served path takes a body, and unread bytes must not be parsed as the next
 //! request.
 
 use std::str;
 
-/// Largest head. Container runtimes send some hundred bytes, a token included some thousand.
+/// Largest head. Container runtimes send some hundred bytes, or with a token some thousand.
 pub const HEAD_BYTES_MAX: usize = 8 << 10;
 const HEADERS_MAX: usize = 64;
 
@@ -21,30 +21,29 @@ pub struct Head<'h> {
     pub method: Method,
     /// Path without query.
     pub path: &'h str,
-    /// The query, without its mark; empty if there is none.
+    /// The query without `?`; empty if there is none.
     pub query: &'h str,
     pub range: Option<&'h str>,
     pub if_none_match: Option<&'h str>,
-    /// Whether the connection ends with the answer.
+    /// Whether the connection closes after the answer.
     pub close: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
-    /// The head is not HTTP/1, or has other bytes where it needs text.
+    /// The head is not HTTP/1, or has bytes that are not allowed.
     #[error("the request cannot be read")]
     Malformed,
-    /// The request has a body.
     #[error("a request must not have a body")]
     Body,
 }
 
-/// The end of the head in `bytes`, if it is complete.
+/// The length of the head in `bytes`; `None` if it is incomplete.
 pub fn complete(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
 }
 
-/// Reads a complete head.
+/// Parses a complete head.
 pub fn parse(bytes: &[u8]) -> Result<Head<'_>, HeadError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
@@ -123,7 +122,7 @@ mod tests {
     }
 
     proptest! {
-        /// No bytes panic, and a parsed head has a path.
+        /// No bytes cause a panic, and every parsed head has a path.
         #[test]
         fn noise(bytes in prop::collection::vec(any::<u8>(), 0..200), path in "[ -~]{0,40}") {
             let _ = parse(&bytes);

@@ -1,19 +1,17 @@
-//! The header `Range` of a request (RFC 9110, section 14): one range of bytes.
-//!
-//! Pure.
+//! The `Range` header of a request (RFC 9110, section 14): one range of bytes.
 
-/// The requested part of a content.
+/// The requested range of a content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Range {
-    /// The whole content: no range, several of them, or an unreadable one, which the RFC lets a server ignore.
+    /// The whole content: there is no range, several ranges, or an invalid one, which the RFC lets a server ignore.
     Whole,
-    /// From the first offset up to and without the second; never empty.
+    /// From the first offset to before the second; never empty.
     Part(u64, u64),
-    /// Outside the content.
+    /// The range is outside the content.
     Unsatisfiable,
 }
 
-/// Reads the header's value for a content of `length` bytes.
+/// Parses the header for a content of `length` bytes.
 pub fn range(value: Option<&str>, length: u64) -> Range {
     let Some(spec) = value.and_then(|value| value.strip_prefix("bytes=")) else { return Range::Whole };
     let number = |text: &str| -> Option<u64> {
@@ -64,7 +62,7 @@ mod tests {
     }
 
     proptest! {
-        /// A part lies within the content and is not empty.
+        /// A range lies within the content and is not empty.
         #[test]
         fn a_part_is_a_part(value in "bytes=[0-9]{0,21}-[0-9]{0,21}", length in any::<u64>()) {
             if let Range::Part(from, to) = range(Some(&value), length) {

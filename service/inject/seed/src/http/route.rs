@@ -1,24 +1,24 @@
-//! Routes of the registry (OCI distribution specification 1.1).
+//! The routes of the registry (OCI distribution specification 1.1).
 //!
-//! Pure. Nothing is decoded: no served name needs an escape, so a path with one matches nothing.
+//! Paths are not decoded: no served name needs an escape, so a path with an escape matches no route.
 
 use crate::catalog::is_repository;
 use crate::digest::Digest;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route<'p> {
-    /// `/v2/`: whether this is a registry.
+    /// `/v2/`, by which clients check that this is a registry.
     Base,
     Tag(&'p str, &'p str),
     Manifest(&'p str, Digest),
     Blob(&'p str, Digest),
     Tags(&'p str),
     Referrers(&'p str, Digest),
-    /// The digest is invalid, or of an algorithm that is not served.
+    /// The digest is invalid, or its algorithm is not served.
     BadDigest,
     /// No repository can have this name.
     BadName,
-    /// The path is not served.
+    /// No resource has this path.
     Nothing,
 }
 
@@ -98,7 +98,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every parsed name is without `..`, and nothing panics.
+        /// No parsed name contains `..`, and no path causes a panic.
         #[test]
         fn noise(path in "/v2/[a-z./%A-Z0-9:]{0,60}") {
             match route(&path) {

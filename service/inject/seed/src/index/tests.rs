@@ -66,7 +66,7 @@ fn each_break_of_the_format_is_named_with_its_line() {
 }
 
 proptest! {
-    /// Every index that the injector can write is read back unchanged.
+    /// Every index that the injector can write is parsed to the same index.
     #[test]
     fn round_trip(
         sizes in prop::collection::vec(1..=CHUNK_BYTES_MAX, 1..200),
@@ -86,7 +86,7 @@ proptest! {
         prop_assert_eq!(Index::parse(&index.to_text()).unwrap(), index);
     }
 
-    /// Every index that is read keeps all limits, also after changes of a few bytes.
+    /// Every index that is parsed satisfies all limits, even after random changes of a few bytes.
     #[test]
     fn noise_never_breaks_a_bound(place in 0..400_usize, byte in any::<u8>()) {
         let mut bytes = sample().to_text().into_bytes();

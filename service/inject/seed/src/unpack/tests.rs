@@ -7,7 +7,7 @@ fn bounds() -> Bounds {
     Bounds { bytes: 1 << 20, files: 10, window_bytes: 1 << 17 }
 }
 
-/// An archive of files, with its end.
+/// An archive of files, with its end marker.
 fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, content) in files {
@@ -133,7 +133,7 @@ fn a_window_larger_than_announced_is_refused_before_it_is_made() {
 }
 
 proptest::proptest! {
-    /// Whatever an archive contains, files appear only below the folder, and no link is made.
+    /// Whatever an archive contains, files are written only below the folder, and no link is made.
     #[test]
     fn nothing_leaves_the_folder(name in "[./a-z0-9]{1,40}", kind in proptest::sample::select(&b"0125\0"[..]), target in "[./a-z]{0,20}") {
         let outer = tempfile::tempdir().unwrap();

@@ -1,30 +1,29 @@
-//! The metrics of questions to other processes.
+//! The metrics of inquiries to other processes.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-/// The labels: a validator of the configuration, and a closed list.
+/// The labels: the validator's name, and an outcome from a closed list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Labels {
     validator: String,
     outcome: &'static str,
 }
 
-/// The outcome of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The first instance answered.
     Answered,
-    /// Another instance answered, or the same one later.
+    /// Another instance answered, or the first one at a later attempt.
     Elsewhere,
     /// No instance answered.
     Unavailable,
-    /// The answer breaks the contract.
+    /// The answer breaks the protocol.
     Wrong,
     Refused,
-    /// Too many questions wait.
+    /// Too many inquiries were waiting.
     Crowded,
 }
 

@@ -1,4 +1,4 @@
-//! The watch over the instances of a pool: their health, their trust, and the files of the connections.
+//! Follows the instances of a pool: their health, their trusted keys, and the files of the connections.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -11,14 +11,14 @@ use tokio::time::{Instant, sleep};
 use super::{Instance, Pool};
 use crate::{ANSWER_BYTES_MAX, VALIDATE, answer, path};
 
-/// A rotated key or a changed trust is known within this time, and a returned instance is used again.
+/// Time between two checks of the instances. Changed keys are known, and a returned instance is used, within this time.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The files are checked once in this many rounds.
+/// The files are checked in one of this many rounds.
 const FILES_EACH: u32 = 10;
-/// An instance without a self-description within this time counts as down.
+/// An instance that does not describe itself within this time counts as unreachable.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Checks until the pool is gone.
+/// Checks the instances again and again until the pool is dropped.
 pub(super) async fn follow(pool: Weak<Pool>) {
     let mut refused = String::new();
     for round in 0_u32.. {
@@ -50,7 +50,7 @@ async fn look(pool: &Pool, instance: &Instance) {
     }
 }
 
-/// Logged once for each distinct reason: half-written pairs are normal for a moment.
+/// Reads changed files. Each reason for a failure is logged once: half-written files are normal for a moment.
 fn files(pool: &Arc<Pool>, refused: &mut String) {
     for instance in &pool.instances {
         match instance.link.look() {

@@ -1,8 +1,8 @@
-//! The bundles of the webhook configurations: read, and written by server-side apply.
+//! Reads the `caBundle`s of the webhook configurations, and writes them by server-side apply.
 //!
-//! This module owns the field `caBundle` of the entries that call our Service, under its own field manager, and no
-//! other field. Appliers of the configurations leave the field out and so never remove it. This module creates no
-//! configuration.
+//! This module owns only the field `caBundle` of the webhooks that call the configured Service, with its own field
+//! manager. Other tools that apply the configurations leave the field out, so they never remove it. This module creates
+//! no configuration.
 
 use std::time::Duration;
 
@@ -18,33 +18,33 @@ use super::step::Trusted;
 use super::stored::pem;
 use service_core::kube::{self, Client, Webhooks};
 
-/// The writer's name at the API server; it owns the field.
+/// The field manager of `caBundle`.
 const FIELD_MANAGER: &str = "longhaul-service-certificates";
-/// A request that takes longer is repeated.
+/// Time limit of a request; then it is repeated.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a bundle cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No answer, or an error.
+    /// The request failed or was answered with an error.
     #[error("mutatingwebhookconfigurations/{name}: {source}{}", remedy(source))]
     Request { name: String, source: kube::Error },
-    /// The answer is no configuration.
+    /// The answer is not a webhook configuration.
     #[error("mutatingwebhookconfigurations/{name}: {source}")]
     Answer { name: String, source: serde_json::Error },
 }
 
-/// The result of reading the configurations.
+/// What the webhook configurations contain.
 #[derive(Debug, Default)]
 pub struct Look {
     pub trusted: Trusted,
-    /// The configurations with the names of our entries.
+    /// The configurations, each with the names of its webhooks that call the Service.
     entries: Vec<(String, Vec<String>)>,
-    /// Notes for a person: configurations that are missing, or that call another server.
+    /// Notes for people: configurations that are missing or call another server.
     pub notes: Vec<String>,
 }
 
-/// Advice for missing rights.
+/// Text about missing rights; empty for other errors.
 fn remedy(error: &kube::Error) -> &'static str {
     match error.status() {
         Some(StatusCode::FORBIDDEN) => {
@@ -79,7 +79,7 @@ pub async fn look(place: &Installation, client: &Client) -> Result<Look, Error> 
     Ok(look)
 }
 
-/// Makes every entry trust exactly `bundle`.
+/// Makes every webhook trust exactly the certificates in `bundle`.
 pub async fn publish(look: &Look, bundle: &[CertificateDer<'_>], client: &Client) -> Result<(), Error> {
     for (name, entries) in look.entries.iter().filter(|(_, entries)| !entries.is_empty()) {
         let path = format!("{}?fieldManager={FIELD_MANAGER}&force=true", Webhooks::path(name));
@@ -90,7 +90,7 @@ pub async fn publish(look: &Look, bundle: &[CertificateDer<'_>], client: &Client
     Ok(())
 }
 
-/// The applied object: for each entry its name, which is the key of the list, and the one field.
+/// The object to apply: each webhook has its name, which is the key of the list, and `caBundle`.
 fn object(name: &str, entries: &[String], bundle: &[CertificateDer<'_>]) -> Value {
     let bundle = base64::engine::general_purpose::STANDARD.encode(pem(bundle));
     let entry = |entry: &String| json!({"name": entry, "clientConfig": {"caBundle": bundle}});

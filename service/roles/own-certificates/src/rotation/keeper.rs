@@ -1,7 +1,8 @@
-//! The keeper of the certificates: the holder of the Lease makes missing ones and renews those that end, step by step.
+//! The keeper of the certificates, which runs in the holder of the Lease: it makes missing certificates and renews
+//! expiring ones, step by step.
 //!
-//! This module owns the writes and their pace. A write names the version of the Secret on which it is based: of two
-//! replicas that believe to hold the Lease, one is refused and reads again.
+//! This module owns the writes and their timing. A write names the version of the Secret that was read: if two replicas
+//! believe that they hold the Lease, one write is refused, and that replica reads again.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -20,18 +21,18 @@ use service_core::kube::{self, Client, Write};
 use service_watch::config::Lease;
 use service_watch::{Backoff, Elector};
 
-/// A Secret has at most 1 MiB.
+/// Most bytes of a Secret in an answer; a Secret has at most 1 MiB.
 pub(super) const SECRET_BYTES_MAX: usize = 2 << 20;
-/// A request that takes longer is repeated.
+/// Time limit of a request; then it is repeated.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
-/// Shortest and longest wait after failures in a row.
+/// Shortest and longest delay after failures in a row.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
-/// Most steps in one turn: a whole rotation has fewer, and more would be a loop.
+/// Most steps in one round: a whole rotation has fewer, so more would be a loop.
 const STEPS_MAX: usize = 8;
-/// client-go's lease: a certificate is renewed long before it ends, so there is no hurry.
+/// Longest duration of the Lease, equal to client-go's. Certificates are renewed long before they expire.
 const LEASE_MAX: Duration = Duration::from_secs(15);
-/// A certificate is renewed when a third of its life is left. In that time a killed holder has to be replaced, and its
-/// successor too: so the Lease lasts a third of that time.
+/// The Lease lasts at most this fraction (a ninth) of a certificate's lifetime. A certificate is renewed when a third
+/// is left; in that time, a killed holder and its successor must be replaceable.
 const LEASES_PER_LEAF: u32 = 9;
 
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +49,7 @@ enum Error {
     Circle,
 }
 
-/// Advice for missing rights, or for a missing Secret that the rights are for.
+/// Text about missing rights, or about a missing Secret; empty for other errors.
 fn remedy(error: &kube::Error) -> &'static str {
     match error.status() {
         Some(StatusCode::FORBIDDEN) => {
@@ -58,7 +59,7 @@ fn remedy(error: &kube::Error) -> &'static str {
     }
 }
 
-/// One replica's part in the rotation.
+/// One replica's participation in the rotation.
 pub struct Keeper {
     place: Installation,
     client: Arc<Client>,
@@ -74,7 +75,7 @@ impl Keeper {
         Self { place, client, state, metrics, elector }
     }
 
-    /// Keeps the certificates while this replica holds the Lease, until it is stopped; then gives the Lease back, and
+    /// Makes and renews certificates while this replica holds the Lease, until `stop`. Then it releases the Lease and
     /// waits to be ended.
     pub async fn run(mut self, stop: CancellationToken) {
         loop {
@@ -103,7 +104,7 @@ impl Keeper {
     }
 }
 
-/// The Lease with whole seconds, as it is stored, in client-go's proportions.
+/// The settings of the Lease: whole seconds, as stored, in client-go's proportions.
 fn lease(place: &Installation) -> Lease {
     let longest = (place.settings.leaf_lifetime / LEASES_PER_LEAF).min(LEASE_MAX).as_secs().max(1);
     let duration = Duration::from_secs(longest);
@@ -141,7 +142,7 @@ impl Work<'_> {
         }
     }
 
-    /// Takes steps until there is nothing to do; returns how long to wait.
+    /// Takes steps until none is due; returns how long to wait.
     async fn turn(&self) -> Result<Duration, Error> {
         for _ in 0..STEPS_MAX {
             let held = self.read().await?;
@@ -172,7 +173,7 @@ impl Work<'_> {
         Err(Error::Circle)
     }
 
-    /// Takes a step that no other party has to see first, even if the configurations cannot be read.
+    /// Takes a step that need not be noticed by others first, even if the configurations cannot be read.
     async fn renew_all_the_same(&self, held: &StoredCertificates) -> Result<(), Error> {
         let (now, nobody) = (SystemTime::now(), Trusted::default());
         if next(self.place, held, &nobody, now) == Step::Renew {

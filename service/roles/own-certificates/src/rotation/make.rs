@@ -1,6 +1,6 @@
-//! The making of authorities and certificates: P-256, with lives so short that no revocation is needed.
+//! Makes authorities and certificates: P-256 keys, and lifetimes so short that no revocation is needed.
 //!
-//! This module owns their content. `step` decides when one is made.
+//! This module owns the content of certificates. `step` decides when one is made.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,19 +14,19 @@ use zeroize::Zeroizing;
 
 use super::stored::{AUTHORITY, Pair};
 
-/// Certificates begin this much earlier, for clocks that are behind; their life still counts from now.
+/// How much before now a certificate's validity starts, for clocks that are behind. Its lifetime counts from now.
 const BACKDATED: Duration = Duration::from_mins(10);
 
 /// Why no certificate was made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The library refused.
+    /// The library returned an error.
     #[error("failed to make a certificate: {0}")]
     Make(#[from] rcgen::Error),
-    /// The authority has no name for a certificate to refer to.
+    /// The authority has no subject name that a certificate could name as its issuer.
     #[error("the authority in the Secret has no common name")]
     Nameless,
-    /// The new certificate cannot be read.
+    /// The new certificate cannot be parsed.
     #[error("a certificate that was made cannot be used")]
     Unusable,
 }
@@ -72,17 +72,17 @@ fn finished(certificate: String, key: &KeyPair) -> Result<Pair, Error> {
     Pair::read(certificate, Zeroizing::new(key.serialize_pem())).ok_or(Error::Unusable)
 }
 
-/// A common name has at most 64 characters (RFC 5280, upper bounds); the full name is among the alternative names.
+/// The name, cut to the 64 characters of a common name (RFC 5280). The full name is a subject alternative name.
 fn cut(name: &str) -> &str {
     name.get(..64).unwrap_or(name)
 }
 
-/// Positive and at most 20 octets, as RFC 5280 demands: the first bit is not set.
+/// A random serial number: positive and at most 20 octets, as RFC 5280 demands.
 fn serial() -> SerialNumber {
     SerialNumber::from(rand::rng().random::<u64>() >> 1 | 1)
 }
 
-/// Whole seconds, the precision of X.509.
+/// The time in whole seconds, the precision of X.509.
 fn at(time: SystemTime) -> OffsetDateTime {
     let time = OffsetDateTime::from(time);
     time.replace_nanosecond(0).unwrap_or(time)

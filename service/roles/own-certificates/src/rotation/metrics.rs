@@ -1,4 +1,4 @@
-//! The metrics of the certificate rotation. Label values are a closed list.
+//! The metrics of the certificate rotation. Their labels have closed lists of values.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -12,7 +12,7 @@ struct ByStep {
     step: &'static str,
 }
 
-/// Finished steps and failed turns of this process.
+/// Counters of finished steps and of failed rounds in this process.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     steps: Family<ByStep, Counter>,

@@ -1,6 +1,6 @@
-//! The reader of the certificate: every replica reads it from the Secret and gives it to its listener.
+//! The reader of the certificate: every replica reads it from the Secret and passes it to its listener.
 //!
-//! The reader only reads; readiness reports a missing or unreadable certificate. Open connections stay when the
+//! The reader writes nothing. Readiness reports a missing or invalid certificate. Open connections stay when the
 //! certificate changes.
 
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use service_core::kube::Client;
 use service_core::wire::{key_from_pem, pair};
 use service_watch::Backoff;
 
-/// A replica without a certificate cannot serve, so it reads more often.
+/// Time between two reads while there is no certificate, because the replica cannot serve without one.
 const EAGER: Duration = Duration::from_millis(500);
-/// The longest wait after failures in a row: shorter than the life of any useful certificate.
+/// Longest delay after failures in a row: shorter than the lifetime of any useful certificate.
 const BACKOFF_MAX: Duration = Duration::from_secs(15);
 
 pub struct Reader {
@@ -38,7 +38,7 @@ impl Reader {
         Self { place, client, handed, shown: Vec::new(), said: None }
     }
 
-    /// Follows the Secret until dropped.
+    /// Reads the Secret again and again until dropped.
     pub async fn follow(mut self) {
         let mut backoff = Backoff::new(EAGER, BACKOFF_MAX);
         loop {

@@ -1,7 +1,7 @@
-//! The state of the certificate rotation, for the health page.
+//! The state of the certificate rotation, for the health endpoint.
 //!
-//! This state is never a reason to be unready: a replica whose certificate cannot be renewed serves until it ends, and
-//! `certificate` reports when.
+//! This state never makes a replica unready: a replica whose certificate cannot be renewed serves until its certificate
+//! expires, and the health check `certificate` reports the expiry.
 
 use parking_lot::Mutex;
 use serde_json::json;
@@ -20,7 +20,7 @@ struct Known {
 }
 
 impl State {
-    /// Records whether this replica makes the certificates.
+    /// Records whether this replica holds the Lease.
     pub fn holds(&self, holds: bool) {
         let mut known = self.0.lock();
         known.holds = holds;
@@ -29,7 +29,7 @@ impl State {
         }
     }
 
-    /// Records the present trouble. Returns whether it is new.
+    /// Records the present problem, if there is one. Returns whether it is new.
     pub fn trouble(&self, trouble: Option<String>) -> bool {
         let mut known = self.0.lock();
         let new = trouble.is_some() && known.trouble != trouble;
@@ -37,7 +37,7 @@ impl State {
         new
     }
 
-    /// Records the content of the Secret.
+    /// Records the content of the Secret, without keys.
     pub fn show(&self, held: &StoredCertificates) {
         let ends = |pair: &Option<super::stored::Pair>| pair.as_ref().map(|pair| seconds(pair.ends()));
         let page = json!({
@@ -60,7 +60,7 @@ impl Probe for State {
         self.0.lock().trouble.clone()
     }
 
-    /// The holder's figures: seconds since 1970, and no key.
+    /// The state of the holder as JSON: times in seconds since 1970, and no key.
     fn page(&self) -> Option<String> {
         let known = self.0.lock();
         let waits = || json!({"holder": false}).to_string();

@@ -1,8 +1,8 @@
-//! The choice of the next step, from the Secret, the trust of the webhook configurations, and the time. Pure.
+//! Chooses the next step of a rotation from the Secret, the trust of the webhook configurations, and the time.
 //!
-//! Invariants: a certificate is shown only if its authority has been trusted everywhere for `settle` (or if no server
-//! was called before). An authority is trusted until all its certificates have ended. Steps are taken one at a time,
-//! and the next one depends only on stored results, so that another replica can continue at any point.
+//! Invariants: a certificate is used only if its authority was trusted everywhere for `settle`, or if no server was
+//! called before. An authority is trusted until all its certificates have expired. Steps are taken one at a time, and
+//! each depends only on stored results, so that another replica can continue at any point.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,39 +13,39 @@ use super::make;
 use super::stored::{Pair, Previous, StoredCertificates, moment, seconds};
 use service_core::wire::{Facts, facts, verifies};
 
-/// Least wait between two turns.
+/// Least delay between two rounds.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Largest accepted difference between the clocks of two replicas.
+/// Largest difference between the clocks of two replicas that is tolerated.
 const CLOCKS_APART: Duration = Duration::from_mins(1);
 
-/// All authorities that the webhook configurations trust.
+/// The authorities that the webhook configurations trust.
 #[derive(Debug, Clone, Default)]
 pub struct Trusted {
-    /// The bundle of each entry that calls us.
+    /// The authorities of each webhook that calls the Service.
     pub entries: Vec<Vec<CertificateDer<'static>>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing to do for this time.
+    /// Nothing to do for this duration.
     Wait(Duration),
-    /// No authority is trusted yet: make authority and certificate at once.
+    /// No authority is trusted yet: make an authority and a certificate at once.
     Begin,
-    /// Make a new authority that is trusted and does not sign yet.
+    /// Make a new authority, which is trusted but signs nothing yet.
     Introduce,
-    /// Every configuration trusts the new authority: `settle` counts from now.
+    /// Every configuration trusts the new authority: start the time `settle`.
     Confirm,
     Switch,
     /// Make a new certificate of the present authority.
     Renew,
-    /// Everything signed by a former authority has ended: stop trusting it.
+    /// All certificates of a former authority have expired: stop trusting it.
     Retire,
-    /// The configurations do not trust the right authorities: write them.
+    /// The configurations do not trust the right authorities: write `caBundle`.
     Publish,
 }
 
 impl Step {
-    /// Its name in metrics, of a closed list.
+    /// The step's name in metrics, from a closed list.
     pub fn name(self) -> &'static str {
         match self {
             Self::Wait(_) => "wait",
@@ -61,7 +61,7 @@ impl Step {
 }
 
 impl Trusted {
-    /// Whether every entry trusts exactly `bundle`.
+    /// Whether every webhook trusts exactly the certificates in `bundle`.
     pub fn is(&self, bundle: &[CertificateDer<'_>]) -> bool {
         let same = |entry: &Vec<CertificateDer<'_>>| {
             entry.len() == bundle.len() && entry.iter().all(|one| bundle.contains(one))
@@ -69,13 +69,13 @@ impl Trusted {
         self.entries.iter().all(same)
     }
 
-    /// All valid authorities that some entry trusts, each once.
+    /// All valid authorities that some webhook trusts, without repetition.
     fn all(&self, now: SystemTime) -> Vec<CertificateDer<'static>> {
         self.such(|facts| is_valid(facts, now))
     }
 
-    /// All authorities that some entry trusts and whose validity has not begun, each once: made by a clock ahead of
-    /// ours.
+    /// All authorities that some webhook trusts and whose validity has not started, without repetition. A clock ahead
+    /// of ours made them.
     fn early(&self, now: SystemTime) -> Vec<CertificateDer<'static>> {
         self.such(|facts| facts.not_before > now && !facts.is_expired(now))
     }
@@ -192,12 +192,13 @@ pub fn after(
     Ok(fresh)
 }
 
-/// End of trust of foreign or lost authorities: by then all replicas have another certificate.
+/// When authorities of unknown origin stop being trusted: by then all replicas have another certificate.
 fn until_forgotten(place: &Installation, now: SystemTime) -> u64 {
     seconds(now + place.settings.settle * 2 + place.settings.leaf_lifetime)
 }
 
-/// A certificate ends with its authority at the latest: a chain is valid as long as its shortest part.
+/// Makes a certificate. It expires no later than its authority, because a chain is valid only while all its
+/// certificates are.
 fn leaf(place: &Installation, authority: &Pair, now: SystemTime) -> Result<Pair, make::Error> {
     let ends = (now + place.settings.leaf_lifetime).min(authority.ends());
     make::leaf(authority, &place.names(), now, ends)
@@ -207,14 +208,14 @@ fn usable(pair: Option<&Pair>, now: SystemTime) -> Option<&Pair> {
     pair.filter(|pair| is_valid(&pair.facts, now))
 }
 
-/// Whether callers accept it. A certificate that has not begun was made by a clock ahead: kube-apiserver refuses it and
-/// everything it signed.
+/// Whether callers accept the certificate. A certificate whose validity has not started was made by a clock ahead of
+/// ours; kube-apiserver refuses it and everything that it signed.
 fn is_valid(facts: &Facts, now: SystemTime) -> bool {
     facts.not_before <= now && !facts.is_expired(now)
 }
 
-/// Whether a third of `lifetime` or less is left until `ends`; or more than all of it, because it was made for a longer
-/// one.
+/// Whether at most a third of `lifetime` is left until `ends`. More than the whole `lifetime` also counts, because then
+/// the setting was shortened.
 fn is_due(ends: SystemTime, lifetime: Duration, now: SystemTime) -> bool {
     // Ends are whole seconds.
     now + lifetime / 3 >= ends || ends > now + lifetime + Duration::from_secs(2)

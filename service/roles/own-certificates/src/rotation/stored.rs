@@ -1,6 +1,6 @@
-//! The content of the Secret: its keys, read and written.
+//! Parses and writes the content of the Secret.
 //!
-//! Pure. An unusable value counts as absent, and a new one replaces it. Private keys are wiped when dropped.
+//! An invalid value counts as absent and is replaced by a new one. The memory of private keys is overwritten on drop.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,8 +13,8 @@ use zeroize::Zeroizing;
 
 use service_core::wire::{Facts, certificates_from_pem, facts, key_from_pem, pair, verifies};
 
-/// The keys of the Secret. `ca.crt` is for people and other callers: the authorities that the webhook configurations
-/// trust.
+/// The keys of the Secret. `ca.crt` has the authorities that the webhook configurations trust, for people and other
+/// callers.
 const KEYS: [&str; 9] = [
     "authority.crt",
     "authority.key",
@@ -26,15 +26,15 @@ const KEYS: [&str; 9] = [
     "ca.crt",
     "state.json",
 ];
-/// Prefix of the names of authorities made here.
+/// Prefix of the names of authorities that this program makes.
 pub const AUTHORITY: &str = "longhaul-webhook authority ";
-/// Most former authorities that stay trusted; more are an error.
+/// Most former authorities that stay trusted; more count as an error.
 const PREVIOUS_MAX: usize = 8;
 
-/// A certificate chain with its key, both PEM, and the facts of the first certificate.
+/// A certificate chain and its key as PEM, with the facts of the first certificate.
 #[derive(Debug, Clone)]
 pub struct Pair {
-    /// The certificate, or the chain with the leaf first.
+    /// The certificate, or a chain with the leaf first.
     pub certificate: String,
     pub key: Zeroizing<String>,
     pub chain: Vec<CertificateDer<'static>>,
@@ -43,25 +43,26 @@ pub struct Pair {
 
 #[derive(Debug, Clone, Default)]
 pub struct StoredCertificates {
-    /// `metadata.resourceVersion` of the Secret at reading.
+    /// `metadata.resourceVersion` of the Secret that was read.
     pub version: Option<String>,
-    /// The authority that signs now.
+    /// The authority that signs certificates.
     pub authority: Option<Pair>,
-    /// The authority that signs next.
+    /// The authority that signs after the next step.
     pub next: Option<Pair>,
-    /// Authorities that have signed and are still trusted; the newest last.
+    /// Former authorities that are still trusted; the newest is last.
     pub previous: Vec<Previous>,
-    /// The certificate that is shown to callers.
+    /// The certificate that replicas use.
     pub leaf: Option<Pair>,
-    /// Since when every webhook configuration trusts `next`, in seconds since 1970.
+    /// The time from which every webhook configuration trusts `next`, in seconds since 1970.
     pub confirmed: Option<u64>,
 }
 
-/// An authority that no longer signs.
+/// An authority that signs nothing any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Previous {
     pub certificate: CertificateDer<'static>,
-    /// End of its trust, in seconds since 1970: the end of the last certificate that it signed, or its own.
+    /// When trust in the authority ends, in seconds since 1970: when its last certificate expires, or when it expires
+    /// itself.
     pub until: u64,
 }
 
@@ -70,7 +71,7 @@ pub struct Previous {
 #[serde(rename_all = "camelCase", default)]
 struct Times {
     confirmed: Option<u64>,
-    /// End of trust of each certificate in `previous.crt`.
+    /// When trust in each certificate of `previous.crt` ends.
     previous_until: Vec<u64>,
 }
 
@@ -88,7 +89,7 @@ struct Meta {
 }
 
 impl Pair {
-    /// A pair that belongs together; otherwise `None`.
+    /// Parses a certificate and its key; `None` if they do not belong together.
     pub fn read(certificate: String, key: Zeroizing<String>) -> Option<Self> {
         let chain = certificates_from_pem(certificate.as_bytes()).ok()?;
         pair(chain.clone(), key_from_pem(key.as_bytes()).ok()?).ok()?;
@@ -102,7 +103,7 @@ impl Pair {
 }
 
 impl Previous {
-    /// An authority trusted until `until`, or until its own end.
+    /// An authority that is trusted until `until`, or until it expires.
     pub fn new(certificate: CertificateDer<'static>, until: u64) -> Self {
         // Its last second counts (RFC 5280, section 4.1.2.5).
         let over = facts(&certificate).map_or(0, |facts| seconds(facts.not_after).saturating_add(1));
@@ -138,12 +139,12 @@ impl StoredCertificates {
         })
     }
 
-    /// The merge patch that makes the Secret hold exactly this, if it is still at the version that was read.
+    /// The merge patch that replaces the content of the Secret if the Secret still has the version that was read.
     pub fn patch(&self) -> Value {
         json!({"metadata": {"resourceVersion": self.version}, "data": self.data()})
     }
 
-    /// The Secret as a new object.
+    /// A new Secret with this content.
     pub fn object(&self, name: &str) -> Value {
         let mut data = self.data();
         data.retain(|_, value| !value.is_null());
@@ -172,14 +173,14 @@ impl StoredCertificates {
         data
     }
 
-    /// Whether one of the authorities has signed this certificate, whatever the time: clocks may be wrong, but a
-    /// foreign certificate is never valid.
+    /// Whether one of the authorities has signed the certificate, without a check of times. Clocks may be wrong, but a
+    /// certificate of another authority is never valid.
     pub fn vouches_for(&self, leaf: &Pair) -> bool {
         let name = leaf.facts.names.last();
         name.is_some_and(|name| verifies(&self.bundle(), &leaf.chain, name, leaf.ends()).is_ok())
     }
 
-    /// The authorities that the webhook configurations have to trust.
+    /// The authorities that the webhook configurations must trust.
     pub fn bundle(&self) -> Vec<CertificateDer<'static>> {
         let ours = [&self.authority, &self.next].into_iter().flatten().filter_map(|pair| pair.chain.first());
         let mut bundle: Vec<CertificateDer<'static>> = Vec::new();
@@ -192,13 +193,13 @@ impl StoredCertificates {
     }
 }
 
-/// Whether this program made the authority. A foreign pair may belong together without being an authority: callers
-/// refuse its certificates although we would not.
+/// Whether this program made the authority. Certificate and key of unknown origin may belong together without being an
+/// authority, so callers would refuse their certificates.
 fn is_made_here(pair: &Pair) -> bool {
     pair.chain.len() == 1 && pair.facts.names.first().is_some_and(|name| name.starts_with(AUTHORITY))
 }
 
-/// PEM of certificates (RFC 7468).
+/// Certificates as PEM (RFC 7468).
 pub fn pem<'c>(certificates: impl IntoIterator<Item = &'c CertificateDer<'c>>) -> String {
     let mut text = String::new();
     for certificate in certificates {
@@ -218,7 +219,7 @@ pub fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// The moment at `seconds` after 1970; if no clock can show it, the latest time to wait for.
+/// The time at `seconds` after 1970; if the clock cannot represent it, a time in the far future.
 pub fn moment(seconds: u64) -> SystemTime {
     let latest = Duration::from_secs(u64::from(u32::MAX) * 4);
     UNIX_EPOCH + Duration::from_secs(seconds).min(latest)

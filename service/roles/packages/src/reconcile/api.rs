@@ -1,7 +1,7 @@
-//! The writes of the reconciler, each with its handling of conflicts.
+//! The writes of the reconciler, and how each handles conflicts.
 //!
-//! This module owns paths and bodies. A conflict (409) means another write in between: read again, decide again, write
-//! again.
+//! This module owns paths and bodies. A conflict (409) means that somebody else has written in between: read again,
+//! decide again, write again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use super::status::{self, Report};
 use service_core::kube::{self, Client, Write};
 use service_watch::{Key, Object, Package, RawObject};
 
-/// Times that a conflicting write is repeated before the visit counts as failed.
+/// How often a conflicting write is repeated before the reconciliation counts as failed.
 const CONFLICTS_MAX: u32 = 5;
-/// The first pause after a conflict; each further one is twice as long. The other writer often writes again at once.
+/// The first pause after a conflict; it doubles each time. The other writer often writes again at once.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Debug, thiserror::Error)]
@@ -35,8 +35,8 @@ pub(super) enum Error {
 }
 
 impl Error {
-    /// Whether another attempt can succeed without a change of the package. An invalid request stays invalid;
-    /// everything else, a refusal by a quota or a webhook included, depends on the cluster's state.
+    /// Whether another attempt may succeed without a change of the package. An invalid request stays invalid. All other
+    /// errors depend on the cluster's state, even refusals by a quota or a webhook.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Spec(_) => false,
@@ -55,7 +55,7 @@ pub(super) struct Existing {
     pub whole: Value,
 }
 
-/// The part of the API that the reconciler uses.
+/// The API requests that the reconciler uses.
 pub(super) struct Api {
     client: Arc<Client>,
 }
@@ -79,7 +79,8 @@ impl Api {
         self.finalizers(object, |finalizers| finalizers.retain(|known| **known != *finalizer)).await
     }
 
-    /// Rewrites the list of finalizers. It names the version it is based on, so that no foreign finalizer is lost.
+    /// Rewrites the list of finalizers. The write names the version that was read, so that no finalizer of others is
+    /// lost.
     async fn finalizers(&self, object: &mut Object, edit: impl Fn(&mut Vec<Box<str>>)) -> Result<(), Error> {
         let doing = "finalizer";
         let body = |object: &Object| {
@@ -92,8 +93,8 @@ impl Api {
         self.write(object, package(&object.key), doing, body).await
     }
 
-    /// Writes phase, condition and, when the generation is finished, `observedGeneration`; writes nothing if the status
-    /// has them already. It names the version it is based on, so that no foreign condition is lost.
+    /// Writes phase, condition and, for a finished generation, `observedGeneration`; writes nothing if the status is
+    /// equal. The write names the version that was read, so that no condition of others is lost.
     pub async fn status(&self, object: &mut Object, report: Report<'_>) -> Result<(), Error> {
         let now = now();
         let path = format!("{}/status", package(&object.key));
@@ -105,9 +106,8 @@ impl Api {
         self.write(object, path, "status", body).await
     }
 
-    /// Merges the result of `body` into the package. After a conflict the package is read and `body` called again.
-    /// Afterwards `object` has the newest known version, finalizers and status; its spec and generation stay those of
-    /// the visit.
+    /// Merges the result of `body` into the package. After a conflict, the package is read and `body` is called again.
+    /// Then `object` has the newest known version, finalizers and status, but its former spec and generation.
     async fn write(
         &self,
         object: &mut Object,
@@ -135,7 +135,7 @@ impl Api {
         Ok(())
     }
 
-    /// Writes a Warning event for people. A failure is only logged: it must not fail the visit.
+    /// Writes a Warning event for people. A failure is only logged, because it must not fail the reconciliation.
     pub async fn warn(&self, object: &Object, reason: &'static str, message: &str) {
         let namespace = &*object.key.namespace;
         let now = now();
@@ -165,7 +165,7 @@ impl Api {
         }
     }
 
-    /// The policies that carry the uid of a package.
+    /// The policies whose label has the package's uid.
     pub async fn list_policies(&self, namespace: &str, uid: &str) -> Result<Vec<Existing>, Error> {
         let doing = "list of network policies";
         let path = format!("{}?labelSelector={}%3D{uid}", collection(namespace), UID_LABEL.replace('/', "%2F"));
@@ -190,7 +190,7 @@ impl Api {
         }
     }
 
-    /// Corrects the policy `known`, which differs.
+    /// Corrects the policy `known`, which differs from `policy`.
     pub async fn update_policy(&self, mut known: Value, policy: &Policy) -> Result<(), Error> {
         let path = format!("{}/{}", collection(&policy.namespace), policy.name);
         for attempt in 0.. {
@@ -212,7 +212,7 @@ impl Api {
         serde_json::from_slice(&body).map_err(|source| Error::Answer { doing, source })
     }
 
-    /// Removes the policy if it is still the seen one.
+    /// Deletes the policy if it still has the seen version.
     pub async fn delete_policy(&self, seen: &Object<Applied>) -> Result<(), Error> {
         let path = format!("{}/{}", collection(&seen.key.namespace), seen.key.name);
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": &*seen.uid}});
@@ -224,7 +224,7 @@ impl Api {
         }
     }
 
-    /// Removes every policy with that uid of a package.
+    /// Deletes every policy whose label has this package uid.
     pub async fn remove_policies(&self, namespace: &str, uid: &str) -> Result<(), Error> {
         for policy in self.list_policies(namespace, uid).await? {
             self.delete_policy(&policy.object).await?;
@@ -232,7 +232,7 @@ impl Api {
         Ok(())
     }
 
-    /// Whether the package of that name exists and has that uid, by a fresh read from the API server.
+    /// Whether the package with this name exists and has this uid, read from the API server.
     pub async fn package_exists(&self, key: &Key, uid: &str) -> Result<bool, Error> {
         let doing = "package";
         match self.client.read(&package(key)).await {
@@ -247,7 +247,7 @@ impl Api {
     }
 }
 
-/// Takes over from `answer` the fields that others may have changed since `object` was seen.
+/// Copies to `object` the fields of `answer` that others may have changed meanwhile.
 fn renew(object: &mut Object, answer: &[u8], doing: &'static str) -> Result<(), Error> {
     let raw: RawObject<'_> = serde_json::from_slice(answer).map_err(|source| Error::Answer { doing, source })?;
     let fresh: Object = raw.into_object();
@@ -271,7 +271,7 @@ fn collection(namespace: &str) -> String {
     format!("/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies")
 }
 
-/// Whole seconds, as Kubernetes writes times.
+/// The present time in whole seconds, as Kubernetes writes times.
 fn now() -> String {
     let now = Timestamp::now();
     Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()

@@ -1,7 +1,7 @@
-//! The inbox of watch events: passes them to the reconciler that works at this moment, or drops them.
+//! The inbox of watch events: passes them to the reconciler that works at present; without one, it drops them.
 //!
-//! This module owns the index of owners, which is maintained also while another process reconciles, and the mapping
-//! from an event to the keys with work.
+//! This module owns the index of owners, which is updated even while another process reconciles. It also maps events to
+//! keys of packages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use super::owners::Owners;
 use super::policies::Applied;
 use service_watch::{Change, Event};
 
-/// How long after an event of a policy its package is checked: by then the events of our own writes have mostly
-/// arrived, and a user that edits in a loop causes two checks a second.
+/// Delay from an event of a policy to the check of its package. By then, events of our own writes have mostly arrived,
+/// and a user that edits again and again causes only two checks a second.
 const SETTLE: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Takes an accepted event of the watch of packages.
+    /// Handles an accepted event of the watch of packages.
     pub fn package(&self, event: &Event) {
         self.owners.package(event);
         let reconciler = self.reconciler.read();
@@ -36,7 +36,7 @@ impl Inbox {
         reconciler.queue.add(event.object.key.clone());
     }
 
-    /// Takes an accepted event of the watch of policies.
+    /// Handles an accepted event of the watch of policies.
     pub fn policy(&self, event: &Event<Applied>) {
         let concerned = self.owners.policy(event);
         let reconciler = self.reconciler.read();
@@ -50,7 +50,7 @@ impl Inbox {
         }
     }
 
-    /// From now on `reconciler` gets the events. It gets existing objects at once.
+    /// Passes events to `reconciler` from now on, and existing objects at once.
     pub(super) fn open(&self, reconciler: &Arc<Reconciler>) {
         *self.reconciler.write() = Some(Arc::clone(reconciler));
         for object in reconciler.store.snapshot() {
@@ -63,7 +63,7 @@ impl Inbox {
         }
     }
 
-    /// From now on events are dropped.
+    /// Drops events from now on.
     pub(super) fn close(&self) {
         *self.reconciler.write() = None;
     }

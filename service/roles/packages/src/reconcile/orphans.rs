@@ -1,7 +1,8 @@
-//! Orphans: policies whose package is gone, also if it was deleted while no process ran or another one led.
+//! Orphans: policies whose package is gone, even if it was deleted while no process ran or another process led.
 //!
-//! This module owns the suspects and their removal. A suspect is a uid that policies carry and no package has. The API
-//! server is asked before anything is removed, because the watch of packages may only lag behind that of policies.
+//! This module owns the suspects and their removal. A suspect is a uid that policies have in their label and no known
+//! package has. Before a removal, the API server is asked, because the watch of packages may only be behind the watch
+//! of policies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,10 +17,10 @@ use super::api::Error;
 use super::policies::Applied;
 use service_watch::{Key, Object};
 
-/// How long a suspect waits at first: the two watches are rarely further apart.
+/// First delay before a suspect is checked; the two watches are rarely further apart.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
-/// How long a policy waits that names no package to ask for: longer than a watch may be silent before it is closed, so
-/// that the package would have been seen.
+/// Delay for a policy without an owner that names its package. It is longer than a watch may be silent, so the package
+/// would have been seen.
 const NAMELESS_WAIT: Duration = Duration::from_mins(2);
 /// Longest pause between two attempts.
 const PAUSE_MAX: Duration = Duration::from_mins(5);
@@ -38,9 +39,9 @@ struct Suspect {
     looks: u32,
 }
 
-/// The outcome for a suspect.
+/// The result of checking a suspect.
 enum Verdict {
-    /// The suspect is no orphan, or nothing is left of it.
+    /// The suspect is no orphan, or its policies were removed.
     Settled,
     /// The suspect must be checked again.
     Open,
@@ -54,7 +55,7 @@ impl Orphans {
         self.wake.notify_one();
     }
 
-    /// Waits for the next suspect that is due.
+    /// Waits for the next suspect whose check is due.
     async fn next(&self) -> (Arc<str>, Suspect) {
         loop {
             let first = {
@@ -85,7 +86,7 @@ impl Orphans {
 }
 
 impl Reconciler {
-    /// Removes orphans until dropped.
+    /// Checks suspects and removes orphans until dropped.
     pub(super) async fn sweep(self: Arc<Self>) {
         loop {
             let (uid, suspect) = self.orphans.next().await;

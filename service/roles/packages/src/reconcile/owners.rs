@@ -1,7 +1,6 @@
-//! The packages of policies, and the policies of packages, by the events of the two watches.
+//! An index of the packages of policies and the policies of packages, from the events of the two watches.
 //!
-//! This module owns an index of uids and keys, as large as the number of objects. The lock is held for single map
-//! operations.
+//! The index has uids and keys, as many as there are objects. The lock is held only for single map operations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,16 +18,15 @@ pub struct Owners {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The key of the package with a uid.
+    /// The key of each package, by uid.
     packages: BTreeMap<Box<str>, Key>,
-    /// The package uid in a policy's label.
+    /// The package uid in the label of each policy.
     policies: BTreeMap<Key, Arc<str>>,
-    /// The policies with a package uid.
+    /// The policies with each package uid.
     by_package: BTreeMap<Arc<str>, BTreeSet<Key>>,
 }
 
 impl Owners {
-    /// Records an event of a package.
     pub fn package(&self, event: &Event) {
         let object = &event.object;
         let mut state = self.state.lock();
@@ -38,8 +36,8 @@ impl Owners {
         }
     }
 
-    /// Records an event of a policy; returns the uids of the affected packages: one or, after a change of its label,
-    /// two.
+    /// Records an event of a policy; returns the uids of the affected packages. A change of the policy's label affects
+    /// two packages.
     pub fn policy(&self, event: &Event<Applied>) -> BTreeSet<Arc<str>> {
         let object = &event.object;
         let mut state = self.state.lock();
@@ -64,17 +62,17 @@ impl Owners {
         concerned
     }
 
-    /// The key of the package with that uid.
+    /// The key of the package with this uid.
     pub fn find(&self, uid: &str) -> Option<Key> {
         self.state.lock().packages.get(uid).cloned()
     }
 
-    /// The policies that are labelled with that uid.
+    /// The policies whose label has this uid.
     pub fn policies(&self, uid: &str) -> Vec<Key> {
         self.state.lock().by_package.get(uid).map(|keys| keys.iter().cloned().collect()).unwrap_or_default()
     }
 
-    /// Every uid that a policy is labelled with.
+    /// Every uid in a label of a policy.
     pub fn labelled(&self) -> Vec<Arc<str>> {
         self.state.lock().by_package.keys().cloned().collect()
     }

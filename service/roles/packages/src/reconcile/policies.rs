@@ -1,8 +1,8 @@
-//! The `NetworkPolicy` objects for `spec.network.allow`, and the kept part of existing ones.
+//! The `NetworkPolicy` objects for `spec.network.allow`, and the needed fields of existing ones.
 //!
-//! Pure. A policy's name is derived from its content, so that reordering or editing one entry leaves the others alone.
-//! A digest of the applied fields shows whether a policy is unchanged: the whole spec, our labels, our annotation, our
-//! owner reference. Other additions are left alone.
+//! A policy's name is derived from its content, so that a change of one entry, or of the order, does not affect other
+//! policies. A digest of the applied fields shows whether a policy is unchanged: the whole spec, our labels, our
+//! annotation and our owner reference. Other fields are not changed.
 
 use std::collections::BTreeSet;
 
@@ -11,18 +11,18 @@ use sha2::{Digest as _, Sha256};
 
 use service_watch::{Allow, Direction, Form, Kind, Object, RawObject, Source};
 
-/// Label that ties a policy to one package, and only to that uid of it.
+/// Label with the uid of the package to which a policy belongs.
 pub(super) const UID_LABEL: &str = "longhaul.dev/package-uid";
-/// Label with the last generation applied to the policy.
+/// Label with the generation that was last applied to the policy.
 pub(super) const GENERATION_LABEL: &str = "longhaul.dev/generation";
-/// Label that every object of this service has.
+/// Label of every object that this service makes.
 const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 const MANAGED_BY: &str = "longhaul-service";
-/// Annotation with the entry's description for people.
+/// Annotation with the description from the package's entry.
 const DESCRIPTION_ANNOTATION: &str = "longhaul.dev/description";
-/// The keys of an owner reference that we write.
+/// The keys of the owner reference that this service writes.
 const OWNER_KEYS: [&str; 5] = ["apiVersion", "kind", "name", "uid", "controller"];
-/// Bytes of the package's name in a policy's name, so that the whole stays under the 253 of a DNS subdomain.
+/// Most bytes of the package's name in a policy's name, so that the whole name stays below the 253 of a DNS subdomain.
 const NAME_BYTES_MAX: usize = 200;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -33,22 +33,22 @@ pub(super) struct Policy {
     pub body: Value,
 }
 
-/// The beginning of a SHA-256; sixteen bytes are enough to find an edit.
+/// The first bytes of a SHA-256; sixteen are enough to detect a change.
 pub type Digested = [u8; 16];
 
-/// The kept part of an existing policy.
+/// The needed fields of an existing policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
-    /// Name of the package that owns it, if it has an owner reference with the right uid.
+    /// Name of the owning package; `None` without an owner reference that has the right uid.
     pub package: Option<Box<str>>,
-    /// Package uid in its label.
+    /// The package uid in the policy's label.
     pub package_uid: Box<str>,
-    /// Digest of the fields that we apply.
+    /// Digest of the fields that this service applies.
     pub digest: Digested,
 }
 
 impl Applied {
-    /// The policies made by this service.
+    /// The source of all policies that this service has made.
     pub fn source() -> Source {
         let source = Source::new(
             "networkpolicies.networking.k8s.io",
@@ -74,7 +74,7 @@ impl Kind for Applied {
     }
 }
 
-/// The keys to merge into `known` so that it matches `policy` and keeps foreign additions.
+/// The keys to merge into `known` so that it equals `policy` in all applied fields.
 pub(super) fn correction(known: &Value, policy: &Policy) -> Value {
     let mut body = policy.body.clone();
     let meta = &mut body["metadata"];
@@ -161,13 +161,13 @@ fn policy(object: &Object, entry: &Allow, names: &mut BTreeSet<String>) -> Polic
     Policy { namespace: object.key.namespace.to_string(), name, digest, body }
 }
 
-/// The beginning of a name to which a dash and more can be appended: whole characters, and no dot or dash at its end.
+/// The beginning of a name to which a dash and more can be appended: whole characters without a dot or dash at the end.
 fn stem(name: &str) -> &str {
     let end = name.floor_char_boundary(NAME_BYTES_MAX);
     if end == name.len() { name } else { name[..end].trim_end_matches(['.', '-']) }
 }
 
-/// The same text for the same value, whatever the order of its keys.
+/// A text that is equal for equal values, whatever the order of keys.
 fn canonical(value: &Value) -> String {
     match value {
         Value::Object(map) => {

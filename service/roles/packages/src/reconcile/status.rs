@@ -1,29 +1,29 @@
-//! The content of a status write: the known status and a report become the keys to write, or `None`.
+//! Computes a status write from the known status and a report; `None` if nothing must be written.
 //!
-//! Pure. The condition `Ready` is ours; conditions of other types belong to others and stay as they are. Our condition
-//! keeps its `lastTransitionTime` while its status stays, as Kubernetes' API conventions demand.
+//! This service owns the condition `Ready`; conditions of other types are not changed. `lastTransitionTime` changes
+//! only with the condition's status, as Kubernetes' API conventions demand.
 
 use serde_json::{Map, Value, json};
 
 use service_watch::Status;
 
 const READY: &str = "Ready";
-/// Longest message in a status or an event, in characters; Kubernetes limits an event's note to 1024 bytes.
+/// Most characters of a message in a status or an event; Kubernetes limits the note of an event to 1024 bytes.
 const MESSAGE_CHARS_MAX: usize = 400;
 
 #[derive(Debug, Default)]
 pub(super) struct Report<'a> {
     pub phase: &'static str,
-    /// The generation, once it is finished.
+    /// The generation, if it is finished.
     pub observed: Option<i64>,
     pub message: &'a str,
-    /// Number of present network policies, if known.
+    /// Number of existing network policies, if known.
     pub policies: Option<usize>,
-    /// Failed attempts at this generation.
+    /// Number of failed attempts at this generation.
     pub retries: usize,
 }
 
-/// The keys of `status` to merge so that `known` matches `report` about `generation`; `None` if it does already.
+/// The keys to merge into `status` so that `known` shows `report` about `generation`; `None` if it already does.
 pub(super) fn merge(known: &Status, generation: i64, report: &Report<'_>, now: &str) -> Option<Value> {
     let mut changes = Map::new();
     if *known.phase != *report.phase {
@@ -68,7 +68,7 @@ fn condition(old: &Value, generation: i64, report: &Report<'_>, now: &str) -> Va
     })
 }
 
-/// A message cut to the length of a status or an event.
+/// A message, cut to the longest in a status or an event.
 pub(super) fn cut(message: &str) -> String {
     message.chars().take(MESSAGE_CHARS_MAX).collect()
 }

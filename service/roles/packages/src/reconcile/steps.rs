@@ -1,6 +1,7 @@
-//! The steps of one visit: finalizer, status, policies, and their removal.
+//! The steps of one reconciliation: finalizer, status, policies, and their removal.
 //!
-//! This module owns their order. Each step is idempotent, so an interrupted visit is simply repeated.
+//! This module owns the order of the steps. Each step is idempotent, so an interrupted reconciliation is simply
+//! repeated.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,15 +14,15 @@ use service_watch::{Key, Object};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Done {
-    /// The finished generation.
+    /// The generation that was finished.
     pub generation: i64,
-    /// Policies written or removed.
+    /// Number of policies that were written or removed.
     pub writes: usize,
 }
 
 impl Reconciler {
-    /// Applies the spec to the cluster. `seen` is whether the package has been visited before. The first sight of a
-    /// finished package with every policy in place costs no request.
+    /// Applies the spec to the cluster. `seen` states whether this process has reconciled the package before. For a
+    /// finished package whose policies are all in place, the first reconciliation sends no request.
     pub(super) async fn apply(&self, object: &mut Object, seen: bool) -> Result<Done, Error> {
         let wanted = match &object.body.allow {
             Ok(allow) => policies::for_package(object, allow),
@@ -46,7 +47,7 @@ impl Reconciler {
         Ok(Done { generation, writes })
     }
 
-    /// Removes the objects of a package under deletion, then our finalizer.
+    /// Removes the policies of a package that is being deleted, then our finalizer.
     pub(super) async fn remove(&self, object: &mut Object) -> Result<Done, Error> {
         if !matches!(&*object.body.status.phase, "Removing" | "RemovalFailed") {
             let message = "the package is being removed";
@@ -62,8 +63,8 @@ impl Reconciler {
         }
     }
 
-    /// Whether the watch shows exactly the wanted policies, as applied. The watch may lag behind our own writes, so a
-    /// "no" only means that the API server must be asked.
+    /// Whether the watch shows exactly the wanted policies as applied. The watch may be behind our own writes, so
+    /// `false` only means that the API server must be asked.
     pub(super) fn in_place(&self, object: &Object, wanted: &[Policy]) -> bool {
         let here = |policy: &Policy| {
             let key = Key { namespace: Arc::clone(&object.key.namespace), name: policy.name.as_str().into() };
@@ -72,7 +73,7 @@ impl Reconciler {
         self.owners.policies(&object.uid).len() == wanted.len() && wanted.iter().all(here)
     }
 
-    /// Lists the policies once, then makes only the writes that change something; returns their number.
+    /// Lists the policies once, then sends only writes that change something; returns their number.
     async fn policies(&self, object: &Object, wanted: Vec<Policy>) -> Result<usize, Error> {
         let existing = self.api.list_policies(&object.key.namespace, &object.uid).await?;
         let mut orphans: BTreeMap<Arc<str>, Existing> =

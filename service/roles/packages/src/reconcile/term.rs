@@ -1,7 +1,8 @@
-//! A term: the time during which this process reconciles, from its election, or the start, to its loss or the end.
+//! A term: the time during which this process reconciles, from its election (or start) to the loss of the Lease (or the
+//! end).
 //!
-//! This module owns the tasks of a term. The reconciler's memory ends with its term, because another process may decide
-//! afterwards.
+//! This module owns the tasks of a term. What the reconciler remembers ends with the term, because another process may
+//! reconcile next.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,12 +24,12 @@ use service_watch::Tenure;
 use service_watch::{Metrics, Queue};
 
 pub struct Parts {
-    /// Workers, attempts and order.
+    /// Settings of workers, retries and order.
     pub settings: config::Packages,
     pub client: Arc<Client>,
     pub packages: Store,
     pub policies: Store<Applied>,
-    /// The inbox that gets the watches' events.
+    /// The inbox that receives the events of the watches.
     pub inbox: Arc<Inbox>,
     pub metrics: Metrics,
 }
@@ -41,7 +42,7 @@ pub struct Term<'a> {
 }
 
 impl<'a> Term<'a> {
-    /// Starts to reconcile all existing objects, as long as `tenure` holds.
+    /// Starts to reconcile all existing objects while `tenure` is valid.
     pub fn start(parts: &'a Parts, tenure: Tenure) -> Self {
         let reconciler = Arc::new(Reconciler {
             retries: parts.settings.retries.clone(),
@@ -85,7 +86,7 @@ impl<'a> Term<'a> {
         self.cut().await;
     }
 
-    /// Stops at once, also in the middle of a write: another replica may lead from now on.
+    /// Stops at once, even during a write: another replica may lead from now on.
     pub async fn cut(mut self) {
         self.parts.inbox.close();
         self.workers.shutdown().await;

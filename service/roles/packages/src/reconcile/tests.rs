@@ -1,4 +1,4 @@
-//! Tests of the skip rules and of the policies, without a cluster.
+//! Tests of the decision about work and of the policies, without a cluster.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ fn one_policy_for_each_entry_with_names_that_depend_on_content_alone() {
     }));
 }
 
-/// Whether a name is valid for both kinds: a DNS subdomain (RFC 1123).
+/// Whether a name is a DNS subdomain (RFC 1123), as policies and packages require.
 fn is_subdomain(name: &str) -> bool {
     let inner = |label: &str| label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     let label = |label: &str| !label.is_empty() && inner(label) && !label.starts_with('-') && !label.ends_with('-');
@@ -91,8 +91,7 @@ fn is_subdomain(name: &str) -> bool {
 }
 
 proptest::proptest! {
-    /// For every name of a package, its policies have names that the API server accepts and that no other package's
-    /// policies have.
+    /// For any package name, the names of its policies are valid and differ from those of other packages' policies.
     #[test]
     fn names_of_policies_are_valid_and_nobody_elses(
         stem in "[a-z0-9]([-a-z0-9]{0,10}[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]{0,60}[a-z0-9])?){0,3}",
@@ -130,7 +129,7 @@ fn a_spec_of_the_wrong_shape_is_kept_as_its_error() {
     assert!(object.body.allow.unwrap_err().contains("Sideways"));
 }
 
-/// The kept part of a spec is bounded, even if the API server accepts more.
+/// Of a spec, only a limited size is kept in memory, even if the API server accepts more.
 #[test]
 fn a_spec_that_is_too_large_is_kept_as_its_error() {
     let allow = |extra: &str| package(1, extra).body.allow;

@@ -1,4 +1,4 @@
-//! Tests of entries: every kind is about one content, one signature and one key, and each of them is checked.
+//! Tests of log entries: every kind is checked for the right content, signature and key.
 
 use serde_json::{Value, json};
 
@@ -23,21 +23,21 @@ fn raw_of(bytes: &[u8]) -> Value {
     json!({"algorithm": "SHA2_256", "digest": b64(digest(&SHA256, bytes))})
 }
 
-/// A kind, its version, the content of a valid one, and the places in it for another content, signature, key and type.
+/// A kind, its version, a valid entry, and pointers to values in the entry whose change must be noticed.
 type Kind = (&'static str, &'static str, Value, &'static [(&'static str, Other)]);
 
-/// The replacement for a value.
+/// What replaces a value in a log entry.
 #[derive(Debug, Clone, Copy)]
 enum Other {
     HexHash,
     RawHash,
     Signature,
-    /// Encoded twice, as in intoto 0.0.2.
+    /// Base64 of base64, as in intoto 0.0.2.
     TwiceEncoded,
     Pem,
     RawKey,
     Type,
-    /// The list of signatures, twice.
+    /// The list of signatures with every item twice.
     Twice,
 }
 
@@ -111,7 +111,7 @@ fn kinds(spki: &[u8]) -> Vec<Kind> {
     ]
 }
 
-/// A replacement for `found`, and the expected text of the cause.
+/// The replacement for `found`, and the expected text of the cause.
 fn other(kind: Other, found: &Value) -> (Value, &'static str) {
     match kind {
         Other::HexHash => (hex_of(b"other"), "other content"),
@@ -149,7 +149,7 @@ fn an_entry_of_any_kind_is_about_this_content_signature_and_key() {
     }
 }
 
-/// An entry that binds no signature proves none: the envelope in a bundle is identified only by its signature.
+/// An entry without a signature is refused for a bundle, whose envelope is identified only by its signature.
 #[test]
 fn an_entry_that_names_no_signature_is_none_of_a_bundle() {
     let key = PublicKey::from_pem(OURS).unwrap();

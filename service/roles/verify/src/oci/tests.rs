@@ -82,7 +82,7 @@ fn what_is_no_manifest_of_evidence_is_said_to_be_none() {
     assert!(bundle_layer(&referrer, &two).unwrap_err().to_string().contains("2 layers, a bundle is one"));
 }
 
-/// Embedded bytes save a request if they match the descriptor, and are ignored otherwise.
+/// Bytes in a manifest replace a request if they match the descriptor; otherwise they are ignored.
 #[test]
 fn embedded_bytes_are_those_of_the_digest() {
     let layer = |data: &str| format!(r#"{{"mediaType":"a","digest":"{DIGEST}","size":0,"data":"{data}"}}"#);

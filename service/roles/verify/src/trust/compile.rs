@@ -1,4 +1,4 @@
-//! Compilation of trust: from the text of a configuration to usable keys and certificates.
+//! Compiles trust: makes usable keys and certificates from the text of a configuration.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +8,9 @@ use crate::authority::{Authority, Certifier, LOGS_MAX, Log, Period};
 use crate::certificate::Certificate;
 use crate::key::PublicKey;
 
-/// Most trust roots: each piece of evidence is compared with each of them.
+/// Most trust roots: each signature is compared with each of them.
 const ROOTS_MAX: usize = 64;
-/// Most authorities; there is one public sigstore, and a company has a few.
+/// Most authorities; there is one public sigstore instance, and a company has a few more.
 const AUTHORITIES_MAX: usize = 16;
 
 pub(super) fn compile(spec: &TrustSpec) -> Result<Trust, TrustError> {

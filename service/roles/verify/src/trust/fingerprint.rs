@@ -1,4 +1,4 @@
-//! The fingerprint of trust, by which caches notice a change.
+//! The fingerprint of trusted keys, by which caches notice a change.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use aws_lc_rs::digest::{Context, SHA256};
 use super::{Accepts, TrustRoot};
 use crate::authority::{Authority, Certifier, Log, Period};
 
-/// A hash that is equal for equal trust and differs for any other: the trust generation of caches. It covers keys,
-/// certificates, names and periods in the order of the configuration, not their spelling.
+/// A hash that is equal for equal trust and differs for any other. It covers keys, certificates, names and periods in
+/// the order of the configuration, not how the configuration writes them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint([u8; 32]);
 
@@ -64,7 +64,7 @@ pub(super) fn of(roots: &[TrustRoot], authorities: &[Authority]) -> Fingerprint 
     Fingerprint(value)
 }
 
-/// Every part with its length before it, so that no two lists of parts are the same bytes.
+/// A hash of values. Each value has its length before it, so that different lists of values give different bytes.
 struct Writer(Context);
 
 impl Writer {

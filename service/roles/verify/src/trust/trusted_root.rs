@@ -1,4 +1,4 @@
-//! The reader of `trusted_root.json`, the file in which a sigstore instance lists its keys and certificates (sigstore's
+//! Parses `trusted_root.json`, the file in which a sigstore instance lists its keys and certificates (sigstore's
 //! protobuf `dev.sigstore.trustroot.v1.TrustedRoot`, as JSON).
 
 use base64::Engine as _;
@@ -11,9 +11,9 @@ use crate::certificate::Certificate;
 use crate::key::PublicKey;
 use crate::time::UnixTime;
 
-/// Largest file that is read; the public instance's has 7 kB.
+/// Largest file; that of the public instance has 7 kB.
 const FILE_BYTES_MAX: usize = 1 << 20;
-/// The known forms; others may use the same keys with another meaning.
+/// The supported media types. Other formats may use the same keys with another meaning.
 const MEDIA_TYPES: [&str; 3] = [
     "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
     "application/vnd.dev.sigstore.trustedroot+json;version=0.2",
@@ -113,8 +113,8 @@ pub(super) fn authority(name: &str, json: &str, place: &str) -> Result<Authority
     })
 }
 
-/// The logs whose keys are of a known kind. Others are left out with a note (staging's root has a certificate log with
-/// a PKCS#1 key): nothing from them is trusted, and the rest is valid without them.
+/// The logs whose keys are of a known kind. Others are ignored with a note (staging's root has a certificate log with a
+/// PKCS#1 key): they prove nothing, and the other logs remain usable.
 fn logs(raw: &[RawLog], place: &str, left_out: &mut Vec<String>) -> Result<Vec<Log>, TrustError> {
     let mut logs: Vec<Log> = Vec::new();
     let mut last = None;

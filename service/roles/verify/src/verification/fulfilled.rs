@@ -1,4 +1,4 @@
-//! The count of signers: whether the valid signatures are enough, and the cause if they are not.
+//! Counts the signers: whether there are enough, and the cause if not.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use super::Counted;
 use crate::requirement::Requirement;
 use crate::verdict::{Class, Identity, Outcome, Rejected, Signer};
 
-/// Most rejected pieces that a cause names; the verdict has them all.
+/// Most rejected objects that a cause names; the verdict lists all of them.
 const TOLD_MAX: usize = 3;
 
 pub(super) fn outcome(requirement: &Requirement, counted: &[&Counted], rejected: &[Rejected]) -> Outcome {
@@ -31,7 +31,7 @@ pub(super) fn outcome(requirement: &Requirement, counted: &[&Counted], rejected:
     }
 }
 
-/// The missing part. Without a class there is no signature at all, and the rejected pieces decide the class.
+/// What the requirement lacks. If no signature counts, `class` is `None`, and the rejected objects decide the class.
 struct Missing {
     class: Option<Class>,
     cause: String,
@@ -56,7 +56,7 @@ fn enough(signers: &[&Signer], threshold: usize, required: &[String], what: &str
     Ok(())
 }
 
-/// The number of signers if each root counts once and each identity counts once: the size of the largest matching of
+/// The number of different signers, where each root and each identity counts once: the size of the largest matching of
 /// roots with identities.
 fn distinct(signers: &[&Signer]) -> usize {
     let roots: BTreeSet<&str> = signers.iter().map(|signer| signer.root.as_str()).collect();
@@ -75,7 +75,8 @@ fn distinct(signers: &[&Signer]) -> usize {
     (0..edges.len()).filter(|root| place(*root, &edges, &mut taken, &mut BTreeSet::new())).count()
 }
 
-/// Finds an identity for `root`, moving others if needed. The depth is at most the number of roots, which is small.
+/// Finds an identity for `root`, and gives other roots another one if needed. The recursion is at most as deep as the
+/// number of roots.
 fn place(root: usize, edges: &[Vec<usize>], taken: &mut [Option<usize>], seen: &mut BTreeSet<usize>) -> bool {
     for identity in &edges[root] {
         if !seen.insert(*identity) {

@@ -1,57 +1,57 @@
-//! The check for requirements that no image can meet: found when a rule is loaded, not when the first image is refused.
+//! Checks for requirements that no image can fulfil, which are reported when a rule is loaded.
 
 use crate::requirement::{Requirement, Roots, Timestamps};
 use crate::trust::{Accepts, Trust};
 
-/// Why no image can meet a requirement.
+/// Why no image can fulfil a requirement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequirementError {
     /// The threshold is 0.
     #[error("a threshold of 0 would let anything in: write 1 or more")]
     NoThreshold,
-    /// More signers are demanded than there are roots.
+    /// More signers are demanded than roots are accepted.
     #[error("a threshold of {threshold} with {roots} trust roots: each root counts once")]
     Threshold {
         threshold: usize,
         /// The number of accepted roots.
         roots: usize,
     },
-    /// No root's signatures are accepted.
+    /// No root is accepted.
     #[error("there is no trust root, so nobody's signature counts")]
     NoRoots,
     /// No trust root has this name.
     #[error("there is no trust root `{0}`")]
     UnknownRoot(String),
-    /// A required signer is not an accepted root.
+    /// A required signer is not among the accepted roots.
     #[error("the signer `{0}` is required and is not among the roots that count")]
     RequiredRoot(String),
     /// Neither a signature nor an attestation is demanded.
     #[error("neither a signature of the image nor an attestation is asked for")]
     Nothing,
-    /// A log is demanded and none is trusted.
+    /// A log entry is demanded, but the root trusts no log.
     #[error(
         "entries in a transparency log are demanded, and the root `{0}` trusts no log: name an authority that has one"
     )]
     NoLog(String),
-    /// A certificate log is demanded and none is trusted.
+    /// A certificate log is demanded, but the root trusts none.
     #[error("certificate timestamps are demanded, and the keyless root `{0}` trusts no certificate log")]
     NoCertificateLog(String),
     #[error(
         "timestamps are demanded, and the root `{0}` trusts no timestamp authority: name an authority that has one"
     )]
     NoTimestamper(String),
-    /// Nothing would prove the time of a certificate's signature.
+    /// Nothing would prove when a certificate's signature was made.
     #[error(
         "without transparency log the keyless root `{0}` needs timestamps: nothing else says when its certificates signed"
     )]
     Undated(String),
-    /// The field is no JSON pointer.
+    /// The field is not a JSON pointer.
     #[error("`{0}` is no JSON pointer: it begins with `/`")]
     Pointer(String),
 }
 
 impl Requirement {
-    /// Whether an image could meet this at all under `trust`.
+    /// Checks that some image could fulfil the requirement under `trust`.
     pub fn check(&self, trust: &Trust) -> Result<(), RequirementError> {
         let known = |name: &&String| !trust.names().any(|known| known == name.as_str());
         if let Roots::Named(names) = &self.roots

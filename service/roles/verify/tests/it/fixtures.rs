@@ -1,4 +1,4 @@
-//! The output of `fixtures/make`: images with their signatures, trust, and real cosign's answer to each case.
+//! Access to the output of `fixtures/make`: signed images, trusted keys, and cosign's answer to each case.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as the tests do")]
 
@@ -14,12 +14,12 @@ use service_verify::{
 
 #[derive(Deserialize)]
 pub struct Fixtures {
-    /// When they were made, in seconds since 1970.
+    /// The time at which the fixtures were made, in seconds since 1970.
     made: i64,
     pub cases: Vec<Case>,
 }
 
-/// A question to cosign with its answer.
+/// A call of cosign and its answer.
 #[derive(Deserialize, Clone)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Case {
@@ -48,7 +48,7 @@ pub struct Case {
     certificate_oidc_issuer_regexp: Option<String>,
 }
 
-/// All contents of one repository.
+/// All objects of one repository.
 #[derive(Deserialize)]
 pub struct Repository {
     pub tags: BTreeMap<String, String>,
@@ -56,7 +56,7 @@ pub struct Repository {
     pub blobs: BTreeMap<String, String>,
 }
 
-/// The text from which trust is compiled.
+/// The format of the text from which trust is compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// `trusted_root.json`.
@@ -88,7 +88,7 @@ impl Repository {
         serde_json::from_str(&text(&format!("registry/{name}.json"))).unwrap()
     }
 
-    /// All evidence for `image`, as a client finds it in a registry without the referrers API.
+    /// All evidence for `image`, found as in a registry without the referrers API.
     pub fn evidence(&self, image: Digest) -> Vec<Evidence> {
         let mut found = Vec::new();
         let manifest = |tag: String| self.tags.get(&tag).map(|digest| self.manifests[digest].as_bytes());
@@ -129,12 +129,12 @@ impl Case {
         self.exit == 0
     }
 
-    /// Whether the case demands a certificate's holder instead of a key.
+    /// Whether the case demands a certificate identity instead of a key.
     pub fn is_keyless(&self) -> bool {
         self.key.is_none()
     }
 
-    /// The evidence, and cosign's question in the verifier's form.
+    /// The evidence, and cosign's question as a requirement.
     pub fn evidence(&self) -> Vec<Evidence> {
         Repository::read(&self.repository).evidence(self.subject().digest)
     }
@@ -153,7 +153,7 @@ impl Case {
         }
     }
 
-    /// Trust from one of the texts; Rekor 2 cannot be listed by its key alone.
+    /// Trust from a text in the format `form`. Rekor 2 cannot be trusted by its key alone.
     pub fn trust(&self, form: Form) -> Trust {
         Trust::compile(&self.trust_spec(form)).unwrap()
     }
@@ -188,7 +188,7 @@ fn pattern(exact: Option<&String>, regex: Option<&String>) -> Pattern {
     .unwrap()
 }
 
-/// The authority `directory` of the fixtures.
+/// The authority in the fixtures' folder `directory`.
 pub fn authority(name: &str, directory: &str, form: Form) -> AuthoritySpec {
     let file = |name: &str| text(&format!("trust/{directory}/{name}"));
     let text = match form {

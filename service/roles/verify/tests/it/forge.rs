@@ -1,5 +1,5 @@
-//! Pieces of evidence by recipe, from a sigstore in memory. A forged piece differs from a valid one only in the
-//! recipe's one change; everything else about it is signed correctly.
+//! Makes signatures by recipe with a sigstore instance in memory. A forged signature differs from a valid one only in
+//! the recipe's one change; everything else is signed correctly.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -21,7 +21,7 @@ pub const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 pub const SIGN_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
 pub const BUILD_TYPE: &str = "https://example.com/build/v1";
 
-/// The form of a piece.
+/// The format of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     Signature,
@@ -30,13 +30,13 @@ pub enum Form {
     BundleAttestation,
 }
 
-/// All properties of one piece. `Recipe::new` gives a valid one.
+/// All properties of one signature. `Recipe::new` gives a valid one.
 #[derive(Clone)]
 pub struct Recipe {
     pub form: Form,
-    /// Whether a certificate comes with it, or a key alone signed it.
+    /// Whether the signature has a certificate; if not, a key alone signed.
     pub is_keyless: bool,
-    /// The image in the signed content.
+    /// The image that the signed content names.
     pub signed_image: Digest,
     pub signed_repository: String,
     /// `critical.type` of a payload, `_type` of a statement.
@@ -45,11 +45,11 @@ pub struct Recipe {
     pub annotations: Value,
     pub predicate: Value,
     pub predicate_type: String,
-    /// Index of the signer: 0 is the trusted one.
+    /// Index of the signer; 0 is the trusted one.
     pub signer: usize,
-    /// Signed bytes other than the shown ones.
+    /// Bytes that are signed instead of the shown ones.
     pub signed_instead: Option<Vec<u8>>,
-    /// Applied to the signature's bytes before anything else uses them.
+    /// Changes the signature's bytes before they are used elsewhere.
     pub signature_edit: fn(&mut Vec<u8>),
     pub certificate: CertificateRecipe,
     pub log: Option<LogRecipe>,
@@ -57,18 +57,18 @@ pub struct Recipe {
     pub media_type: String,
     pub artifact_type: String,
     pub refers_to: Option<Digest>,
-    /// Whether the log has the hash of the signed bytes, and not an envelope.
+    /// Whether the log has the hash of the signed bytes instead of an envelope.
     pub is_logged_by_hash: bool,
     pub envelope_signatures: usize,
-    /// Applied last to a bundle's JSON.
+    /// Changes a bundle's JSON at the end.
     pub bundle_edit: fn(&mut Value),
-    /// Applied last to a legacy piece's companions.
+    /// Changes a legacy signature's annotations at the end.
     pub companions_edit: fn(&mut Companions),
-    /// Applied last to the payload's or bundle's bytes.
+    /// Changes the payload's or bundle's bytes at the end.
     pub bytes_edit: fn(&mut Vec<u8>),
 }
 
-/// A sigstore, two trusted signers and an untrusted one.
+/// A sigstore instance, two trusted signers and an untrusted one.
 pub struct Forge {
     keys: Vec<KeyPair>,
     sigstore: Sigstore,
@@ -82,12 +82,11 @@ pub fn from_b64(text: &str) -> Vec<u8> {
     STANDARD.decode(text).unwrap()
 }
 
-/// A valid timestamp.
+/// The recipe of a valid timestamp.
 pub fn stamp() -> StampRecipe {
     StampRecipe::new(NOW)
 }
 
-/// The image of all pieces.
 pub fn image() -> Digest {
     Digest::of(b"image")
 }
@@ -140,7 +139,6 @@ impl Recipe {
         }
     }
 
-    /// The signed claim.
     fn claim(&self) -> Vec<u8> {
         let claim = match self.form {
             Form::Signature => json!({
@@ -167,7 +165,7 @@ impl Forge {
         Self { keys: (0..3).map(|_| new_key().unwrap()).collect(), sigstore: Sigstore::new(NOW).unwrap() }
     }
 
-    /// Trust in the keys 0 and 1 as `key` and `second`, and in the certificate's holder as `keyless`.
+    /// Trust in key 0 as `key`, in key 1 as `second`, and in the certificate identity as `keyless`.
     pub fn trust(&self) -> Trust {
         Trust::compile(&self.trust_spec()).unwrap()
     }
@@ -196,7 +194,7 @@ impl Forge {
         }
     }
 
-    /// The same trust as the file `trusted_root.json`, after `edit`.
+    /// The same trust as a `trusted_root.json` that `edit` has changed.
     pub fn trust_spec_of_file(&self, edit: impl Fn(&mut Value)) -> TrustSpec {
         let mut file = self.sigstore.trusted_root().unwrap();
         edit(&mut file);
@@ -205,23 +203,23 @@ impl Forge {
         spec
     }
 
-    /// The compiled trust of the file after `edit`.
+    /// Compiled trust from a `trusted_root.json` that `edit` has changed.
     pub fn trust_of_file(&self, edit: impl Fn(&mut Value)) -> Trust {
         self.try_trust_of_file(edit).unwrap()
     }
 
-    /// Compiles the trust of the file after `edit`, which may be invalid.
+    /// Compiles trust from a `trusted_root.json` that `edit` has changed, perhaps to an invalid one.
     pub fn try_trust_of_file(&self, edit: impl Fn(&mut Value)) -> Result<Trust, TrustError> {
         Trust::compile(&self.trust_spec_of_file(edit))
     }
 
-    /// A valid timestamp of a signature in base64, in the form of a bundle.
+    /// A valid timestamp of a signature in base64, as a bundle has it.
     pub fn stamp_of(&self, signature: &str) -> Value {
         let stamp = self.sigstore.stamp(&stamp(), &from_b64(signature)).unwrap();
         json!({"signedTimestamp": b64(stamp)})
     }
 
-    /// The piece that `recipe` describes.
+    /// Makes the signature that `recipe` describes.
     pub fn make(&self, recipe: &Recipe) -> Evidence {
         let claim = recipe.claim();
         let message = match recipe.form {

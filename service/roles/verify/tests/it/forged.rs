@@ -1,5 +1,5 @@
-//! The forged corpus: every link is broken once, with everything else about the piece correct. Each forgery is refused,
-//! in the right class and for the right reason; the same piece without its one change is accepted.
+//! Forged signatures: each has one broken link, and everything else is correct. Each is refused with the right class
+//! and cause; the same signature without the change is accepted.
 
 mod composed;
 pub mod table;
@@ -10,7 +10,7 @@ use service_verify::{
 
 use crate::forge::{BUILD_TYPE, Forge, Form, Recipe, now, stamp, subject};
 
-/// The requirement for a piece of `form`.
+/// The requirement for a signature of format `form`.
 pub fn requirement(form: Form, root: &str) -> Requirement {
     let is_attestation = matches!(form, Form::Attestation | Form::BundleAttestation);
     let field = |pointer: &str, value| FieldRule { pointer: pointer.to_owned(), value };
@@ -30,12 +30,11 @@ pub fn requirement(form: Form, root: &str) -> Requirement {
     }
 }
 
-/// The root that accepts a valid piece.
+/// The root that accepts a valid signature of this recipe.
 pub fn root_of(recipe: &Recipe) -> &'static str {
     if recipe.is_keyless { "keyless" } else { "key" }
 }
 
-/// The verdict on `evidence` alone.
 pub fn judge(forge: &Forge, evidence: &[Evidence], requirement: &Requirement) -> Verdict {
     verify(&subject(), evidence, requirement, &forge.trust(), now())
 }
@@ -50,7 +49,8 @@ pub fn assert_refused(verdict: &Verdict, class: Class, cause: &str, what: &str) 
     assert!(verdict.signers.is_empty(), "{what}: {:?}", verdict.signers);
 }
 
-/// With a timestamp each piece is accepted without the log's time, and both times agree.
+/// Valid signatures of all formats are accepted. With a timestamp, they are accepted without the log's time too, and
+/// the times agree.
 #[test]
 fn good_pieces_of_every_form_are_accepted() {
     let forge = Forge::new();

@@ -1,10 +1,10 @@
-//! Tests over real cosign's signatures and its answers to them.
+//! Tests with signatures made by cosign, and with cosign's answers about them.
 
 use service_verify::{Class, Outcome, verify};
 
 use crate::fixtures::{Case, Fixtures, Form};
 
-/// cosign's exit code if there is no signature at all.
+/// cosign's exit code if an image has no signature.
 const NO_SIGNATURES: i32 = 10;
 /// Least number of cases in the table.
 const CASES_MIN: usize = 60;
@@ -13,7 +13,7 @@ fn outcome(case: &Case, fixtures: &Fixtures, form: Form) -> Outcome {
     verify(&case.subject(), &case.evidence(), &case.requirement(), &case.trust(form), fixtures.now()).outcome
 }
 
-/// We answer as cosign does; the table explains each difference.
+/// Our answers equal cosign's; the table explains each difference.
 #[test]
 fn cosign_and_we_agree_on_every_case() {
     let fixtures = Fixtures::read();
@@ -35,7 +35,7 @@ fn cosign_and_we_agree_on_every_case() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), fixtures.cases.len(), wrong.join("\n"));
 }
 
-/// A missing signature, one of another image and an invalid one are distinguished as in cosign.
+/// A missing signature, one of another image, and an invalid one are distinguished as in cosign.
 #[test]
 fn classes_follow_what_cosign_says() {
     let fixtures = Fixtures::read();

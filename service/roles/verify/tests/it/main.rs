@@ -1,5 +1,5 @@
-//! Tests over the output of real cosign (`fixtures/`), over forgeries of each link, and over changes to both; and the
-//! same questions to sigstore's own client.
+//! Tests with cosign's output (`fixtures/`), with forgeries of each link, and with random changes of both. Some tests
+//! compare the results with sigstore's own client.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as the tests do")]
 

@@ -1,11 +1,11 @@
-//! Some thousands of changes to cosign's signatures, in every test run. `examples/mutate.rs` makes any number of them.
+//! Tests with some thousand random changes to cosign's signatures. `examples/mutate.rs` makes any number of changes.
 
 use crate::fixtures::Fixtures;
 use crate::mutation::{compared, golden, run};
 
-/// Changes of one run of the tests.
+/// Number of changes in one test run.
 const TRIES: u64 = 3000;
-/// Changes of one run that sigstore's own client judges as well.
+/// Number of changes in one test run that are compared with sigstore's own client.
 const COMPARED_TRIES: u64 = 3000;
 
 #[test]
@@ -19,7 +19,7 @@ fn no_change_of_a_bound_fact_is_accepted() {
     assert!(tally.refused > TRIES / 2 && tally.harmless > TRIES / 100, "{tally:?}");
 }
 
-/// A changed bundle that we accept is accepted by sigstore's own client too, except for a list of known differences.
+/// If a changed bundle is accepted here, sigstore's own client accepts it too, except for a list of known differences.
 #[test]
 fn no_changed_bundle_is_accepted_by_us_alone() {
     let fixtures = Fixtures::read();

@@ -1,4 +1,4 @@
-//! A fuzzer that changes real cosign's signatures, and an oracle that decides which changes may be accepted.
+//! A fuzzer that changes cosign's signatures, and an oracle that decides which changes may be accepted.
 //!
 //! A change is an *accepted forgery* if the verdict still counts a signer although a fact that the requirement binds is
 //! different. The bound facts are:
@@ -9,9 +9,9 @@
 //! - all facts about the signer in the verdict.
 //!
 //! [`facts`] reads the facts, shares no code with the verifier, and compares decoded values. White space, the order of
-//! keys, a key hint and an unknown field are no facts. Neither are proofs (signatures of logs and authorities, paths,
-//! chains): a changed one that still proves the same facts is a valid proof. If a log's promise is dropped and not
-//! needed, the verdict has no time any more, and nothing else may change.
+//! keys, a key hint and an unknown field are no facts. Proofs (signatures of logs and authorities, paths, chains) are
+//! no facts either: a changed proof of the same facts is valid. If a log's promise is removed and not needed, the
+//! verdict loses its time, and nothing else may change.
 
 // The path is written out, because the example includes this file by its path.
 #[path = "mutation/change.rs"]
@@ -29,10 +29,10 @@ use service_verify::{Evidence, Requirement, Signer, Subject, Trust, UnixTime, ve
 use crate::fixtures::{Fixtures, Form};
 use facts::Facts;
 
-/// Most changes of one piece at once.
+/// Most changes of one signature in one try.
 const CHANGES_MAX: usize = 3;
 
-/// A piece made by cosign that both programs accept.
+/// A signature by cosign that both cosign and this crate accept.
 #[derive(Clone)]
 pub struct Golden {
     pub name: String,
@@ -41,22 +41,22 @@ pub struct Golden {
     requirement: Requirement,
     trust: Trust,
     is_keyless: bool,
-    /// Facts of this and of every other genuine piece that meets the case: replacing one by another is no forgery.
+    /// Facts of all genuine signatures that fulfil the case: replacing one of them by another is no forgery.
     genuine: Vec<(Facts, Vec<Signer>)>,
 }
 
-/// The results of a number of tries.
+/// The results of all tries.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub tries: u64,
     pub refused: u64,
-    /// Accepted, with every fact unchanged.
+    /// Number of accepted changes after which every fact is the same.
     pub harmless: u64,
-    /// Accepted with another fact: the seed and the change.
+    /// Accepted changes after which a fact differs: seed and change.
     pub forged: Vec<String>,
 }
 
-/// Every case of the fixtures in which one piece is enough.
+/// Every case of the fixtures for which one signature is enough.
 pub fn golden(fixtures: &Fixtures) -> Vec<Golden> {
     let mut found = Vec::new();
     for case in &fixtures.cases {
@@ -85,7 +85,7 @@ pub fn golden(fixtures: &Fixtures) -> Vec<Golden> {
     found
 }
 
-/// `tries` changes, the same ones for the same `seed`.
+/// Tries `tries` changes, which are the same for the same `seed`.
 pub fn run(golden: &[Golden], now: UnixTime, seed: u64, tries: u64) -> Tally {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut tally = Tally::default();
@@ -110,7 +110,7 @@ pub fn run(golden: &[Golden], now: UnixTime, seed: u64, tries: u64) -> Tally {
 }
 
 impl Golden {
-    /// `None` if `changed` is refused, otherwise whether every fact is unchanged.
+    /// `None` if `changed` is refused, otherwise whether every fact is the same.
     fn judge(&self, changed: &Evidence, now: UnixTime) -> Option<bool> {
         let evidence = std::slice::from_ref(changed);
         let verdict = verify(&self.subject, evidence, &self.requirement, &self.trust, now);

@@ -1,8 +1,9 @@
-//! The verifier and sigstore's own client judge the same bundles with the same roots: they agree, or a list explains
-//! the difference.
+//! Compares the verifier with sigstore's own client: for the same bundles and roots they agree, or a list explains the
+//! difference.
 //!
-//! There are three sources: real cosign's signatures (`fixtures/`), the forgeries of `forged/table.rs`, and the shapes
-//! in sigstore's conformance suite, made by our own code. Random changes are in `mutation/compared.rs`.
+//! There are three sources of bundles: cosign's signatures (`fixtures/`), the forgeries of `forged/table.rs`, and the
+//! bundle variants of sigstore's conformance suite, made by this project's code. Random changes are in
+//! `mutation/compared.rs`.
 
 mod shapes;
 
@@ -16,14 +17,14 @@ use crate::forge::{self, Forge};
 use crate::forged::table::forgeries;
 use crate::theirs::{Theirs, asked_alike};
 
-/// Least number of fixture bundles for both, so that the test cannot become empty.
+/// Least number of compared fixture bundles, so that the test cannot become empty.
 const ASKED_MIN: usize = 81;
-/// Least number of these that both must accept.
+/// Least number of fixture bundles that verifier and client must accept.
 const ACCEPTED_MIN: usize = 33;
-/// Least number of forged bundles for both.
+/// Least number of compared forged bundles.
 const FORGED_MIN: usize = 374;
 
-/// Their refusals of cosign's signatures that we accept: a part of their message, and the reason.
+/// Signatures by cosign that only the verifier accepts: text of the client's message, and the reason.
 const ONLY_OURS: &[(&str, &str)] = &[
     (
         NO_TIME,
@@ -31,10 +32,10 @@ const ONLY_OURS: &[(&str, &str)] = &[
     ),
     ("EC curve", "P-521: they know no such key"),
 ];
-/// Their message about a bundle without any time.
+/// The client's message about a bundle without a time.
 const NO_TIME: &str = "at least one tlog entry or timestamp";
 
-/// Forgeries that they accept and we refuse, with the reason.
+/// Forgeries that only the client accepts, with the reason.
 const ONLY_THEIRS: &[(&str, &str)] = &[
     ("another type of claim", "they do not look at a statement's `_type`"),
     ("certificate of two holders", "they take the first name of a certificate"),
@@ -65,14 +66,14 @@ const ONLY_THEIRS: &[(&str, &str)] = &[
     ("an enormous piece", "the same"),
 ];
 
-/// Both results for one bundle.
+/// The results of verifier and client for one bundle.
 struct Said {
     ours: Outcome,
     theirs: Result<(), String>,
 }
 
 impl Said {
-    /// `None` for a piece that is no bundle.
+    /// `None` if `piece` is not a bundle.
     fn of(question: &Question<'_>, piece: &Evidence) -> Option<Self> {
         let Question { subject, requirement, trust, root, now } = question;
         let (bundle, requirement) = asked_alike(piece, subject, requirement)?;
@@ -94,7 +95,7 @@ impl Said {
     }
 }
 
-/// The question about a piece, for both.
+/// The inputs of a comparison.
 struct Question<'a> {
     subject: &'a Subject,
     requirement: &'a Requirement,
@@ -103,14 +104,14 @@ struct Question<'a> {
     now: UnixTime,
 }
 
-/// They compare with the machine's clock; a slow one would make a difference of its own.
+/// Checks this machine's clock, which the client uses: a slow clock would cause a difference of its own.
 fn assert_clock(now: UnixTime) {
     let clock = i64::try_from(std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs()).unwrap();
     assert!(clock >= now.0, "the machine's clock is {} s before what is judged was signed", now.0 - clock);
 }
 
-/// For cosign's signatures, we accept a bundle exactly if they do. Bundles without any time are judged once as they
-/// are, and once with a timestamp of ours, so that the exception hides no other difference.
+/// The verifier accepts one of cosign's bundles exactly if the client does. Bundles without a time are judged unchanged
+/// and with a timestamp by this test, so that the exception for them hides no other difference.
 #[test]
 fn both_agree_on_what_cosign_signed() {
     let (fixtures, forge) = (Fixtures::read(), Forge::new());
@@ -144,7 +145,7 @@ fn both_agree_on_what_cosign_signed() {
     assert_eq!(met.len(), ONLY_OURS.len(), "{met:?}");
 }
 
-/// `piece` with a timestamp of `forge`, whose authorities replace those of `trust`.
+/// `piece` with a timestamp of `forge`, and `trust` with the authorities of `forge`.
 fn stamped(forge: &Forge, piece: &Evidence, trust: &TrustSpec) -> (Evidence, TrustSpec) {
     let Evidence::Bundle(bundle) = piece else { panic!("no bundle") };
     let mut json: Value = serde_json::from_slice(&bundle.json).unwrap();
@@ -154,8 +155,8 @@ fn stamped(forge: &Forge, piece: &Evidence, trust: &TrustSpec) -> (Evidence, Tru
     (Evidence::Bundle(Bundle { json: json.to_string().into_bytes(), ..bundle.clone() }), trust)
 }
 
-/// Both refuse each forged bundle, unless a list says that they do not check the property. Forgeries of the manifest
-/// around a bundle, or against a rule on statements, are not judged by them.
+/// The client refuses each forged bundle that the verifier refuses, unless a list says that the client does not check
+/// the property. Forgeries of the manifest around a bundle, or of statements against a rule, are not compared.
 #[test]
 fn both_refuse_each_forged_bundle() {
     let forge = Forge::new();

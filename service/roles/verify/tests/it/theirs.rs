@@ -1,10 +1,9 @@
-//! The second opinion: sigstore's own Rust client (`sigstore-verify`), with the same questions as the verifier.
+//! Sigstore's own Rust client (`sigstore-verify`), to which the verifier is compared.
 //!
-//! This module puts questions to it: the same root, the same file `trusted_root.json`, the same demands. The client
-//! knows no manifests, annotations, predicate types and name patterns. So [`asked_alike`] removes the parts of a
-//! question that do not concern the bundle, and [`Theirs`] compares the names that the client reads with the rule's
-//! patterns. It shares no code with the verifier except those patterns and the common libraries: webpki, aws-lc-rs,
-//! x509-cert.
+//! This module calls the client with the same root, the same `trusted_root.json` and the same demands. The client knows
+//! no manifests, annotations, predicate types and name patterns. So [`asked_alike`] removes demands that do not concern
+//! the bundle, and [`Theirs`] compares names in the client's result with the rule's patterns. The client shares only
+//! those patterns and common libraries with the verifier: webpki, aws-lc-rs, x509-cert.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -20,7 +19,7 @@ use sigstore_verify::{PublicKeyVerificationPolicy, VerificationPolicy, Verifier}
 /// cosign's predicate type for a signed image.
 const SIGN_TYPE: &str = "https://sigstore.dev/cosign/sign/v1";
 
-/// Their verifier with one question.
+/// The client with a root and a requirement.
 pub struct Theirs {
     verifier: Verifier,
     asked: Query,
@@ -33,7 +32,7 @@ enum Query {
 }
 
 impl Theirs {
-    /// Their verifier for `root` of `trust`, whose authority is a `trusted_root.json`, under `requirement`.
+    /// The client for `root` of `trust`, under `requirement`. The root's authority must be a `trusted_root.json`.
     pub fn new(trust: &TrustSpec, root: &str, requirement: &Requirement) -> Result<Self, String> {
         let text = trust.authorities.iter().find_map(|authority| match &authority.text {
             AuthorityText::TrustedRoot { json } => Some(json),
@@ -62,7 +61,7 @@ impl Theirs {
         Ok(Self { verifier, asked, needs_stamp: requirement.timestamps == Timestamps::Required })
     }
 
-    /// Whether they accept `json` for `image`, or the reason for a refusal.
+    /// Whether the client accepts `json` for `image`; the error is the reason for a refusal.
     pub fn judge(&self, json: &[u8], image: Digest) -> Result<(), String> {
         let text = std::str::from_utf8(json).map_err(|error| error.to_string())?;
         let bundle = types::Bundle::from_json(text).map_err(|error| error.to_string())?;
@@ -90,8 +89,8 @@ impl Theirs {
     }
 }
 
-/// The bundle in `piece`, with a corrected manifest around it, and `requirement` without the demands that do not
-/// concern the bundle: annotations and predicate types of statements. `None` for legacy pieces, which are no bundles.
+/// The bundle in `piece`, with a correct manifest, and `requirement` without demands that do not concern the bundle:
+/// annotations and predicate types. `None` for legacy signatures.
 pub fn asked_alike(piece: &Evidence, subject: &Subject, requirement: &Requirement) -> Option<(Bundle, Requirement)> {
     let Evidence::Bundle(bundle) = piece else { return None };
     let media_type = "application/vnd.dev.sigstore.bundle.v0.3+json";
@@ -114,7 +113,7 @@ pub fn asked_alike(piece: &Evidence, subject: &Subject, requirement: &Requiremen
     Some((bundle, requirement))
 }
 
-/// The predicate type of the statement in a bundle, if one can be read.
+/// The predicate type of the statement in a bundle; `None` if it cannot be read.
 fn predicate_type(json: &[u8]) -> Option<String> {
     let bundle: Value = serde_json::from_slice(json).ok()?;
     let payload = STANDARD.decode(bundle["dsseEnvelope"]["payload"].as_str()?).ok()?;

@@ -1,5 +1,5 @@
-//! Generated histories: a model of the server writes; the stream delivers, repeats, loses, breaks and expires; lists
-//! come early, late and stale. In every case the view ends equal to the server's, and the events are consistent.
+//! Random histories. A model of the server writes; its stream delivers, repeats, loses, breaks and expires; lists come
+//! early, late or stale. The view must end equal to the server's state, and all events must be consistent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,22 +12,22 @@ enum Step {
     Create(u8),
     Update(u8),
     Delete(u8),
-    /// The stream delivers this many of the waiting events.
+    /// The stream delivers this many waiting events.
     Deliver(usize),
-    /// The stream repeats this many of the events it has sent.
+    /// The stream repeats this many events that it has already sent.
     Repeat(usize),
-    /// The stream silently skips this many events: a faulty server.
+    /// The stream skips this many events without notice, which is a fault of the server.
     Lose(usize),
     Bookmark,
     /// The stream breaks and is resumed.
     Resume,
-    /// 410: everything before now is out of history.
+    /// Answer 410: the server forgets all versions before now.
     Expire,
     SideBegin,
-    /// The list next to the watch is answered from the state this many versions ago, but not before it was requested.
+    /// A list beside the watch shows the state this many versions ago, but none older than its request.
     SideList(u64),
     SideSettle,
-    /// A list from a lagging replica answers the next 410 first.
+    /// After the next 410, the first list comes from a lagging replica.
     StaleList,
 }
 
@@ -51,7 +51,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 type State = BTreeMap<u8, (u64, u64)>;
 
-/// The server: current state, all past states by version, and the log of events.
+/// The server: its present state, all past states by version, and its log of events.
 #[derive(Default)]
 struct Server {
     version: u64,
@@ -105,7 +105,7 @@ impl Server {
     }
 }
 
-/// The client, the place of its stream in the log, and a consumer that uses only its events.
+/// The client, the position of its stream in the log, and a consumer that knows only the events.
 struct World {
     server: Server,
     machine: Machine,
@@ -132,8 +132,8 @@ impl World {
         }
     }
 
-    /// Checks that the events are possible for a consumer: additions of absent objects, newer versions of present ones,
-    /// deletions of present ones that are really deleted, and no return of a deleted uid.
+    /// Checks that a consumer can apply the events: absent objects are added, present ones get newer versions, and
+    /// deleted ones were really deleted. A deleted uid never returns.
     fn consume(&mut self, events: &[Event]) {
         for event in events {
             let name = event.object.key.name.to_string();
@@ -236,7 +236,7 @@ impl World {
         }
     }
 
-    /// Quiet at the end: the safety list runs once, then the stream delivers the rest.
+    /// Ends the history: the server is quiet, one safety list runs, and the stream delivers the rest.
     fn end(&mut self) {
         self.machine.begin_side();
         self.side = Some((self.server.version, Some(self.server.list_at(self.server.version))));
@@ -248,8 +248,8 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// After any history with faults, one safety list and the rest of the stream make the view equal to the server's,
-    /// and the events add up to the same view.
+    /// After any history with faults, a safety list and the rest of the stream make the view equal to the server's
+    /// state. The events add up to the same view.
     #[test]
     fn the_view_ends_true(steps in prop::collection::vec(step(), 0..60)) {
         let mut world = World::new();
@@ -269,7 +269,7 @@ proptest! {
         prop_assert_eq!(&world.seen, &server);
     }
 
-    /// Without lost events every version comes exactly once, unless a list closed the gap it fell into.
+    /// If no event is lost, every version arrives exactly once, unless a list replaced it.
     #[test]
     fn an_honest_stream_arrives_completely(steps in prop::collection::vec(step(), 0..60)) {
         let mut world = World::new();

@@ -1,13 +1,13 @@
-//! The matcher of segments, with the rules of sigstore's policy-controller.
+//! Pattern matching by the rules of sigstore's policy-controller.
 //!
-//! Pure. `*` is any text without `/`, `?` any one character but `/`, `**` any text. A pattern without tag and digest
-//! matches the name with any of them.
+//! `*` is any text without `/`, `?` is any character except `/`, and `**` is any text. A pattern without tag and digest
+//! matches the name with any tag and digest.
 
-/// The default host and folder of short names, as the Go tools write them.
+/// The default host of short names, as Go tools write it.
 const HUB: &str = "index.docker.io/";
 const OFFICIAL: &str = "library/";
 
-/// The pattern with its implied host: `nginx` is Docker Hub's.
+/// The pattern with its implied host: `nginx` belongs to Docker Hub.
 pub fn full(written: &str) -> String {
     let written = written.strip_prefix("docker.io/").map_or_else(|| written.to_owned(), |rest| format!("{HUB}{rest}"));
     match written.split_once('/') {
@@ -24,7 +24,7 @@ pub fn full(written: &str) -> String {
     }
 }
 
-/// Whether `glob` matches `image`, a full name, as a whole or without its tag and digest.
+/// Whether `glob` matches `image`, a full name, with or without its tag and digest.
 pub fn matches(glob: &str, image: &str) -> bool {
     let name = image.split_once('@').map_or(image, |(name, _)| name);
     let path = name.rfind('/').map_or(0, |slash| slash + 1);
@@ -32,7 +32,8 @@ pub fn matches(glob: &str, image: &str) -> bool {
     [image, name, bare].into_iter().any(|text| whole(glob.as_bytes(), text.as_bytes()))
 }
 
-/// Computes the reachable positions in the glob after each byte of the text: linear in the product of the lengths.
+/// Computes the reachable positions in the glob after each byte of the text. The time is linear in the product of both
+/// lengths.
 fn whole(glob: &[u8], text: &[u8]) -> bool {
     let mut at = vec![false; glob.len() + 1];
     at[0] = true;
@@ -53,7 +54,7 @@ fn whole(glob: &[u8], text: &[u8]) -> bool {
     at[glob.len()]
 }
 
-/// Skips stars, each of which may match nothing.
+/// Adds the positions after stars, because each star may match nothing.
 fn pass_stars(glob: &[u8], at: &mut [bool]) {
     for place in 0..glob.len() {
         if at[place] && glob[place] == b'*' {
@@ -62,7 +63,7 @@ fn pass_stars(glob: &[u8], at: &mut [bool]) {
     }
 }
 
-/// Whether the star at `place` has another one next to it.
+/// Whether the star at `place` stands next to another star.
 fn crosses(glob: &[u8], place: usize) -> bool {
     glob.get(place + 1) == Some(&b'*') || place > 0 && glob[place - 1] == b'*'
 }

@@ -1,4 +1,4 @@
-//! Tests of the patterns: Connaisseur's own order, and properties of the matcher.
+//! Tests of patterns: Connaisseur's order of specificity, and properties of the matchers.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ fn pattern(text: &str) -> Pattern {
     Pattern::new(text).unwrap()
 }
 
-/// The pattern that applies to `image`: the most specific, of equals the later one.
+/// The pattern that applies to `image`: the most specific one; of equally specific ones the later.
 fn best<'a>(patterns: &[&'a str], image: &str) -> Option<&'a str> {
     let matching = patterns.iter().copied().filter(|text| pattern(text).matches(image));
     matching.max_by(|left, right| pattern(left).compare(&pattern(right), image))
@@ -90,7 +90,7 @@ fn hosts_are_compared_by_their_one_name() {
     }
 }
 
-/// A rule that admits without a check must match only the host that it names.
+/// A rule that admits without a check matches only the host that it names.
 #[test]
 fn a_host_that_is_written_is_no_part_of_a_path() {
     for (text, at_its_host, elsewhere) in [
@@ -110,7 +110,7 @@ fn a_host_that_is_written_is_no_part_of_a_path() {
     }
 }
 
-/// The obvious matcher, exponential in the number of stars.
+/// A simple matcher, whose time is exponential in the number of stars.
 fn matches_plainly(glob: &[u8], text: &[u8]) -> bool {
     match (glob.first(), text.first()) {
         (None, None) => true,
@@ -121,7 +121,7 @@ fn matches_plainly(glob: &[u8], text: &[u8]) -> bool {
 }
 
 proptest! {
-    /// The matcher agrees with the obvious one.
+    /// The matcher agrees with the simple matcher.
     #[test]
     fn the_matcher_is_right(glob in "[ab*?]{0,8}", text in "[ab]{0,8}") {
         prop_assert_eq!(matches(glob.as_bytes(), text.as_bytes()), matches_plainly(glob.as_bytes(), text.as_bytes()));
@@ -135,7 +135,7 @@ proptest! {
         }
     }
 
-    /// Patterns that do not tie according to `ties_with` do not tie on an image with as many parts.
+    /// If `ties_with` finds no tie of two patterns, they do not tie for any image with as many components.
     #[test]
     fn what_does_not_tie_is_decided(left in "[ab*]{1,3}/[ab*]{1,3}", right in "[ab*]{1,3}/[ab*]{1,3}", image in "[ab]{1,4}/[ab]{1,4}") {
         let (left, right) = (pattern(&left), pattern(&right));

@@ -1,5 +1,5 @@
-//! Tests of the cost of one image's evidence for other images, over scripted pieces and a clock that moves when all
-//! tasks wait.
+//! Tests of how much one image's signatures cost other images. The registry is scripted, and the clock advances only
+//! when all tasks wait.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use crate::validator::{Memory, Pieces, Question, Validator};
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const KEY: &str = include_str!("../../../../../roles/verify/fixtures/trust/keys/p256.pub");
-/// Time in which the registry delivers a bundle.
+/// Time that the registry takes to deliver a bundle.
 const FETCH: Duration = Duration::from_millis(20);
-/// Time limit of a question.
+/// Time limit of a question to the validator.
 const TIME: Duration = Duration::from_secs(5);
 
-/// A registry whose repository names give the number and size of the image's bundles: `24x8388608-…`. None is a
+/// A registry whose repository names give number and size of the image's bundles: `24x8388608-…`. No bundle is a valid
 /// signature.
 struct Script;
 
@@ -35,7 +35,6 @@ fn digest(text: &str) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(text)))
 }
 
-/// The manifests of the bundles in a repository.
 fn bundles(repository: &str) -> Vec<String> {
     let (count, size) = repository.split('-').next().and_then(|text| text.split_once('x')).unwrap();
     let (count, size): (usize, u64) = (count.parse().unwrap(), size.parse().unwrap());
@@ -80,7 +79,7 @@ impl Pieces for Script {
     }
 }
 
-/// A validator whose evidence has `bytes` of memory.
+/// A validator with `bytes` of memory for signatures.
 fn validator(bytes: usize) -> Arc<dyn Validator> {
     let config = json!({
         "validators": [{"name": "default", "type": "cosign", "trustRoots": [{"name": "default", "key": KEY}]}],
@@ -92,7 +91,7 @@ fn validator(bytes: usize) -> Arc<dyn Validator> {
     Arc::clone(validators.of_rule(0).unwrap())
 }
 
-/// The failure class of the image in `repository`, and the time until it.
+/// The failure class of the image in `repository`, and the time until the failure.
 async fn class_and_time(validator: &Arc<dyn Validator>, repository: &str) -> (Class, Duration) {
     let begun = Instant::now();
     let question = Question {
@@ -106,8 +105,8 @@ async fn class_and_time(validator: &Arc<dyn Validator>, repository: &str) -> (Cl
     (failure.class, begun.elapsed())
 }
 
-/// Four Pods of sixteen images with 24 bundles of 8 MiB each, of which the share holds one at a time: another tenant's
-/// image gets its verdict without delay.
+/// Four Pods have sixteen images with 24 bundles of 8 MiB each, and the memory holds one bundle at a time. Another
+/// tenant's image gets its verdict without delay.
 #[tokio::test(start_paused = true)]
 async fn evidence_is_waited_for_by_the_image_that_has_it() {
     let validator = validator(32 << 20);
@@ -125,7 +124,8 @@ async fn evidence_is_waited_for_by_the_image_that_has_it() {
     assert!(failed.iter().all(|(class, _)| class.is_own_limit()), "{failed:?}");
 }
 
-/// Every kind of excess gives the same class, which no policy admits; and the registry has answered everything.
+/// Every kind of too much evidence gives the same class, which no policy admits, although the registry has answered
+/// everything.
 #[tokio::test(start_paused = true)]
 async fn more_than_one_review_may_look_at_is_a_class_of_its_own() {
     for (repository, share) in [

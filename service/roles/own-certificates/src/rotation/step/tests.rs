@@ -1,4 +1,4 @@
-//! Whole rotations in virtual time: the certificate of each replica always fits the trust of each API server.
+//! Tests of whole rotations in virtual time: the API servers always trust the certificate of every replica.
 
 use std::collections::VecDeque;
 use std::time::UNIX_EPOCH;
@@ -23,7 +23,7 @@ fn start() -> SystemTime {
     UNIX_EPOCH + Duration::from_hours(500_000)
 }
 
-/// Secret and configurations, with the steps taken so far.
+/// Secret and webhook configurations, with the steps so far.
 struct World {
     place: Installation,
     held: StoredCertificates,
@@ -41,7 +41,7 @@ impl World {
         }
     }
 
-    /// Takes all steps due at `now`, through the Secret's text, as another replica would.
+    /// Takes all steps that are due at `now`. The Secret is written and parsed between steps, as by another replica.
     fn turn(&mut self, now: SystemTime) {
         for _ in 0..8 {
             let step = next(&self.place, &self.held, &self.trusted, now);
@@ -114,7 +114,8 @@ fn a_replica_that_never_read_the_secret_again_is_trusted_until_its_certificate_e
     assert!(seen.len() > 10);
 }
 
-/// A foreign authority is trusted already: replicas show its certificates, so ours is added next to it first.
+/// If an authority of unknown origin is trusted, replicas may use its certificates. Our authority is first added, and
+/// that one stays trusted.
 #[test]
 fn who_was_trusted_before_is_not_cut_off() {
     let before = make::authority(start(), start() + Duration::from_secs(1000)).unwrap();
@@ -171,7 +172,8 @@ fn it_goes_on_after_a_long_sleep_and_with_other_settings() {
     assert_eq!(world.steps.last(), Some(&Step::Renew), "it was made for a longer life");
 }
 
-/// Certificates of hours are followed by certificates of seconds: the longest trust must not prolong any other.
+/// After long-lived certificates, short-lived ones are made. The longest trust of one authority does not prolong that
+/// of others.
 #[test]
 fn each_authority_is_trusted_for_its_own_time_and_the_newest_never_goes_first() {
     let mut world = World::new(place(2100, 700, 10), Vec::new());
@@ -198,8 +200,8 @@ fn each_authority_is_trusted_for_its_own_time_and_the_newest_never_goes_first() 
 }
 
 impl World {
-    /// Whether callers with correct clocks accept the shown certificate by Go's rules: authorities have to be valid
-    /// too.
+    /// Whether a caller with a correct clock accepts the certificate by Go's rules, which also check the validity of
+    /// authorities.
     fn is_taken(&self, now: SystemTime) -> bool {
         let trusted: Vec<_> = self.trusted.entries[0]
             .iter()
@@ -210,8 +212,8 @@ impl World {
     }
 }
 
-/// The clock of the holder of the Lease jumps far ahead and back, in every phase of a rotation: after one turn with a
-/// correct clock, callers are served.
+/// If the clock of the Lease's holder jumps far ahead and back, in any phase of a rotation, callers are served after
+/// one round with a correct clock.
 #[test]
 fn a_clock_that_jumps_does_no_lasting_harm() {
     for (authority, leaf, settle) in [(9_000, 3_000, 100), (365 * 86_400, 7 * 86_400, 90)] {
@@ -241,7 +243,7 @@ fn a_clock_that_jumps_does_no_lasting_harm() {
     }
 }
 
-/// Foreign content in the Secret does not stop the rotation.
+/// Invalid or foreign content in the Secret does not stop the rotation.
 #[test]
 fn a_foreign_pair_and_a_time_to_come_are_not_believed() {
     let mut world = World::new(place(9_000, 3_000, 10), Vec::new());

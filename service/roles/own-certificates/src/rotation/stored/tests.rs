@@ -1,4 +1,4 @@
-//! Written values are read again, and foreign values do no harm.
+//! Tests that written content is parsed again, and that invalid content does no harm.
 
 use super::*;
 use crate::rotation::make;

@@ -1,4 +1,4 @@
-//! Forgeries composed of several valid pieces, and the counting of signers.
+//! Tests of forgeries that combine several valid signatures, and of counting signers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,10 +11,10 @@ use service_verify::{
 use super::{assert_refused, judge, requirement, root_of};
 use crate::forge::{Forge, Form, LogRecipe, NOW, Promise, Recipe, StampRecipe, stamp, subject};
 
-/// A change of one piece by another, with its name and the class of the refusal.
+/// A change of one signature by content of another: its name, the change, and the class of the refusal.
 type Swap = (&'static str, fn(&mut Signature, &Signature), Class);
 
-/// A signature of the image and one of another image, both valid.
+/// A signature of the image and a signature of another image, both valid.
 fn pair(forge: &Forge, is_keyless: bool) -> (Signature, Signature) {
     let make = |image: &[u8]| {
         let mut recipe = Recipe::new(Form::Signature, is_keyless);
@@ -26,7 +26,7 @@ fn pair(forge: &Forge, is_keyless: bool) -> (Signature, Signature) {
     (make(b"image"), make(b"another"))
 }
 
-/// The bundle of the image, and one of another image that claims to refer to the image.
+/// A bundle of the image, and a bundle of another image that claims to refer to this image.
 fn bundles(forge: &Forge, is_keyless: bool) -> (Bundle, Bundle) {
     let make = |image: &[u8]| {
         let mut recipe = Recipe::new(Form::Bundle, is_keyless);
@@ -105,7 +105,7 @@ fn parts_of_two_bundles_do_not_make_one() {
     }
 }
 
-/// `piece` with its bytes cut to `length`, and its original length.
+/// `piece` with its bytes cut to `length`, and the original length.
 fn cut(piece: &Evidence, length: usize) -> (Evidence, usize) {
     let mut piece = piece.clone();
     let bytes = match &mut piece {
@@ -119,7 +119,7 @@ fn cut(piece: &Evidence, length: usize) -> (Evidence, usize) {
     (piece, full)
 }
 
-/// Every truncation of a valid piece is refused, and none panics.
+/// Every truncated signature is refused, and none causes a panic.
 #[test]
 fn a_truncated_piece_is_refused_wherever_it_ends() {
     let forge = Forge::new();
@@ -146,7 +146,7 @@ fn a_truncated_piece_is_refused_wherever_it_ends() {
     }
 }
 
-/// A signature made under another name counts only if the name is ignored.
+/// A signature that names another repository counts only if the repository is ignored.
 #[test]
 fn a_signature_is_not_replayed_from_another_repository() {
     let forge = Forge::new();
@@ -163,7 +163,7 @@ fn a_signature_is_not_replayed_from_another_repository() {
     assert!(judge(&forge, &[forge.make(&recipe)], &requirement).is_verified());
 }
 
-/// Without a promise only the proof gives an entry's index; the one stated by a bundle is not reported.
+/// Without a promise, only a proof gives an entry's index; the index that a bundle states is not reported.
 #[test]
 fn an_index_that_nobody_proves_is_not_reported() {
     let forge = Forge::new();
@@ -175,7 +175,7 @@ fn an_index_that_nobody_proves_is_not_reported() {
     assert_eq!((signer.log_index, signer.time), (Some(1), None));
 }
 
-/// A signer of an image attests nothing about it, and the author of an attestation does not sign it.
+/// A signer of an image attests nothing about the image, and the author of an attestation does not sign the image.
 #[test]
 fn a_signature_is_no_attestation_nor_the_other_way() {
     let forge = Forge::new();
@@ -189,7 +189,7 @@ fn a_signature_is_no_attestation_nor_the_other_way() {
     }
 }
 
-/// The validity periods in a `trusted_root.json` apply to keys and certificates of all four kinds.
+/// The periods in a `trusted_root.json` apply to keys and certificates of all four kinds.
 #[test]
 fn an_authority_is_believed_while_its_file_says_so() {
     let forge = Forge::new();
@@ -213,8 +213,7 @@ fn an_authority_is_believed_while_its_file_says_so() {
     }
 }
 
-/// A present timestamp is checked although the log's promise is enough: it must fall into the certificate's life as
-/// well.
+/// An existing timestamp is checked even if a log's promise is enough: its time must lie in the certificate's validity.
 #[test]
 fn a_timestamp_beside_a_promise_is_checked() {
     let forge = Forge::new();
@@ -234,7 +233,7 @@ fn a_timestamp_beside_a_promise_is_checked() {
     }
 }
 
-/// Rekor 2 states no time: its key must be valid at the timestamp's time, and without one now.
+/// Rekor 2 states no time: its key must be trusted at the time of the timestamp, or now if there is none.
 #[test]
 fn a_log_without_a_promise_is_believed_while_its_file_says_so() {
     let forge = Forge::new();
@@ -256,7 +255,8 @@ fn a_log_without_a_promise_is_believed_while_its_file_says_so() {
     }
 }
 
-/// Since 0.3 a bundle has one certificate; a form that allows a chain is read with one.
+/// From version 0.3 on, a bundle has one certificate. In versions that allow a chain, a chain with one certificate is
+/// accepted.
 #[test]
 fn a_chain_is_read_where_its_form_allows_one() {
     let forge = Forge::new();
@@ -274,14 +274,14 @@ fn a_chain_is_read_where_its_form_allows_one() {
     assert_refused(&chained(chain), Class::Invalid, "a certificate chain, which this form of a bundle has not", "0.3");
 }
 
-/// Gives a bundle its certificate as a chain of one.
+/// Replaces a bundle's certificate by a chain with one certificate.
 fn chain(bundle: &mut Value) {
     let material = bundle["verificationMaterial"].as_object_mut().unwrap();
     let certificate = material.remove("certificate").unwrap();
     material.insert("x509CertificateChain".to_owned(), json!({"certificates": [certificate]}));
 }
 
-/// A hint of another key is no signature of this log, whatever key verifies it (C2SP signed-note).
+/// A checkpoint signature with the hint of another key is not accepted, whatever key verifies it (C2SP signed-note).
 #[test]
 fn a_checkpoint_hints_at_its_key() {
     let forge = Forge::new();
@@ -299,7 +299,7 @@ fn a_checkpoint_hints_at_its_key() {
     assert_refused(&verdict, Class::Invalid, "checkpoint is not signed by the log", "hint");
 }
 
-/// Witnesses may sign a checkpoint as well as the log; a line that is no signature makes the note invalid (C2SP
+/// Witnesses may sign a checkpoint in addition to the log. A line that is no signature makes the note invalid (C2SP
 /// signed-note).
 #[test]
 fn a_checkpoint_is_read_as_a_whole() {
@@ -321,14 +321,14 @@ fn a_checkpoint_is_read_as_a_whole() {
     }
 }
 
-/// Puts `line` below a bundle's checkpoint.
+/// Appends `line` to a bundle's checkpoint.
 fn note(bundle: &mut Value, line: &str) {
     let place = "/verificationMaterial/tlogEntries/0/inclusionProof/checkpoint/envelope";
     let note = bundle.pointer_mut(place).unwrap();
     *note = (note.as_str().unwrap().to_owned() + line).into();
 }
 
-/// Unknown parts of a file are left out with a note; contradictions are refused.
+/// Unknown content of a `trusted_root.json` is ignored with a note; contradictions are refused.
 #[test]
 fn a_root_is_read_as_far_as_it_is_known_and_no_further() {
     let forge = Forge::new();
@@ -364,7 +364,7 @@ fn a_root_is_read_as_far_as_it_is_known_and_no_further() {
     }
 }
 
-/// A signature of an index does not count for its member, nor the reverse.
+/// A signature of an index does not count for an image in the index, nor the reverse.
 #[test]
 fn a_signature_is_of_one_image() {
     let forge = Forge::new();
@@ -411,7 +411,7 @@ fn one_signer_counts_once_and_who_is_required_must_be_there() {
     assert_is(&outcome(&[&first], &nobody), Class::Misconfigured, "threshold of 0");
 }
 
-/// Invalid pieces around a valid signature do not hide it, up to the limit.
+/// Invalid objects beside a valid signature do not hide it, up to the limit.
 #[test]
 fn bad_pieces_beside_a_good_one_are_reported_and_do_no_harm() {
     let forge = Forge::new();

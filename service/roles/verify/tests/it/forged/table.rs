@@ -1,4 +1,4 @@
-//! Forgeries with one change of a recipe.
+//! A table of forgeries that change one property of a recipe.
 
 use cms::content_info::CmsVersion;
 use cms::signed_data::{SignerIdentifier, SignerInfo};
@@ -15,7 +15,7 @@ use crate::forge::{CertificateRecipe, Forge, Form, LogRecipe, NOW, Promise, Proo
 
 use Class::{Invalid, Mismatch};
 
-/// The pieces for which a forgery exists.
+/// The kinds of signatures to which a forgery applies.
 #[derive(Clone, Copy)]
 enum For {
     All,
@@ -27,18 +27,18 @@ enum For {
     Signatures,
     Attestations,
     Legacy,
-    /// With a demanded timestamp.
+    /// Signatures for which a timestamp is demanded.
     Stamped,
-    /// Keyless, without log, with a timestamp.
+    /// Keyless signatures with a timestamp and without a log entry.
     StampedAlone,
-    /// Keyless, with log and with a demanded timestamp.
+    /// Keyless signatures with a log entry, for which a timestamp is demanded too.
     TwiceDated,
 }
 
-/// Name, pieces, the one change, class, and a part of the cause.
+/// Name, kinds of signatures, the one change, class, and text that the cause contains.
 type Forgery = (&'static str, For, fn(&mut Recipe), Class, &'static str);
 
-/// A type unknown here; it sorts after that of timestamps.
+/// An unknown attribute type, which sorts after that of timestamps.
 const OTHER: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.16.1.4.1");
 
 fn log(recipe: &mut Recipe) -> &mut LogRecipe {
@@ -53,7 +53,7 @@ fn mail(text: &str) -> SanType {
     SanType::Rfc822Name(text.try_into().unwrap())
 }
 
-/// A stranger's certificate, in DER.
+/// A certificate of an unknown signer, in DER.
 fn stranger() -> Vec<u8> {
     let identity = Identity { issuer: "https://evil.org", subject: "mallory@example.com" };
     let recipe = CertificateRecipe::new(identity, NOW).unwrap();
@@ -284,7 +284,7 @@ const FORGERIES: &[Forgery] = &[
     ("nothing", For::All, |r| r.bytes_edit = Vec::clear, Invalid, ""),
 ];
 
-/// The pieces of a forgery: form, keyless, stamped, logged.
+/// The variants of signatures to which a forgery applies: format, keyless, stamped, logged.
 fn pieces(kind: For) -> Vec<(Form, bool, bool, bool)> {
     let mut found = Vec::new();
     for form in [Form::Signature, Form::Attestation, Form::Bundle, Form::BundleAttestation] {
@@ -316,9 +316,9 @@ fn pieces(kind: For) -> Vec<(Form, bool, bool, bool)> {
 /// A forgery and its valid original.
 pub struct Forged {
     pub name: &'static str,
-    /// The name with the kind of piece.
+    /// The name of the forgery and the kind of signature.
     pub what: String,
-    /// The piece before its one change.
+    /// The signature before its one change.
     pub good: Recipe,
     pub recipe: Recipe,
     pub requirement: Requirement,
@@ -327,7 +327,7 @@ pub struct Forged {
     cause: &'static str,
 }
 
-/// Every forgery of every kind of piece.
+/// Every forgery for every kind of signature.
 pub fn forgeries() -> impl Iterator<Item = Forged> {
     let each = |(name, kind, change, class, cause): &'static Forgery| {
         pieces(*kind).into_iter().map(move |(form, is_keyless, is_stamped, is_logged)| {

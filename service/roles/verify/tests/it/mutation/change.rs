@@ -1,4 +1,4 @@
-//! Changes: of bytes, of JSON, and of bytes and JSON inside base64 inside JSON.
+//! Random changes of bytes and of JSON, also inside base64 that is inside JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,10 +7,10 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value};
 use service_verify::{Companions, Digest, Evidence};
 
-/// Depth to which base64 and JSON are opened.
+/// Most levels of nested base64 and JSON that are decoded.
 const DEPTH_MAX: usize = 4;
 
-/// Changes one thing in `piece`; sometimes takes it from `other`.
+/// Makes one change in `piece`; sometimes takes a value from `other`.
 pub fn change(piece: &mut Evidence, other: &Evidence, random: &mut ChaCha8Rng) {
     match piece {
         Evidence::Signature(piece) => {
@@ -80,7 +80,7 @@ fn bytes_of(one: &mut String, random: &mut ChaCha8Rng) {
     *one = String::from_utf8_lossy(&bytes).into_owned();
 }
 
-/// Changes bytes that may be JSON or PEM: in their own form, or as bytes.
+/// Changes bytes that may be JSON or PEM, either in that format or as bytes.
 fn blob(bytes: &mut Vec<u8>, donor: Option<&[u8]>, random: &mut ChaCha8Rng) {
     if let Some(donor) = donor
         && random.random_range(0..30) == 0
@@ -127,7 +127,7 @@ fn pem(bytes: &[u8]) -> Option<Vec<u8>> {
     STANDARD.decode(block.replace('\n', "")).ok()
 }
 
-/// Descends to some node and changes it there.
+/// Chooses a node at random and changes it.
 fn node(value: &mut Value, donor: Option<&Value>, random: &mut ChaCha8Rng, depth: usize) {
     let stays = random.random_range(0..6) == 0;
     match value {

@@ -1,7 +1,8 @@
-//! The same changes judged twice: a changed bundle that the verifier accepts is accepted by sigstore's own client too.
+//! Compares the verifier with sigstore's own client: if the verifier accepts a changed bundle, the client must accept
+//! it too.
 //!
-//! This module owns the bundles that both read, the comparison, and the list of known differences. Bundles that the
-//! client accepts and we refuse are counted and are no fault of ours; `second_opinion.rs` names them.
+//! This module owns the bundles that both can read, the comparison, and the list of known differences. Bundles that
+//! only the client accepts are counted and are no error; `second_opinion.rs` names the reasons.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +16,10 @@ use super::{CHANGES_MAX, Golden, change, shown};
 use crate::fixtures::{Fixtures, Form};
 use crate::theirs::Theirs;
 
-/// Why we may accept a changed bundle that they refuse.
+/// A reason why the verifier may accept a changed bundle that the client refuses.
 struct Exception {
     name: &'static str,
-    /// Whether the exception applies to this bundle, by its content and their message.
+    /// Whether the exception applies to this bundle, judged by its content and the client's message.
     applies: fn(&Readable, &Value, &str) -> bool,
 }
 
@@ -60,28 +61,28 @@ fn stamps(bundle: &Value) -> &[Value] {
     data["rfc3161Timestamps"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A bundle that both accept.
+/// A bundle that the verifier and the client accept.
 pub struct Readable {
     golden: Golden,
     bundle: Bundle,
     theirs: Theirs,
 }
 
-/// The results of a number of tries.
+/// The results of all tries.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub tries: u64,
     pub both: u64,
     pub neither: u64,
     pub only_theirs: u64,
-    /// Accepted only by us, for a known reason.
+    /// Number of bundles that only the verifier accepts, by known reason.
     pub excepted: BTreeMap<&'static str, u64>,
-    /// Accepted only by us: the seed, the change and their message.
+    /// Bundles that only the verifier accepts without a known reason: seed, change and the client's message.
     pub only_ours: Vec<String>,
 }
 
-/// The golden bundles that both accept, each in the possible forms of a bundle: the signed content is the same in all
-/// of them.
+/// Cosign's bundles that the verifier and the client accept, each in all versions of the format. The signed content is
+/// the same in all versions.
 pub fn readable(fixtures: &Fixtures, golden: Vec<Golden>) -> Vec<Readable> {
     let mut found = Vec::new();
     for golden in golden {
@@ -100,7 +101,7 @@ pub fn readable(fixtures: &Fixtures, golden: Vec<Golden>) -> Vec<Readable> {
     found
 }
 
-/// `json` as it is (0.3), and in the form of its predecessors: one certificate was a chain before 0.3.
+/// `json` unchanged (version 0.3), and in earlier versions, which had a chain instead of one certificate.
 fn forms(json: &[u8]) -> Vec<Vec<u8>> {
     let older = |version: &str| {
         let mut bundle: Value = serde_json::from_slice(json).ok()?;
@@ -114,7 +115,7 @@ fn forms(json: &[u8]) -> Vec<Vec<u8>> {
     [Some(json.to_vec()), older("0.1"), older("0.2")].into_iter().flatten().collect()
 }
 
-/// `tries` changes of the JSON of `readable`, the same ones for the same `seed`.
+/// Tries `tries` changes of the JSON in `readable`, which are the same for the same `seed`.
 pub fn run(readable: &[Readable], now: UnixTime, seed: u64, tries: u64) -> Tally {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut tally = Tally::default();
@@ -149,7 +150,7 @@ pub fn run(readable: &[Readable], now: UnixTime, seed: u64, tries: u64) -> Tally
 }
 
 impl Readable {
-    /// Our result and theirs for `json` in place of the bundle.
+    /// The results of the verifier and of the client for `json` instead of the bundle.
     fn judge(&self, json: &[u8], now: UnixTime) -> (bool, Result<(), String>) {
         let changed = [Evidence::Bundle(Bundle { json: json.to_vec(), ..self.bundle.clone() })];
         let golden = &self.golden;
@@ -158,7 +159,7 @@ impl Readable {
         (is_accepted, self.theirs.judge(json, golden.subject.digest))
     }
 
-    /// The name of the exception for `json`, which they refuse because of `cause`.
+    /// The name of the exception that allows `json`, which the client refuses because of `cause`.
     fn exception(&self, json: &[u8], cause: &str) -> Option<&'static str> {
         let bundle: Value = serde_json::from_slice(json).ok()?;
         ONLY_OURS.iter().find(|known| (known.applies)(self, &bundle, cause)).map(|known| known.name)

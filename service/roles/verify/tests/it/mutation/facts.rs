@@ -1,4 +1,4 @@
-//! The facts of a piece that a requirement binds, read without the verifier's code.
+//! Reads the facts in a signature that a requirement binds, without code of the verifier.
 
 use base64::Engine as _;
 use base64::engine::GeneralPurpose;
@@ -12,7 +12,7 @@ pub struct Facts {
     signature: Vec<u8>,
     certificate: Option<Vec<u8>>,
     entry: Option<Entry>,
-    /// The content of each timestamp.
+    /// The content of all timestamps.
     stamped: Vec<Vec<u8>>,
     refers_to: Option<Digest>,
 }
@@ -26,7 +26,7 @@ struct Entry {
 }
 
 impl Facts {
-    /// `None` if even this lenient reader cannot read the piece.
+    /// Reads the facts; `None` if even this tolerant reader cannot parse the signature.
     pub fn read(evidence: &Evidence, requirement: &Requirement, is_keyless: bool) -> Option<Self> {
         let mut facts = match evidence {
             Evidence::Signature(piece) => Self {
@@ -60,8 +60,8 @@ impl Facts {
         Some(facts)
     }
 
-    /// Whether all facts are as in `genuine`. Of several timestamps one unchanged one is enough, and a dropped promise
-    /// of a log is ignored.
+    /// Whether all facts equal those of `genuine`. Of several timestamps, one that is equal is enough. The promise of a
+    /// log may be missing.
     pub fn are_as(&self, genuine: &Self) -> bool {
         let is_undated = self.is_undated_beside(genuine);
         let without = |facts: &Self| {
@@ -73,7 +73,7 @@ impl Facts {
         is_stamped && without(self) == without(genuine)
     }
 
-    /// Whether the log's promise is gone, and its time with it.
+    /// Whether the log's promise, which states the time, is missing.
     pub fn is_undated_beside(&self, genuine: &Self) -> bool {
         let is_dated = |facts: &Self| facts.entry.as_ref().map(|entry| entry.time.is_some());
         is_dated(self) == Some(false) && is_dated(genuine) == Some(true)
@@ -146,7 +146,7 @@ impl Facts {
     }
 }
 
-/// A number as text or number; an absent one is 0, as in protobuf.
+/// A number written as text or as a number; an absent one is 0, as in protobuf.
 fn number(value: &Value) -> String {
     match value {
         Value::String(text) => text.trim_start_matches('0').to_owned(),
@@ -156,14 +156,14 @@ fn number(value: &Value) -> String {
     }
 }
 
-/// Base64, read as leniently as possible.
+/// Decodes base64 as tolerantly as possible.
 fn bytes(value: &Value) -> Option<Vec<u8>> {
     let config = NO_PAD.with_decode_allow_trailing_bits(true);
     let lenient = GeneralPurpose::new(&base64::alphabet::STANDARD, config);
     lenient.decode(value.as_str()?.trim_end_matches('=')).ok()
 }
 
-/// The content of the first certificate of a PEM text.
+/// The content of the first PEM block in a text with certificates.
 fn first_block(pem: &str) -> Option<Vec<u8>> {
     let (_, rest) = pem.split_once("-----BEGIN CERTIFICATE-----")?;
     let (block, _) = rest.split_once("-----END CERTIFICATE-----")?;
@@ -171,8 +171,7 @@ fn first_block(pem: &str) -> Option<Vec<u8>> {
     STANDARD_NO_PAD.decode(text.trim_end_matches('=')).ok()
 }
 
-/// The content of a token, from its object identifier to the end of its own length: hash, serial number and time,
-/// without the signatures.
+/// The content of a timestamp token (hash, serial number and time) without its signatures.
 fn stamped(token: &[u8]) -> Option<Vec<u8>> {
     const TST_INFO: &[u8] = &[6, 11, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 0x10, 1, 4];
     let at = token.windows(TST_INFO.len()).position(|window| window == TST_INFO)? + TST_INFO.len();
@@ -184,7 +183,7 @@ fn stamped(token: &[u8]) -> Option<Vec<u8>> {
     Some(rest.to_vec())
 }
 
-/// The content of the element at the beginning of `der`.
+/// The content of the first DER element in `der`.
 fn content(der: &[u8]) -> Option<&[u8]> {
     let (length, head) = match *der.get(1)? {
         short @ 0..=0x7f => (usize::from(short), 2),

@@ -1,4 +1,5 @@
-//! The shapes in sigstore's conformance suite, and some on which readers of bundles differ: each with both results.
+//! Bundle variants of sigstore's conformance suite, and others that programs read differently, each with the results of
+//! verifier and client.
 
 use serde_json::{Value, json};
 use service_verify::{Bundle, Evidence, TrustSpec};
@@ -8,19 +9,19 @@ use crate::fixtures::{self, Fixtures};
 use crate::forge::{self, Forge, Form, Promise, Recipe, StampRecipe, b64, stamp};
 use crate::forged::{requirement, root_of};
 
-/// The programs that accept a shape.
+/// Which programs accept a variant.
 #[derive(Debug, PartialEq)]
 enum Accept {
     Both,
     Neither,
-    /// Only we, with the reason.
+    /// Only the verifier, with the reason.
     Ours(&'static str),
-    /// Only they, with the reason.
+    /// Only the client, with the reason.
     Theirs(&'static str),
 }
 use Accept::{Both, Neither, Ours, Theirs};
 
-/// Name, whether keyless, change of the bundle, change of the root, and the programs that accept it.
+/// Name, whether keyless, changes of the bundle and of the trusted root, and the programs that accept it.
 type Shape = (&'static str, bool, fn(&mut Recipe), fn(&mut Value), Accept);
 
 #[rustfmt::skip]
@@ -89,7 +90,7 @@ fn promise(recipe: &mut Recipe, promise: Promise) {
     recipe.log.as_mut().unwrap().promise = promise;
 }
 
-/// Dated by a timestamp, so that a proof adds no time.
+/// A bundle with a timestamp, without a log's promise.
 fn unpromised(recipe: &mut Recipe) {
     promise(recipe, Promise::Missing);
     recipe.stamp = Some(stamp());
@@ -109,7 +110,7 @@ fn period(file: &mut Value, period: Value) {
     file["tlogs"][0]["publicKey"]["validFor"] = period;
 }
 
-/// A certificate log with the bare RSA key inside one of the fixtures' keys: the bytes after the 24 bytes of its type.
+/// A certificate log whose key is in PKCS#1: one of the fixtures' RSA keys without the 24 bytes of its type.
 fn pkcs1() -> Value {
     let pem = fixtures::key("rsa2048");
     let der = forge::from_b64(&pem.lines().filter(|line| !line.starts_with('-')).collect::<String>());
@@ -141,19 +142,19 @@ fn form(bundle: &mut Value, rest: &str) {
     bundle["mediaType"] = format!("application/vnd.dev.sigstore.bundle{rest}").into();
 }
 
-/// Replaces its certificate by a chain of one.
+/// Replaces a bundle's certificate by a chain with one certificate.
 fn chained(bundle: &mut Value) {
     let material = bundle["verificationMaterial"].as_object_mut().unwrap();
     let certificate = material.remove("certificate").unwrap();
     material.insert("x509CertificateChain".to_owned(), json!({"certificates": [certificate]}));
 }
 
-/// The second version of an entry's kind.
+/// Sets the version of an entry's kind to 0.0.2.
 fn two(bundle: &mut Value) {
     bundle["verificationMaterial"]["tlogEntries"][0]["kindVersion"]["version"] = "0.0.2".into();
 }
 
-/// An entry of kind dsse as one of kind intoto, in which a signature is encoded twice.
+/// Turns an entry of kind dsse into kind intoto, in which a signature has base64 twice.
 fn intoto(body: &mut Value) {
     let (spec, signature) = (&body["spec"], &body["spec"]["signatures"][0]);
     let signature = json!({"sig": b64(signature["signature"].as_str().unwrap()), "publicKey": signature["verifier"]});
@@ -162,7 +163,7 @@ fn intoto(body: &mut Value) {
     *body = json!({"apiVersion": "0.0.2", "kind": "intoto", "spec": {"content": content}});
 }
 
-/// Turns an entry of kind dsse into its second version.
+/// Turns an entry of kind dsse into version 0.0.2.
 fn dsse_two(body: &mut Value) {
     let (spec, signature) = (&body["spec"], &body["spec"]["signatures"][0]);
     let digest = hex::decode(spec["payloadHash"]["value"].as_str().unwrap()).unwrap();
@@ -187,7 +188,7 @@ fn assert_said(name: &str, said: &Said, accept: &Accept) {
     assert_eq!((said.we_accept(), said.theirs.is_ok()), expected, "{} ({accept:?})", said.shown(name));
 }
 
-/// Both results for each shape are those in the table.
+/// Verifier and client give the results in the table for each variant.
 #[test]
 fn both_say_of_each_shape_what_is_written() {
     let forge = Forge::new();
@@ -204,7 +205,8 @@ fn both_say_of_each_shape_what_is_written() {
     }
 }
 
-/// Rekor 2 has one index, next to the proof; the one in the proof must be ignored (rekor-tiles, `CLIENTS.md`).
+/// Verifier and client use Rekor 2's index beside the proof; the index in the proof must be ignored (rekor-tiles,
+/// `CLIENTS.md`).
 #[test]
 fn both_read_the_index_of_rekor_2_beside_the_proof() {
     let fixtures = Fixtures::read();
