@@ -267,7 +267,7 @@ mod tests {
         assert!(witness.contains("add `witness: {kind: http}`"), "{witness}");
     }
 
-    /// The files of a build exist before the run.
+    /// `files` may use only values that exist before the run.
     #[test]
     fn files_of_a_build_take_what_does_not_change() {
         let made = said("  command: {run: [a], files: ['${KUBECONFIG}']}");
