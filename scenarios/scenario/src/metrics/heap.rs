@@ -1,6 +1,6 @@
 //! The names under which runtimes and allocators export the heap in use.
 //!
-//! To support another name, add a row to [`ROWS`].
+//! To support another name, add a row to `ROWS`.
 
 use super::exposition::Point;
 use super::selector::Selector;

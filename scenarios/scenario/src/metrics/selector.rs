@@ -68,7 +68,7 @@ impl<'a> Labelled<'a> {
         self.0.labels.iter().find(|(name, _)| name == label).map(|(_, value)| &**value)
     }
 
-    /// The sample's value, if it is a whole number of at most [`EXACT_MAX`].
+    /// The sample's value, if it is a whole number of at most `EXACT_MAX`.
     #[expect(clippy::cast_possible_truncation, reason = "whole numbers up to 2^53 are what both types hold")]
     pub fn number(&self) -> Option<i64> {
         let value = self.0.value;

@@ -1,20 +1,19 @@
-//! The mistakes that can be switched on, one for each bug of the corpus that a client can be blamed for.
+//! The mistakes that can be switched on: one for each bug of the catalogue that is the fault of a client.
 //!
-//! Owns their names, one sentence each, and the rows that each repeats. It must not contain their code: each mistake is
-//! made where the real client made it, behind [`Mistakes::made`].
+//! This module has the name of each mistake, one sentence about it, and the numbers of the bugs that it repeats. The
+//! code of each mistake is where the real client has its bug, behind [`Mistakes::made`].
 //!
-//! [`ROWS`] is the table "row of the corpus, matching mistakes". A mistake of a client that never listed a second time
-//! switches the periodic list off too ([`Mistake::never_relisted`]); otherwise that list would repair the damage. The
-//! notes list further needs of a row:
+//! [`ROWS`] maps bugs to mistakes. If a real client lists only once, its mistake also switches off the periodic list
+//! ([`Mistake::never_relisted`]), because that list would repair the damage. Some bugs need more:
 //!
-//! | row | note |
+//! | bug | note |
 //! |---|---|
-//! | 2 | the same mistake as row 1: the row is that it came back |
-//! | 12 | row 4 on HTTP/2: run with `--http 2` |
-//! | 20, 25 | a client that gave up is *blind*: its process goes on |
+//! | 2 | the same mistake as for bug 1, because bug 2 is its return in a later version |
+//! | 12 | bug 4 on HTTP/2: run with `--http 2` |
+//! | 20, 25 | a client that gave up receives nothing any more, but its process continues |
 //! | 26 | needs `--handler status` and a refused write |
 //! | 40, 54 | a slow handler: `--handler-delay 2s`; `handlers-overtake` has 1.5 s by itself |
-//! | 45, 58 | no client can avoid it; this mistake makes it permanent |
+//! | 45, 58 | no client can avoid the bug; the mistake makes its effect permanent |
 //! | 49, 50 | `--copies 70`, `--copies 12 --http 2`: the last copy is the one that reports |
 //! | 59 to 61 | need `--streaming-lists` |
 //! | 65 | needs `--handler status` |
@@ -178,8 +177,8 @@ pub enum Mistake {
 
 use Mistake as M;
 
-/// Rows of the corpus (`missed-events.md`, tables 2.3 and 3) with the mistakes that repeat them, the best one first.
-/// Rows 62 to 65, M15 and M16 are only in the library of bugs and not in the corpus.
+/// Bugs of the catalogue (`missed-events.md`, tables 2.3 and 3), each with the mistakes that repeat it, the best one
+/// first. Bugs 62 to 65, M15 and M16 are only in the library of bugs and not in the catalogue.
 pub const ROWS: &[(&str, &[Mistake])] = &[
     ("1", &[M::NoReadTimeout]),
     ("2", &[M::NoReadTimeout]),
@@ -257,12 +256,12 @@ pub const ROWS: &[(&str, &[Mistake])] = &[
     ("M16", &[M::WatchPerObject]),
 ];
 
-/// The mistakes that are switched on; empty for the correct client.
+/// The mistakes that are switched on. The set is empty for the correct client.
 #[derive(Debug, Clone, Default)]
 pub struct Mistakes(Arc<BTreeSet<Mistake>>);
 
 impl Mistakes {
-    /// The chosen mistakes and those that they imply.
+    /// The chosen mistakes, and mistakes that they imply.
     pub fn new(chosen: &[Mistake]) -> Self {
         let mut all: BTreeSet<Mistake> = chosen.iter().copied().collect();
         if chosen.iter().any(|mistake| mistake.never_relisted()) {
@@ -319,13 +318,13 @@ impl Mistake {
         value.as_ref().and_then(|value| value.get_help()).map(ToString::to_string).unwrap_or_default()
     }
 
-    /// The rows that it repeats.
+    /// The numbers of the bugs that the mistake repeats.
     fn rows(self) -> Vec<&'static str> {
         ROWS.iter().filter(|(_, mistakes)| mistakes.contains(&self)).map(|(row, _)| *row).collect()
     }
 }
 
-/// All mistakes, a line each: name, rows, sentence.
+/// All mistakes, one per line: name, numbers of the bugs, sentence.
 pub fn listing() -> String {
     let line =
         |mistake: &Mistake| format!("{:<34} {:<16} {}\n", mistake.name(), mistake.rows().join(","), mistake.sentence());

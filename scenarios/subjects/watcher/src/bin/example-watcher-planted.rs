@@ -1,4 +1,4 @@
-//! The example watcher with planted bugs, under a separate name so that it never replaces the clean one.
+//! The example watcher with planted bugs. It has a separate name so that it never replaces the watcher without bugs.
 
 #[path = "../bugs.rs"]
 mod bugs;
