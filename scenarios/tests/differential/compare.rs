@@ -1,7 +1,7 @@
 //! Finds the differences between the answers of two servers, and separates the intended ones.
 //!
-//! This module owns the list of intended differences. Each entry is as narrow as possible. Its name is a heading in
-//! `mocks/DIFFERENCES.md`, where the reason stands.
+//! This module owns the list of intended differences. Each entry is as narrow as possible. The name of an entry is a
+//! heading in `mocks/DIFFERENCES.md`, where the reason stands.
 
 use serde_json::Value;
 

@@ -92,7 +92,7 @@ fn namespaces() -> Vec<Step> {
     ]
 }
 
-/// Steps in a deleted namespace. They are separate, because a namespace controller soon removes the namespace.
+/// Steps in a deleted namespace. These steps are separate, because a namespace controller soon removes the namespace.
 fn deleted_namespace() -> Vec<Step> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "{ns}-x"}});
     vec![Step::post("/api/v1/namespaces", namespace), Step::delete("/api/v1/namespaces/{ns}-x")]

@@ -1,7 +1,7 @@
 //! Sends a sequence of requests to one server and returns the unchanged answers.
 //!
-//! This module owns the connections: one for the requests, and one for each watch. It is a raw HTTP/1.1 client, so that
-//! nothing is retried, redirected or decoded unnoticed. It does not compare answers.
+//! This module owns the connections: one for the requests, and one for each watch. The driver is a raw HTTP/1.1 client,
+//! so that nothing is retried, redirected or decoded unnoticed. Other modules compare the answers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -185,7 +185,7 @@ impl Session<'_> {
     }
 }
 
-/// Opens a connection. It lives as long as `connections`.
+/// Opens a connection that lives as long as `connections`.
 pub async fn connect(endpoint: &Endpoint, connections: &mut JoinSet<()>) -> anyhow::Result<SendRequest<Full<Bytes>>> {
     let connecting = async {
         let tcp = TcpStream::connect(endpoint.address).await?;

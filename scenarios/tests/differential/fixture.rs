@@ -1,6 +1,6 @@
 //! The file with the recorded answers of a real server.
 //!
-//! Its first line says where the answers come from. Each further line is one sequence with its normalised answers.
+//! The first line says where the answers come from. Each further line is one sequence with its normalised answers.
 
 use std::path::PathBuf;
 

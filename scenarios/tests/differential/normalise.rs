@@ -144,7 +144,7 @@ impl Normaliser {
         self.text(value)
     }
 
-    /// Normalises a `Status`. Its message is removed, because it is text for users; all fields for programs stay.
+    /// Normalises a `Status`. The message is removed, because it is text for users; all fields for programs stay.
     fn status(&mut self, value: &Value) -> Value {
         let mut details = value["details"].clone();
         if let Some(causes) = details.get_mut("causes").and_then(Value::as_array_mut) {

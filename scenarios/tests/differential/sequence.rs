@@ -1,6 +1,6 @@
 //! Sequences of requests, written so that the same sequence can be sent to any server.
 //!
-//! Placeholders stand for values that only a server knows; this module replaces them. It sends nothing.
+//! Placeholders stand for values that only a server knows; this module replaces them. This module sends nothing.
 //!
 //! `{ns}` is the sequence's own namespace. `{rv:Kind/name}` is the newest revision seen of an object, `{old:Kind/name}`
 //! the first, and `{uid:Kind/name}` its uid. `{name:Kind}` is the last generated name. `{list}` is the revision of the

@@ -1,7 +1,7 @@
 //! Starts the mock and the real server that are compared.
 //!
-//! Both start in a comparable state: their only users are administrators, and no history exists before the first
-//! sequence.
+//! Both servers start in a comparable state: their only users are administrators, and no history exists before the
+//! first sequence.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Compares watches over WebSocket: equal handshakes and frames must get equal answers from both servers, byte by byte.
 //!
-//! This module is a raw client. It writes heads and frames itself, reads until the server closes, and splits the
-//! answer.
+//! This module is a raw client. The client writes heads and frames itself, reads until the server closes, and splits
+//! the answer.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -98,7 +98,7 @@ async fn at_rest(api: &mut Api) -> Vec<Value> {
     }
 }
 
-/// Starts kube-controller-manager for a kube-apiserver. It ends on drop.
+/// Starts kube-controller-manager for a kube-apiserver. The process ends on drop.
 fn controllers(assets: &Path, folder: &Path, endpoint: &Endpoint, ca_pem: &str) -> tokio::process::Child {
     let (config, ca) = (folder.join("kubeconfig"), folder.join("ca.crt"));
     std::fs::write(&ca, ca_pem).unwrap();

@@ -41,7 +41,7 @@ fn a_run_at_load_ten_has_a_verdict() {
 }
 
 /// A minute that decides growth of a series and of open files, and whether events are seen in time. Growth needs twelve
-/// blocks of readings, one reading a second. They take 40 s, and some readings may be missing.
+/// blocks of readings, one reading a second. Twelve blocks take 40 s, and some readings may be missing.
 const DECIDES: &str = "\
 apiVersion: longhaul/v1
 name: one-verdict

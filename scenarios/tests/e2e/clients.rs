@@ -6,7 +6,7 @@ use crate::support::{Soak, soak_text};
 const CLEAN: &str = include_str!("../files/client.yaml");
 
 /// Clients that run handlers in parallel. On a busy machine the next event of an object may overtake a handler (row 54
-/// of docs/matrix.md), which is no fault of the adapter.
+/// of docs/measured/matrix.md), which is no fault of the adapter.
 const OVERTAKE: [&str; 3] = ["client-node-", "kfc-", "pepr-"];
 
 /// Runs the scenario without faults against a client of the matrix. Prints a message and returns `None` if the client

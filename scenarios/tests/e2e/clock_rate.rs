@@ -139,8 +139,8 @@ fn ten_hours_are_over_in_ten_minutes() {
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
 }
 
-/// An hour of the scenario with ten hours ends in a minute. That is too short to decide growth, but shows mistakes of
-/// the service at sixty times the speed.
+/// An hour of the scenario with ten hours ends in a minute. An hour is too short to decide growth, but shows mistakes
+/// of the service at sixty times the speed.
 #[test]
 #[ignore = "slow: a minute"]
 fn nightly_an_hour_of_ten_is_over_in_a_minute() {
@@ -155,8 +155,8 @@ fn nightly_an_hour_of_ten_is_over_in_a_minute() {
     assert!(matches!(soak.code(), Some(0 | 2)) && soak.broken().is_empty(), "{}", soak.story());
 }
 
-/// An operator with two replicas and leader election runs for a day of its own clock. Its token changes every hour and
-/// its certificate twice.
+/// An operator with two replicas and leader election runs for a day of its own clock. The operator's token changes
+/// every hour and its certificate twice.
 #[test]
 #[ignore = "slow: 24 minutes, asked for by LONGHAUL_HOURS"]
 fn an_operator_lasts_a_day_of_its_own() {

@@ -1,4 +1,4 @@
-//! Tests of soaks against a real kube-apiserver. They are skipped if its programs are missing.
+//! Tests of soaks against a real kube-apiserver. The tests are skipped if its programs are missing.
 
 use crate::support::{has_python, program, soak, soak_text};
 

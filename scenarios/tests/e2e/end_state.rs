@@ -156,8 +156,8 @@ fn what_was_told_last_before_going_deaf_is_found() {
     assert!(numbers.iter().all(|number| *number > 0), "{state:#}");
 }
 
-/// The service as a foreign controller. It is a command without a known state page, so only its children show its
-/// state.
+/// The service as a foreign controller. As a command without a known state page, it shows its state only by its
+/// children.
 fn by_children(plant: Option<&str>) -> Option<(tempfile::TempDir, Soak)> {
     let service = program(if plant.is_some() { "longhaul-service-planted" } else { "longhaul-service" })?;
     let folder = tempfile::tempdir().unwrap();

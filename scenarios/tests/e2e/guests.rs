@@ -122,8 +122,8 @@ fn has_node() -> Option<(node::Machine, PathBuf)> {
     Some((machine, kubectl))
 }
 
-/// A run that gets only a kubeconfig treats the cluster of `cluster up --kind node` as foreign. It passes and leaves
-/// nothing in the cluster.
+/// A run that gets only a kubeconfig treats the cluster of `cluster up --kind node` as foreign. Such a run passes and
+/// leaves nothing in the cluster.
 #[test]
 #[ignore = "slow: brings up a node"]
 fn nightly_a_guest_passes_on_a_cluster_that_is_there_and_leaves_nothing() {
@@ -161,7 +161,7 @@ fn nightly_a_guest_passes_on_a_cluster_that_is_there_and_leaves_nothing() {
     assert_eq!(left, "", "everything with the label is gone");
 }
 
-/// Pods that existed before the run are measured and their logs are read. They are not changed.
+/// Pods that existed before the run are measured and their logs are read. The run does not change these Pods.
 #[test]
 #[ignore = "slow: brings up a node"]
 fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {

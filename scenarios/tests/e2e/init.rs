@@ -41,7 +41,7 @@ fn shop() -> tempfile::TempDir {
 }
 
 /// The scenario has the observed facts: the kind to which the program reacts most, its children, its finalizer, its
-/// port. It passes unchanged.
+/// port. The scenario passes unchanged.
 #[test]
 #[ignore = "slow"]
 fn a_program_is_observed_and_what_is_written_passes_unedited() {

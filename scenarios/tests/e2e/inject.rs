@@ -111,8 +111,8 @@ async fn inject_large() {
 /// take a few kilobytes.
 const WATCHER_GROWTH_KIB_MAX: u64 = 8 << 10;
 
-/// A service that watches Packages in the same API server ignores the injector's chunks. It misses no event, breaks off
-/// no watch and stays small.
+/// A service that watches Packages in the same API server ignores the injector's chunks. The service misses no event,
+/// breaks off no watch and stays small.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_while_watched() {

@@ -45,7 +45,7 @@ fn what_is_counted_is_what_the_webhook_saw() {
     assert_eq!(histograms(&hlog), numbers["sent"].as_u64().unwrap());
 }
 
-/// The number of samples in all rows of `response.allowed`. They are read with the library from which the tools for
+/// The number of samples in all rows of `response.allowed`. The rows are read with the library from which the tools for
 /// this format are ported.
 fn histograms(path: &std::path::Path) -> u64 {
     use base64::Engine as _;

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::plays::{Seen, left_open, play_all, stalled};
 use crate::support::{longhaul, program};
 
-/// Bugs whose scenarios take a few seconds. They are played before each change.
+/// Bugs whose scenarios take a few seconds. These bugs are played before each change.
 const SHORT: [&str; 3] = ["bad-line-swallowed", "cache-before-callback", "list-then-watch-without-rv"];
 
 /// One client, and one scenario of a bug.
@@ -21,7 +21,7 @@ struct Cell {
     bug: String,
     /// The mistakes of the client; empty for the correct client.
     mistakes: Vec<String>,
-    /// The words that the verdict must contain. It must contain no other.
+    /// The words that the verdict must contain, and no others.
     words: BTreeSet<String>,
 }
 

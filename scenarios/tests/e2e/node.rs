@@ -1,5 +1,5 @@
-//! Tests of a whole real node: `longhaul cluster up --kind node`, and runs on `controlPlane: {kind: node}`. They run
-//! one at a time, because each starts all of Kubernetes.
+//! Tests of a whole real node: `longhaul cluster up --kind node`, and runs on `controlPlane: {kind: node}`. The tests
+//! run one at a time, because each starts all of Kubernetes.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -381,7 +381,7 @@ fn nightly_with_failure_policy_ignore_what_nobody_answers_is_stored_unpinned() {
     assert!(soak.broken().contains(&"admission.unpinned".to_owned()), "{}", soak.story());
 }
 
-/// The kernel kills a container that has too little memory. That counts as a crash, with its reason.
+/// The kernel kills a container that has too little memory. Such an end counts as a crash, with its reason.
 #[test]
 #[ignore = "slow: a node, and containers that are ended for their memory"]
 fn nightly_a_container_that_has_too_little_memory_is_a_crash() {

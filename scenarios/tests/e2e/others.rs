@@ -98,7 +98,7 @@ fn every_file_is_valid() {
     }
 }
 
-/// One test for each scenario. They run in parallel, because many take a minute.
+/// One test for each scenario. The tests run in parallel, because many take a minute.
 macro_rules! each {
     ($($name:ident),* $(,)?) => {
         const EACH: &[&str] = &[$(stringify!($name)),*];

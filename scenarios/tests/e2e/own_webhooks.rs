@@ -1,5 +1,5 @@
-//! Tests of webhooks for a project's own kinds. They are registered as in the project, called for churned objects, and
-//! judged. A webhook that is never called is reported.
+//! Tests of webhooks for a project's own kinds. The webhooks are registered as in the project, called for churned
+//! objects, and judged. A webhook that is never called is reported.
 
 use std::path::Path;
 
@@ -157,7 +157,8 @@ fn what_was_made_from_the_definition_may_be_refused() {
     );
 }
 
-/// A scenario for the kubebuilder operator. Its validating webhook and its reconciler rely on its defaulting webhook.
+/// A scenario for the kubebuilder operator. The operator's validating webhook and its reconciler rely on its defaulting
+/// webhook.
 const OPERATOR: &str = include_str!("../files/kubebuilder-webhooks.yaml");
 
 fn operators_webhooks_are_right(more: &[&str]) {

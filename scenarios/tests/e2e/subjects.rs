@@ -45,8 +45,8 @@ fn a_controller_that_does_not_crash_passes() {
     assert_eq!(soak.rows("crashes.jsonl").len(), 0);
 }
 
-/// A subject that crashes is restarted. It is judged only for the crash, because it could not see the deletions while
-/// it was not running.
+/// A subject that crashes is restarted. The subject is judged only for the crash, because it could not see the
+/// deletions while it was not running.
 #[test]
 #[ignore = "slow"]
 fn a_crash_is_told_and_judged_and_the_run_goes_on() {

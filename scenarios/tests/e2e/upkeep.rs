@@ -1,5 +1,5 @@
-//! Tests of registries with faults, restarts and new certificates with the built-in service. They are short forms of
-//! library scenarios, each with a changed form that must fail.
+//! Tests of registries with faults, restarts and new certificates with the built-in service. The tests use short forms
+//! of library scenarios, each with a changed form that must fail.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! A small TLS webhook inside the test process, for commands that need no control plane. It shares no code with the
-//! client that is tested.
+//! A small TLS webhook inside the test process, for commands that need no control plane. The webhook shares no code
+//! with the client that is tested.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

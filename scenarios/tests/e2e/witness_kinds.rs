@@ -93,8 +93,8 @@ fn nightly_children_tell_no_more_than_they_show() {
 }
 
 /// A fault delays every event from 2 s on by eight seconds, while objects are deleted. An operator that handles each
-/// event when it arrives, and releases objects on request, has missed nothing and is late with nothing. That holds for
-/// every witness. An operator that ignores some events has missed them.
+/// event when it arrives, and releases objects on request, has missed nothing and is late with nothing. The same holds
+/// for every kind of witness. An operator that ignores some events has missed them.
 const WITHHELD: &str = "phases: {warmUp: 1s, steady: 16s, drain: 9s}\nfaults:\n  - {name: event-delayed, at: 2s, resource: packages, delay: 8s}\n";
 
 const STATUS: [&str; 1] = ["{kind: status, annotation: example.com/seen}"];

@@ -1,5 +1,5 @@
-//! Tests of load from several worker processes. Their figures add up, and a worker that dies or sends nonsense makes
-//! the run invalid.
+//! Tests of load from several worker processes. The workers' figures add up, and a worker that dies or sends nonsense
+//! makes the run invalid.
 
 use std::io::Write as _;
 use std::process::{Child, Stdio};

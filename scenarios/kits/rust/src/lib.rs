@@ -1,6 +1,7 @@
 //! Starts an API server that plays faults, for one test, and returns the ledger's verdict.
 //!
-//! This crate starts the program `longhaul` and reads its verdict. It needs no cluster, no etcd and no other crate.
+//! This crate starts the program `longhaul` and reads its verdict. The crate needs no cluster, no etcd and no other
+//! crate.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};

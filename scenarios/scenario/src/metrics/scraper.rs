@@ -175,8 +175,8 @@ fn short(error: &str) -> String {
     error.char_indices().nth(ERROR_CHARS).map_or_else(|| error.to_owned(), |(end, _)| format!("{}…", &error[..end]))
 }
 
-/// Interval of readings for a steady phase of this length. It is short enough for every judgement of growth, and long
-/// enough to cost the subject little. A slow page is read less often.
+/// Interval of readings for a steady phase of this length. The interval is short enough for every judgement of growth,
+/// and long enough to cost the subject little. A slow page is read less often.
 pub fn every(steady: Duration) -> Duration {
     const READINGS: u64 = 600;
     const LEAST_S: u64 = 1;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Alerts {
-    /// A second receiver, which misbehaves. It need not receive any alert, and no review may wait for it.
+    /// A second receiver, which misbehaves. This receiver need not receive any alert, and no review may wait for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<Beside>,
 }

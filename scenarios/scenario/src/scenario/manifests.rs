@@ -1,5 +1,5 @@
-//! `controlPlane.manifests`: the objects that a run creates in its control plane. Their `CustomResourceDefinition`s also
-//! give scope and schema of churned resources.
+//! `controlPlane.manifests`: the objects that a run creates in its control plane. `CustomResourceDefinition`s among them also give scope
+//! and schema of churned resources.
 //!
 //! This module reads files and folders of plain YAML in the order of the list. Files of a folder are sorted by name.
 

@@ -1,6 +1,6 @@
-//! The objects that the load generator sends directly to a project's own webhooks. They are the churned objects. If no
-//! webhook reviews those, one object is generated from each schema that a definition has for a kind in the webhooks'
-//! rules. This module does no I/O.
+//! The objects that the load generator sends directly to a project's own webhooks. The churned objects are sent. If no
+//! webhook reviews any of them, one object is generated from each schema that a definition has for a kind in the
+//! webhooks' rules. This module does no I/O.
 
 use loadgen::admission::{Hook as Asked, Operation, Own};
 use loadgen::churn::{self, Expect};

@@ -52,7 +52,7 @@ impl Default for Registry {
 pub enum LockUse {
     /// The service gets the lock file and must follow it.
     Handed,
-    /// The service does not get the lock file. Its answers are still compared with the lock.
+    /// The service does not get the lock file. The service's answers are still compared with the lock.
     Withheld,
 }
 

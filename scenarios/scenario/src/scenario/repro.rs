@@ -1,6 +1,6 @@
 //! `repro`: the documented bug that a scenario shows, for `longhaul soak bugs/NAME` and the catalogue.
 //!
-//! This module owns the keys of `repro:`. They change nothing in a run: readers and tests of the library use them.
+//! This module owns the keys of `repro:`. The keys change nothing in a run: readers and tests of the library use them.
 
 use std::collections::BTreeMap;
 use std::fmt;

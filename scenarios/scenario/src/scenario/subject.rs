@@ -191,8 +191,8 @@ pub struct Scene<'a> {
     pub is_planted: bool,
     /// The path of the service's program, if the user named one.
     pub program: Option<&'a Path>,
-    /// Addresses and certificates for the service's configuration. They are created on demand, because they take a
-    /// port.
+    /// Addresses and certificates for the service's configuration. Addresses are created on demand, because each takes
+    /// a port.
     pub wiring: &'a dyn Fn() -> anyhow::Result<Wiring>,
     /// Writes a file with this name for the subject. Returns its path.
     pub write: &'a dyn Fn(&str, &str) -> anyhow::Result<PathBuf>,
@@ -291,8 +291,8 @@ pub struct Templated<'t> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Role {
-    /// The subject answers admission reviews and watches nothing. Its policy is unknown, so every answer that an API
-    /// server accepts counts as right.
+    /// The subject answers admission reviews and watches nothing. The subject's policy is unknown, so every answer that
+    /// an API server accepts counts as right.
     Webhook,
     /// The subject watches, and also answers admission reviews by a policy that is unknown.
     Both,

@@ -1,6 +1,7 @@
 //! `restarts`, `certificates`, `trustedKeys` and the like: routine actions of a cluster on a subject.
 //!
-//! This module owns their keys. None of these actions is a fault: a subject must not lose a call because of them.
+//! This module owns their keys. Restarts and certificate changes are no faults: a subject must not lose a call because
+//! of them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,8 +30,8 @@ pub struct Restarts {
     pub lag: Span,
 }
 
-/// Short-lived serving certificates that are replaced before they expire, as by cert-manager and the kubelet. Both
-/// files change at once, because a link is moved.
+/// Short-lived serving certificates that are replaced before they expire, as by cert-manager and the kubelet.
+/// Certificate and key change at once, because a link is moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Certificates {

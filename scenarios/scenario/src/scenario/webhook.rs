@@ -29,7 +29,7 @@ pub enum Install {
     /// `{webhooks: config/webhook/manifests.yaml}`: the project's own `MutatingWebhookConfiguration`s and
     /// `ValidatingWebhookConfiguration`s, a file or a folder relative to the scenario file. Rules, selectors,
     /// conditions, policies and timeouts are kept. The address is replaced by that of the run, with the path that the
-    /// configuration names, and the names are made unique. They are registered before any object is churned.
+    /// configuration names, and the names are made unique. The webhooks are registered before any object is churned.
     Webhooks(PathBuf),
 }
 

@@ -1,4 +1,4 @@
-//! The writes of a scenario, as far as its file shows them. They are used to find webhooks that no write matches.
+//! The writes of a scenario, as far as its file shows them. The writes are used to find webhooks that no write matches.
 
 use std::collections::BTreeMap;
 

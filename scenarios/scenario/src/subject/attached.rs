@@ -1,13 +1,13 @@
 //! A subject's process that existed before the run and continues after it.
 //!
-//! Process IDs are reused, so this module checks that the process is still the same. It never sends a signal to the
-//! process.
+//! Process IDs are reused, so this module checks that the process is still the same. The harness never sends a signal
+//! to the process.
 
 use std::time::{Duration, Instant};
 
 use procfs::process::Process;
 
-/// A subject that existed before the run. Its process may be unknown.
+/// A subject that existed before the run. The process of such a subject may be unknown.
 #[derive(Debug)]
 pub struct Attached {
     process: Option<Known>,

@@ -1,5 +1,4 @@
-//! The subject's output. It is written to `subject.log` and passed to the witness, and its last lines are kept for
-//! error messages.
+//! The subject's output: written to `subject.log`, passed to the witness, with the last lines kept for error messages.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// A script for `/bin/sh`. It mounts the folders and then becomes the program.
+/// A script for `/bin/sh` that mounts the folders and then becomes the program.
 const SCRIPT: &str = include_str!("mounts.sh");
 /// The variable that tells the script that it runs again, in another root.
 const SCRIPT_VARIABLE: &str = "LONGHAUL_MOUNTS";

@@ -1,7 +1,7 @@
 //! The state of a subject in Pods: process IDs, and containers that have ended. The task that follows the Pods reports
 //! it.
 //!
-//! This module keeps reports until the run reads them. It never polls a cluster itself.
+//! This module keeps reports until the run reads them. This module never polls a cluster itself.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The processes of one subject: those that the run started, or one that existed before the run.
 //!
-//! This module knows which processes run and which wait for a restart. It does not decide when a restart is due, and
-//! never touches a process that the run did not start.
+//! This module knows which processes run and which wait for a restart. This module does not decide when a restart is
+//! due, and never touches a process that the run did not start.
 
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};

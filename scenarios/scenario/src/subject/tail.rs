@@ -1,7 +1,7 @@
 //! The end of a subject's output: the last lines, and the last line with an error.
 //!
-//! Both are bounded. A crash in Go, Java or Node.js prints its error first and then a long stack trace. So the last
-//! lines alone would show where the error happened, but not the error.
+//! The number and length of kept lines are bounded. A crash in Go, Java or Node.js prints its error first and then a
+//! long stack trace. So the last lines alone would show where the error happened, but not the error.
 
 use std::collections::VecDeque;
 

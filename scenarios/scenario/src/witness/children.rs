@@ -1,9 +1,9 @@
 //! Witness `children`: the subject creates child objects for the churned objects, as `subject: {children: …}` defines.
 //!
 //! The harness watches the children itself. A child proves that the subject saw the parent, and the version of the
-//! parent that the child repeats. If the last child of a deleted parent is gone, the subject saw the deletion. That
-//! proves nothing if a garbage collector removes the children (they have owners), or if the harness deletes some, by
-//! itself or with their namespace.
+//! parent that the child repeats. If the last child of a deleted parent is gone, the subject saw the deletion. The end
+//! of children proves nothing if a garbage collector removes the children (they have owners), or if the harness deletes
+//! some, by itself or with their namespace.
 
 use std::collections::{BTreeMap, HashMap};
 

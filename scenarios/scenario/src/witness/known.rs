@@ -1,7 +1,7 @@
 //! The existing objects and the versions of them that the subject has proven to know. Claims without a version become
 //! observations here.
 //!
-//! This module does no I/O. It reads every commit in order, and each claim after the commits before it. A version is
+//! This module does no I/O. Every commit is read in order, and each claim after the commits before it. A version is
 //! proven once, by the first claim about it or about a newer version. A deletion can be proven only if the subject
 //! showed the object before, because only a sign that existed can end.
 //!

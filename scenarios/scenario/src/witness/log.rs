@@ -21,7 +21,7 @@ pub use preset::Preset;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Log {
-    /// A regular expression over stdout and stderr. Its named groups identify the object (`uid`, or `name` with
+    /// A regular expression over stdout and stderr. The named groups identify the object (`uid`, or `name` with
     /// `namespace`), the version (`rv`, or `generation`, or none) and, with `uid` and `rv`, the `change`.
     pub pattern: Option<String>,
     /// Instead of `pattern`: the library that writes the lines.

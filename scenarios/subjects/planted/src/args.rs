@@ -1,6 +1,6 @@
 //! Command line and environment: the mistakes to make, timeouts and intervals, the watched resources, and the witness.
 //!
-//! This module owns names, defaults and checks. It does nothing with the values.
+//! This module owns names, defaults and checks. Nothing is done with the values here.
 
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ pub struct Scope {
     namespace: String,
 }
 
-/// Timeouts and intervals of the client. They are short, so that a run of half a minute shows how they work.
+/// Timeouts and intervals of the client. The intervals are short, so that a run of half a minute shows their effect.
 #[derive(Debug, Clone, Copy)]
 pub struct Clocks {
     /// Longest time without a message on a watch.

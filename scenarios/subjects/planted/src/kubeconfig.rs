@@ -1,6 +1,7 @@
 //! The kubeconfig file: the API server's address, its certificate authority, and the client's token.
 //!
-//! This module reads the current context, and reads a token file again when needed. It never opens a connection.
+//! This module reads the current context, and reads a token file again when needed. This module never opens a
+//! connection.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

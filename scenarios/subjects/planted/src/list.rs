@@ -1,6 +1,6 @@
 //! Requests a whole list, page by page, from one snapshot of the server.
 //!
-//! This module handles page tokens, their expiry and the limits of a list. It does not use the cache.
+//! This module handles page tokens, their expiry and the limits of a list. This module does not use the cache.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub struct Listing {
     pub revision: Revision,
     /// The objects, in the server's order.
     pub items: Vec<Object>,
-    /// Whether the list is complete. It is incomplete only because of a mistake.
+    /// Whether the list is complete. Only a mistake makes a list incomplete.
     pub complete: bool,
     /// Further copies of the list for `list-held-twice`.
     _held: Vec<Value>,

@@ -1,7 +1,7 @@
 //! One open watch: turns the bytes of its body into events.
 //!
-//! This module builds the query of a watch and reads its lines. It does not use the cache, and does not decide what
-//! follows.
+//! This module builds the query of a watch and reads its lines. This module does not use the cache, and does not decide
+//! what follows.
 
 use std::collections::VecDeque;
 
@@ -30,7 +30,7 @@ pub enum Start {
 #[derive(Debug)]
 pub enum Message {
     Event(Event),
-    /// Bytes of an incomplete line. They show that the server is alive.
+    /// Bytes of an incomplete line. Such bytes show that the server is alive.
     Bytes,
     End,
     Broke(Trouble),

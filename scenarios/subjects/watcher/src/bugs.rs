@@ -1,4 +1,4 @@
-//! Planted bugs of the example watcher, to prove that a run finds them. They are not part of the example to copy.
+//! Planted bugs of the example watcher, to prove that a run finds them. The bugs are not part of the example to copy.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

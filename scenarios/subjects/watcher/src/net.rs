@@ -1,8 +1,8 @@
 //! The two connections of the example watcher: to the API server and to the witness.
 //!
-//! This module handles TLS, time limits and the retries of a report. It uses plain hyper, with one connection per
-//! request to the API server. An abandoned watch closes its connection, so the next watch does not use the same dead
-//! connection.
+//! This module handles TLS, time limits and the retries of a report. The watcher uses plain hyper, with one connection
+//! per request to the API server. An abandoned watch closes its connection, so the next watch does not use the same
+//! dead connection.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

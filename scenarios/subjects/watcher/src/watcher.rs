@@ -1,10 +1,10 @@
-//! An example subject to copy. It watches one resource and reports every change that it saw to the witness.
+//! An example subject to copy: a program that watches one resource and reports every change that it saw to the witness.
 //!
 //! The program lists, and then watches from the list's version. After 410 it lists again and reports the differences.
-//! It never waits without a time limit. `KUBECONFIG` names the API server, and `LONGHAUL_WITNESS_URL` the receiver of
-//! reports (none if it is empty). `LONGHAUL_WATCH` names the watched resource (the first one of several). If several
-//! watchers run, `LONGHAUL_LEASE` names the Lease that decides which one reports. The program depends on nothing else
-//! of the harness.
+//! The program never waits without a time limit. `KUBECONFIG` names the API server, and `LONGHAUL_WITNESS_URL` the
+//! receiver of reports (none if it is empty). `LONGHAUL_WATCH` names the watched resource (the first one of several).
+//! If several watchers run, `LONGHAUL_LEASE` names the Lease that decides which one reports. The program depends on
+//! nothing else of the harness.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

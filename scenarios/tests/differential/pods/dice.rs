@@ -1,4 +1,4 @@
-//! Random numbers from a seed. They are the same on every machine.
+//! Random numbers from a seed, the same on every machine.
 
 /// A sequence of random numbers (`SplitMix64`).
 pub struct Dice(u64);

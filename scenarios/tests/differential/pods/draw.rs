@@ -1,4 +1,4 @@
-//! Draws random objects that create Pods. They have any field of their types, mostly with consistent values.
+//! Draws random objects that create Pods, with any field of their types and mostly with consistent values.
 //!
 //! This module decides how often each field is set, which fields exclude each other, and which values are made invalid.
 

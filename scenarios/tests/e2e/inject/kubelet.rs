@@ -1,8 +1,8 @@
 //! Simulates the kubelet of one node: mounts `ConfigMaps` as a kubelet does, starts the seed as a process, and reports
 //! its status to the API server.
 //!
-//! Files are mounted as kubelet's atomic writer does (`pkg/volume/util/atomic_writer.go`). They lie in a folder whose
-//! name is a time, the link `..data` leads to the folder, and each key is a link through `..data`.
+//! Files are mounted as kubelet's atomic writer does (`pkg/volume/util/atomic_writer.go`). The files lie in a folder
+//! whose name is a time, the link `..data` leads to the folder, and each key is a link through `..data`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -26,7 +26,7 @@ const PROGRAM: &str = "/usr/bin/sha256sum";
 /// The namespace whose Pods the webhook reviews.
 const WATCHED: &str = "watched";
 
-/// A node, and a webhook on the same machine. Both end on drop.
+/// A node, and a webhook on the same machine, which both end on drop.
 struct Node<'a> {
     machine: &'a Machine,
     folder: tempfile::TempDir,
@@ -106,8 +106,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Runs the service as a webhook on this machine, for Pods of namespaces with its label. It is the only webhook,
-    /// and requests that it does not answer are refused.
+    /// Runs the service as a webhook on this machine, for Pods of namespaces with its label. No other webhook is
+    /// registered, and requests that the service does not answer are refused.
     fn watch_over(&mut self, service: &Path) {
         let near = self.near();
         let authority = mock_pki::Authority::generate("test").unwrap();

@@ -1,4 +1,4 @@
-//! Runs the service beside an injection. It watches Packages in the API server that receives the chunks.
+//! Runs the service beside an injection. The service watches Packages in the API server that receives the chunks.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ const PACE: Duration = Duration::from_millis(25);
 const PACKAGES: usize = 8;
 pub const PATH: &str = "/apis/longhaul.dev/v1alpha1/namespaces/default/packages";
 
-/// A service that watches Packages. It ends on drop.
+/// A service that watches Packages, and ends on drop.
 pub struct Watcher {
     child: Child,
     log: PathBuf,

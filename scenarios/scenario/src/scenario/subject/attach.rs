@@ -21,8 +21,8 @@ pub struct Attach {
     /// descriptors and threads are not measured.
     pub pid: Option<u32>,
     /// The subject's Pods, in a cluster that existed before the run (`controlPlane: {kind: kubeconfig}`, or `kind`
-    /// after `longhaul cluster up`). They are measured together, including replacements, and their logs are read. Not
-    /// together with `pid`.
+    /// after `longhaul cluster up`). All Pods are measured together, including replacements, and their logs are read.
+    /// Not together with `pid`.
     pub pods: Option<PodsOf>,
     /// The URL at which the subject answers admission reviews, such as `https://127.0.0.1:9443/validate`.
     pub url: Option<String>,

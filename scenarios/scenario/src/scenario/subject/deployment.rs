@@ -44,8 +44,8 @@ pub struct Deployment {
     pub build: Option<Build>,
     /// With `build: service`: settings of the service, like `settings` of `subject: {service: …}`.
     pub settings: Option<Map<String, Value>>,
-    /// Number of Pods of the Deployment that serves the webhook, or of the only Deployment. It replaces the number in
-    /// the manifest.
+    /// Number of Pods of the Deployment that serves the webhook, or of the only Deployment. This number replaces that
+    /// of the manifest.
     pub replicas: Option<u32>,
     /// The Secret with the subject's serving certificate, as `tls.crt`, `tls.key` and `ca.crt`, in the namespace of the
     /// Deployment. The run creates the Secret.

@@ -27,8 +27,8 @@ const BYTES_MAX: u64 = 1 << 20;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Service {
-    /// A file with a service configuration, relative to the scenario file. Its addresses, certificates and registries
-    /// are replaced by those of the run.
+    /// A file with a service configuration, relative to the scenario file. Addresses, certificates and registries in
+    /// the file are replaced by those of the run.
     pub config: Option<PathBuf>,
     /// Settings of the service, written here instead of in a file. The service itself checks them.
     pub settings: Option<Map<String, Value>>,
@@ -206,7 +206,7 @@ pub(super) enum Error {
 }
 
 impl Service {
-    /// The configuration as text for a file. It is JSON, which is also YAML.
+    /// The configuration as text for a file, in JSON, which is also YAML.
     pub(super) fn configuration(&self, ground: &Ground, wiring: &Wiring) -> Result<String, Error> {
         let mut config = self.written(ground)?;
         let mut section = |name: &str, values: Value| {

@@ -1,6 +1,6 @@
 //! A project's own webhook configurations: read from its manifests, and compared with the writes of a run.
 //!
-//! This module also finds webhooks that no write of the run would match. It registers nothing.
+//! This module also finds webhooks that no write of the run would match. Nothing is registered here.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! Lists: the first list, the list after a 410, and the periodic list while a watch is open.
 //!
-//! This module decides whether a list is accepted. A list older than the seen state is refused at first. It is accepted
-//! once consistent lists have been older for so long that the server's store must have been restored from a backup.
+//! This module decides whether a list is accepted. A list older than the seen state is refused at first. An older list
+//! is accepted once consistent lists have been older for so long that the server's store must have been restored from a
+//! backup.
 
 use tokio::time::Instant;
 

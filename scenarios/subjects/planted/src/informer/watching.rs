@@ -1,7 +1,7 @@
 //! Reads an open watch until either side ends it.
 //!
 //! This module owns the timers of a watch (silence, periodic list, end of the initial events) and handles each event.
-//! It does not decide what follows the end.
+//! This module does not decide what follows the end.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -252,7 +252,8 @@ impl Informer {
         self.tell(changes, event.raw).await;
     }
 
-    /// Handles an initial event. Its revision does not order it, because initial events come in any order (KEP-3157).
+    /// Handles an initial event. The revision of an initial event means nothing, because initial events come in any
+    /// order (KEP-3157).
     async fn apply_initial(&mut self, event: Event) {
         let (Some(initial), Some(object)) = (&mut self.initial, &event.object) else { return };
         if event.kind == Kind::Deleted {

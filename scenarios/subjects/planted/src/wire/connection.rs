@@ -1,7 +1,7 @@
 //! One connection to the API server, over HTTP/1.1 or HTTP/2.
 //!
-//! This module handles TCP, TLS, the HTTP handshake and HTTP/2 pings. It does not choose which request uses which
-//! connection.
+//! This module handles TCP, TLS, the HTTP handshake and HTTP/2 pings. This module does not choose which request uses
+//! which connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,6 +1,6 @@
 //! Splits bytes into lines: an event ends at its newline, wherever chunks, frames or packets end.
 //!
-//! This module owns the buffer and its size limit. It decodes nothing.
+//! This module owns the buffer and its size limit. This module decodes nothing.
 
 use bytes::{Bytes, BytesMut};
 

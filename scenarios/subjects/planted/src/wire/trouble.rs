@@ -1,6 +1,6 @@
 //! Failures between this client and the API server.
 //!
-//! This module parses refusals. It does not decide how the client reacts.
+//! This module parses refusals. Other modules decide how the client reacts.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub enum Trouble {
     NoAnswer,
     #[error("the connection broke: {0}")]
     Broke(String),
-    /// One HTTP/2 stream was reset. Its connection can still be used.
+    /// One HTTP/2 stream was reset, but its connection can still be used.
     #[error("the stream was reset: {0}")]
     Reset(String),
     /// The bytes are not an answer of the Kubernetes API.

@@ -1,4 +1,5 @@
-//! The example watcher with planted bugs. It has a separate name so that it never replaces the watcher without bugs.
+//! The example watcher with planted bugs. The separate name ensures that this program never replaces the watcher
+//! without bugs.
 
 #[path = "../bugs.rs"]
 mod bugs;
