@@ -41,7 +41,7 @@ pub use none::Nothing;
 trait Kind {
     /// The name of this kind of witness in a scenario file.
     const NAME: &'static str;
-    /// What to check if the witness reports nothing, as a message for the user.
+    /// A message for the user about the settings to check if the witness reports nothing.
     const REMEDY: &'static str;
 
     /// The kinds of facts that the witness can observe.
@@ -126,7 +126,7 @@ macro_rules! witnesses {
                 match self { $(Self::$variant(_) => <$settings>::NAME),* }
             }
 
-            /// What to check if the witness reports nothing, as a message for the user.
+            /// A message for the user about the settings to check if the witness reports nothing.
             pub fn remedy(&self) -> &'static str {
                 match self { $(Self::$variant(_) => <$settings>::REMEDY),* }
             }

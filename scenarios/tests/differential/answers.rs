@@ -26,7 +26,7 @@ use crate::driver::{self, Endpoint, Raw};
 use crate::sequence::{Sequence, Step};
 use crate::servers;
 
-/// What happens to a request after the webhook's answer.
+/// The result of a request after the webhook's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Decision {
     Allowed,

@@ -15,7 +15,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sequence {
-    /// What the sequence tests, for messages.
+    /// The tested behaviour, for messages.
     pub name: String,
     pub steps: Vec<Step>,
 }

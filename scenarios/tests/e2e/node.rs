@@ -60,7 +60,7 @@ impl Machine {
     }
 }
 
-/// What nodes leave on this machine: names of cgroups and of network links.
+/// Traces of nodes on this machine: names of cgroups and of network links.
 fn traces() -> Vec<String> {
     let hierarchies = std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten().map(|entry| entry.path());
     let groups = hierarchies.chain([PathBuf::from("/sys/fs/cgroup")]);
@@ -72,7 +72,8 @@ fn traces() -> Vec<String> {
     ours
 }
 
-/// What nodes have left since `before`. Earlier entries may disappear meanwhile, because they belong to other nodes.
+/// Traces of nodes that are not in `before`. Earlier entries may disappear meanwhile, because they belong to other
+/// nodes.
 fn new(before: &[String]) -> Vec<String> {
     traces().into_iter().filter(|trace| !before.contains(trace)).collect()
 }

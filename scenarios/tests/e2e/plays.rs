@@ -25,11 +25,11 @@ const STALL: &str = "validity.pace";
 /// The result of one run.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// What is wrong with the run; empty if nothing is.
+    /// The mistake of the run; empty if there is none.
     pub wrong: String,
     /// The reason, if the machine alone spoiled the run.
     pub stalled: Option<String>,
-    /// What this machine lacks for the run.
+    /// The requirement of the run that this machine lacks.
     pub skipped: Option<String>,
     pub seconds: f64,
 }
@@ -90,7 +90,7 @@ fn side_by_side<T: Send>(things: Vec<T>, at_once: usize, play: &(impl Fn(&T) -> 
 }
 
 impl<T> Played<T> {
-    /// What is wrong with the runs, one line for each.
+    /// The mistakes of the runs, one line for each run.
     pub fn wrong(&self, name: impl Fn(&T) -> String) -> String {
         let mut text = String::new();
         for (thing, seen) in self.done.iter().filter(|(_, seen)| !seen.wrong.is_empty()) {

@@ -40,7 +40,7 @@ pub enum Install {
 pub struct Registration {
     /// The reviewed resources. Default: the kinds of objects that contain images.
     pub rules: Option<Vec<HookRule>>,
-    /// What happens to a request if the webhook does not answer.
+    /// The result of a request if the webhook does not answer.
     pub failure_policy: Option<FailurePolicy>,
     /// Time limit of an answer, whole seconds from 1s to 30s.
     pub timeout: Option<Span>,
@@ -79,7 +79,7 @@ pub struct HookRule {
     pub resources: Vec<String>,
 }
 
-/// What happens to a request if a webhook does not answer.
+/// The result of a request if a webhook does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum FailurePolicy {
     /// The request fails.

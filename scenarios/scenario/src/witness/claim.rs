@@ -15,7 +15,7 @@ pub trait Commits: Send {
     }
 }
 
-/// What one commit means for the ledger.
+/// The meaning of one commit for the ledger.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Whether the subject has to observe the commit.
@@ -73,7 +73,7 @@ pub enum Of {
     Name(Arc<str>, Arc<str>),
 }
 
-/// What a claim says about its object.
+/// The fact that a claim states about its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// The subject knows the object.

@@ -30,7 +30,7 @@ pub struct Log {
     pub of: Option<String>,
 }
 
-/// What the named groups of an expression prove.
+/// The version that the named groups of an expression prove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Proves {
     /// A uid and a resourceVersion, which together are an observation.

@@ -42,8 +42,7 @@ pub struct Metrics {
     pub name: Option<String>,
     /// With `name`: the label that has the namespace. Default: `namespace`. Empty for cluster-wide objects.
     pub namespace: Option<String>,
-    /// What the value of a sample means, as in `kube_deployment_metadata_generation`. Default: nothing about the
-    /// object.
+    /// The meaning of a sample's value, as in `kube_deployment_metadata_generation`. Default: nothing about the object.
     pub value: Option<Holds>,
 }
 

@@ -27,7 +27,7 @@ pub struct Status {
     pub condition: Option<String>,
     /// Instead of `pointer`: the annotation that repeats the generation or version.
     pub annotation: Option<String>,
-    /// What the subject repeats. Default: `generation`.
+    /// The repeated number. Default: `generation`.
     pub holds: Option<Holds>,
 }
 

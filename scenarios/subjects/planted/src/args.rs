@@ -26,7 +26,7 @@ pub struct Args {
     /// HTTP versions to offer to the server.
     #[arg(long, value_enum, default_value = "auto")]
     pub http: Http,
-    /// What to do with each version before it is reported.
+    /// The action on each version before the client reports it.
     #[arg(long, value_enum, default_value = "none")]
     pub handler: Handling,
     /// Time that the handler takes for each version.
@@ -65,7 +65,7 @@ pub enum Http {
     Auto,
 }
 
-/// What to do with each version before it is reported.
+/// The action on each version before the client reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Handling {
     /// Nothing.

@@ -46,10 +46,10 @@ pub struct Observation {
     pub raw: Option<Bytes>,
 }
 
-/// What all handler calls of one kind share.
+/// The values that all handler calls of one kind share.
 pub struct Handler {
     pub scope: Scope,
-    /// What to do with each version before it is reported.
+    /// The action on each version before the client reports it.
     pub handling: Handling,
     /// Extra time of a handler call.
     pub delay: Duration,

@@ -32,7 +32,7 @@ pub type Files = BTreeMap<String, Vec<u8>>;
 /// A function that changes the mounted files.
 pub type Tamper = dyn Fn(&mut Files) + Send + Sync;
 
-/// What tests can read of the kubelet.
+/// The state of the kubelet that tests can read.
 #[derive(Default)]
 pub struct Seen {
     /// The seed's address, as long as the seed serves.
