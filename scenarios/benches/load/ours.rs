@@ -25,7 +25,7 @@ pub(crate) struct Task {
     pub(crate) threads: u32,
     pub(crate) http2: bool,
     pub(crate) mode: Mode,
-    /// Time of the first request, in milliseconds since 1970. If it is past, the generator starts at once.
+    /// Time of the first request, in milliseconds since 1970. If that time is past, the generator starts at once.
     pub(crate) begin_ms: f64,
 }
 
@@ -36,7 +36,8 @@ pub(crate) enum Mode {
         connections: usize,
         seconds: f64,
     },
-    /// A closed loop that sends as many requests as the largest of these numbers. Memory is read at each number.
+    /// A closed loop that sends as many requests as the largest of these numbers. Resident memory is read when each
+    /// number is reached.
     Count {
         connections: usize,
         marks: Vec<u64>,

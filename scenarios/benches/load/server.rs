@@ -1,6 +1,6 @@
 //! The server that all generators call: a plain one in a separate process (`kit/floor.rs`). At the path
-//! [`floor::FREEZE_PATH`] it holds every answer during the first two seconds of each ten seconds of the clock. So its
-//! true latency can be computed.
+//! [`floor::FREEZE_PATH`] it holds every answer during the first two seconds of each ten seconds of the clock. So the
+//! server's true latency can be computed.
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::Stdio;

@@ -12,7 +12,7 @@ const FILES_MAX: usize = 1000;
 /// The reason why a Go program could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum GoError {
-    /// A requirement is missing. The text continues the message `skipped: needs`.
+    /// A requirement is missing. The text follows the words `skipped: needs` in a message.
     #[error("{0}")]
     Needs(String),
     /// The requirements are met, but the source does not compile.

@@ -44,7 +44,7 @@ use normalise::Normal;
 use sequence::{Sequence, Step};
 
 const SEQUENCES: usize = 60;
-/// The most sequences at a time. More would only wait at the real server.
+/// The most sequences at a time. More sequences would only wait at the real server.
 const AT_ONCE: usize = 6;
 /// How often a differing sequence is repeated. A difference that does not repeat depends on timing, for example of a
 /// watch cache.

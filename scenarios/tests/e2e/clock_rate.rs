@@ -121,7 +121,7 @@ fn certificates_end_by_the_subjects_clock() {
     assert!(replaced >= 6, "{replaced} in 25 s, one each three");
 }
 
-/// Whether tests run that take longer than a whole CI run. Prints a message if not.
+/// Whether to run tests that take longer than a whole CI run. Prints a message if they are skipped.
 fn has_hours() -> bool {
     let is_there = std::env::var_os("LONGHAUL_HOURS").is_some();
     if !is_there {

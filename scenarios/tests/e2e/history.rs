@@ -69,7 +69,7 @@ fn runs_are_added_once_and_shown() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), lines);
 }
 
-/// Colours are used on terminals only: not in a pipe, and not if `NO_COLOR` is set. `--color` overrides both.
+/// Colours are used on terminals only: not in a pipe, and not if `NO_COLOR` is set. `--color` overrides both rules.
 #[test]
 #[ignore = "slow"]
 fn colours_are_where_they_are_wanted() {

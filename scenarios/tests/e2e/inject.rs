@@ -296,7 +296,7 @@ async fn what_belongs_to_others_stays() {
 }
 
 /// The API server refuses, hangs, reports conflicts and is slow. All chunks arrive, and the injector waits as long as
-/// the server asks.
+/// the server's `Retry-After` says.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_sick_apiserver() {

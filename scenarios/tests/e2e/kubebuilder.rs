@@ -62,7 +62,7 @@ fn the_page_has_every_mistake() {
     assert_eq!(named, mistakes(), "docs/operators.md against internal/planted/planted.go");
 }
 
-/// The runs take place in parallel, because each mostly waits.
+/// The runs take place in parallel, because each run mostly waits.
 #[test]
 #[ignore = "slow"]
 fn nightly_mistakes_of_operators_are_caught_and_the_clean_operator_passes_ten_times() {

@@ -154,8 +154,8 @@ fn too_much_evidence_is_denied_or_an_image_is_let_in_that_must_not_run() {
     });
 }
 
-/// Each of these bugs accepts too many signatures in another way. The runs take place in parallel, because each mostly
-/// waits.
+/// Each of these bugs accepts too many signatures in another way. The runs take place in parallel, because each run
+/// mostly waits.
 #[test]
 #[ignore = "slow"]
 fn signatures_that_are_believed_too_much_are_wrong_verdicts_and_nothing_else() {

@@ -90,8 +90,8 @@ fn a_crash_loop_is_named_and_its_back_off_is_that_of_a_kubelet() {
     assert_eq!(starts, Some(5));
 }
 
-/// The subject still has to observe writes that were made while no process ran. If it ignores them, they count as
-/// missed.
+/// The subject still has to observe writes that were made while no process ran. If the subject ignores these writes,
+/// they count as missed.
 #[test]
 #[ignore = "slow"]
 fn what_was_committed_while_nobody_ran_is_still_due() {

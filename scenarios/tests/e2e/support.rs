@@ -52,7 +52,7 @@ impl Drop for Ended {
     }
 }
 
-/// Whether Python is installed. Prints a message if not.
+/// Whether Python is installed. Prints a message if Python is missing.
 pub fn has_python() -> bool {
     let found = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
@@ -90,7 +90,7 @@ pub fn commits(record: &Path) -> Vec<Value> {
 /// older versions lack.
 const CURRENT: u32 = 34;
 
-/// Whether `$KUBEBUILDER_ASSETS` has kube-apiserver of version [`CURRENT`] or later. Prints a message if not.
+/// Whether `$KUBEBUILDER_ASSETS` has kube-apiserver of version [`CURRENT`] or later. Prints a message if it is missing.
 pub fn has_current_apiserver() -> bool {
     let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty()) else {
         println!("skipped: needs KUBEBUILDER_ASSETS");

@@ -16,7 +16,7 @@ fn run(text: &str, patch: &Value) -> Option<Soak> {
     Some(soak(&[file.to_str().unwrap(), "--service", service.to_str().unwrap()]))
 }
 
-/// Runs two changed forms of a scenario in parallel, because each mostly waits.
+/// Runs two changed forms of a scenario in parallel, because each run mostly waits.
 fn both(text: &str, one: &Value, other: &Value) -> Option<(Soak, Soak)> {
     std::thread::scope(|scope| {
         let one = scope.spawn(|| run(text, one));

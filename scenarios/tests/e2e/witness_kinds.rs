@@ -39,7 +39,7 @@ use Says::{Breaks, CannotTell, Passes};
 /// One run: the witness, the operator's mode, the budgets, and the expected result.
 type Case<'a> = (&'a [&'a str], &'a str, &'a str, Says);
 
-/// Plays all cases in parallel, because each mostly waits.
+/// Plays all cases in parallel, because each run mostly waits.
 fn all_say(cases: &[Case]) {
     std::thread::scope(|scope| {
         let played: Vec<_> = cases.iter().map(|case| scope.spawn(|| play(case.0, case.1, case.2))).collect();

@@ -223,8 +223,8 @@ fn a_worker_that_lies_makes_the_run_invalid() {
     }
 }
 
-/// Workers that the test itself implements from the description of the protocol. Each sends its lines, one after each
-/// order.
+/// Workers that the test itself implements from the description of the protocol. Such a worker sends its next line
+/// after each order of the coordinator.
 #[test]
 fn other_versions_and_nonsense_are_refused() {
     let webhook = Webhook::start(Habit::Allow);

@@ -1,4 +1,4 @@
-//! The built-in scenarios of `longhaul`, by name. Each is one file under `scenarios/library/`. The files in
+//! The built-in scenarios of `longhaul`, by name. Each scenario is one file under `scenarios/library/`. The files in
 //! `scenarios/library/bugs/` show documented bugs; the build script lists that folder and embeds its files.
 
 /// Names and texts of the named files in one folder of the library.

@@ -85,7 +85,7 @@ impl Ground {
         &self.folder
     }
 
-    /// Resolves a path in the scenario. The error is the reason why the scenario must not use it.
+    /// Resolves a path in the scenario. The error is the reason why the scenario must not use the path.
     pub fn look(&self, path: &Path) -> Result<Place, String> {
         let whole = self.folder.join(path);
         let real = whole.canonicalize().map_err(|error| error.to_string())?;

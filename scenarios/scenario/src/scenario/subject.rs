@@ -1,7 +1,7 @@
 //! `subject`: the system under test. This module has the keys of every subject; each kind of subject has a file below.
 //!
 //! To add a kind, add a file with its keys and one line to the list of kinds. The file defines the programs to start,
-//! their settings, and their abilities. All other code uses [`Kind`] and compares no names.
+//! their settings, and their abilities. All other code uses the trait [`Kind`] and never compares names of kinds.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -37,7 +37,7 @@ pub struct Restarts {
 pub struct Certificates {
     /// Interval between two replacements.
     pub every: Span,
-    /// Validity of each certificate. A subject that keeps using an old one fails when it expires.
+    /// Validity of each certificate. A subject that keeps using an old certificate fails when that certificate expires.
     pub valid: Span,
 }
 

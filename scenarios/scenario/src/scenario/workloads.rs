@@ -10,7 +10,8 @@ const READY_AFTER_MAX: Span = Span::from_secs(600);
 const NODES_MAX: u32 = 100;
 
 /// How workloads become ready. The mock plays scheduler, kubelets and controllers for Deployments, `ReplicaSets`,
-/// `StatefulSets`, `DaemonSets`, Jobs, Pods, `PersistentVolumeClaims` and Services. A cluster with nodes has real ones.
+/// `StatefulSets`, `DaemonSets`, Jobs, Pods, `PersistentVolumeClaims` and Services. A cluster with nodes has its own
+/// scheduler, kubelets and controllers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Workloads {

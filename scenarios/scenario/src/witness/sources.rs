@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use facts::{Change, Observation, Uid};
 
-/// The most Pods that are remembered. After so many Pods, the first ones no longer exist.
+/// The most Pods that are remembered. After so many Pods, the first Pods no longer exist.
 const SOURCES_MAX: usize = 64;
 /// The most deleted objects that are remembered.
 const DELETED_MAX: usize = 100_000;

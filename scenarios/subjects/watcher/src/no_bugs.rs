@@ -1,5 +1,5 @@
 //! The example watcher without planted bugs: the functions that a bug would change do nothing here. The compiler
-//! removes them.
+//! removes these functions.
 
 #![expect(clippy::unused_self, reason = "the same functions as `bugs`, which has something to ask")]
 

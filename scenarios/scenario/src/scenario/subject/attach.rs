@@ -22,7 +22,7 @@ pub struct Attach {
     pub pid: Option<u32>,
     /// The subject's Pods, in a cluster that existed before the run (`controlPlane: {kind: kubeconfig}`, or `kind`
     /// after `longhaul cluster up`). All Pods are measured together, including replacements, and their logs are read.
-    /// Not together with `pid`.
+    /// `pods` cannot be combined with `pid`.
     pub pods: Option<PodsOf>,
     /// The URL at which the subject answers admission reviews, such as `https://127.0.0.1:9443/validate`.
     pub url: Option<String>,

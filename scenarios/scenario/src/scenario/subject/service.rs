@@ -20,7 +20,7 @@ use crate::subject::Launch;
 
 /// The most processes that verify signatures for the process with the webhook.
 pub const VALIDATORS_MAX: usize = 4;
-/// Largest configuration of the service. A usual one has a few kilobytes.
+/// Largest configuration of the service. A usual configuration has a few kilobytes.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// The keys of `service`.
