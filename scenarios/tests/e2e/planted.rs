@@ -259,8 +259,8 @@ fn nightly_validators_that_go_or_are_late_are_found_out_by_who_cannot_bear_it() 
     }
 }
 
-/// Two bugs reported against k8s-digester: a race and a rollback. Without the lock another image runs, and the budget
-/// breaks; with the lock the right image runs.
+/// Two cases that k8s-digester cannot handle: a race and a rollback. Without the lock another image runs, and the
+/// budget breaks; with the lock the right image runs.
 #[test]
 #[ignore = "slow"]
 fn nightly_without_a_lock_a_race_and_a_rollback_run_another_image_and_with_it_they_do_not() {

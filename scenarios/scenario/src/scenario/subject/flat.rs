@@ -46,8 +46,8 @@ pub(in crate::scenario) fn rewritten(text: &str) -> Option<(String, String)> {
     Some((stray.clone(), lines))
 }
 
-/// Splits the earlier `webhook` section: the endpoint moves to the kind's keys, and the rest to `install`. With a
-/// project's own configurations, no other key of the section is needed.
+/// Splits the earlier `webhook` section: `path` and `port` move to the kind's keys, and the rest to `install`. An
+/// existing `install` with a project's own configurations is kept instead.
 fn webhook(kind: &str, keys: &Map<String, Value>, settings: &mut Map<String, Value>, shared: &mut Map<String, Value>) {
     let (place, registered): (Map<_, _>, Map<_, _>) =
         keys.clone().into_iter().partition(|(key, _)| matches!(key.as_str(), "path" | "port"));

@@ -218,7 +218,7 @@ fn alerts(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Budgets that excuse refusals while a registry is unavailable need the webhook's own answers.
+/// The budgets `registry.unavailable` and `registry.staleness` need the webhook's own answers to reviews.
 fn sickness(scenario: &Scenario) -> Result<(), Problem> {
     let judged = scenario.budgets.registry.as_ref();
     if judged.is_none_or(|budget| budget.unavailable.is_none() && budget.staleness.is_none()) {
