@@ -1,7 +1,7 @@
-//! The cost of the service beside the least cost of any webhook: `cargo xtask bench admission`.
+//! The cost of the service's webhook beside the least cost of any webhook: `cargo xtask bench admission`.
 //!
-//! Owns the order. Each webhook is a separate process on a separate processor; this process is the client and the
-//! registry of all, with the same bytes.
+//! This module owns the order of the measurements. Each webhook is a separate process on a processor of its own. The
+//! benchmark's process is the client and the image registry of all webhooks, and sends all of them the same bytes.
 
 mod digester;
 mod measure;
@@ -20,23 +20,23 @@ use measure::Effort;
 const FULL: Effort = Effort { rounds: 7, window: Duration::from_secs(3), paced: Duration::from_secs(20) };
 const QUICK: Effort = Effort { rounds: 2, window: Duration::from_secs(1), paced: Duration::from_secs(5) };
 
-/// Measures the service's webhook beside a bare hyper server that reads the body and answers a constant. With a Go toolchain k8s-digester's
-/// webhook is measured as well. Default: everything except `--verify`, about five minutes. Exit 0 if every requirement is met, 1 if one is
-/// not, 2 if one could not be measured.
+/// Measures the service's webhook beside a plain hyper server that reads the body and answers a constant. If a Go toolchain is installed,
+/// k8s-digester's webhook is measured as well. Default: everything except `--verify`, about five minutes. Exit 0 if every requirement is
+/// met, 1 if one is not, 2 if one could not be measured.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Measure only this part.
+    /// Measure only speed or only memory.
     #[arg(long, value_name = "WHAT")]
     only: Option<What>,
     /// Measure the cost of verifying signatures instead, beside `cosign verify` if cosign is installed.
     #[arg(long, conflicts_with = "only")]
     verify: bool,
-    /// Skip k8s-digester.
+    /// Do not measure k8s-digester.
     #[arg(long)]
     no_digester: bool,
 }
 
-/// A part that can be measured alone.
+/// A measurement that can run alone.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum What {
     /// Throughput, CPU time and latency.

@@ -1,8 +1,9 @@
 //! The cost of an injection: `cargo xtask bench inject`.
 //!
-//! The first part measures the rate and the bytes of sending chunks into an API server, beside Zarf's scheme played by
-//! the benchmark itself. The second part measures how fast the seed assembles the mounted chunks, beside SHA-256 alone,
-//! and its memory. Injector and seed are the released programs; the mock API server runs in this process.
+//! The first measurement is the rate and the bytes of sending chunks into an API server. For comparison, the benchmark
+//! itself sends as Zarf does. The second measurement is the seed's memory, and how fast it assembles the mounted
+//! chunks, compared with computing SHA-256 alone. Injector and seed are the released programs; the mock API server runs
+//! in the benchmark's process.
 
 mod assembly;
 mod forwarder;
@@ -14,25 +15,26 @@ use anyhow::Result;
 use crate::kit::apiserver::ApiServer;
 use crate::kit::report::{Report, Samples, median};
 
-/// Bytes sent beside the payload, in percent: base64 is a third of it, the rest are names, digests, heads and TLS.
+/// Limit of bytes sent in addition to the payload, in percent of it. Base64 adds a third; the rest are names, digests,
+/// HTTP heads and TLS.
 const OVERHEAD_PCT: f64 = 40.0;
-/// Required share of SHA-256's own rate on one core, in percent.
+/// Required rate of an assembly, in percent of the rate of SHA-256 alone on one core.
 const OF_SHA_PCT: f64 = 50.0;
-/// Size from which on an assembly has a judged rate. Ten megabytes take a dozen milliseconds, and three of them are for
-/// starting a process and touching its memory for the first time, so their figure is shown and not judged.
+/// Smallest size in megabytes for which the rate is a requirement. An assembly of 10 MB takes about 12 ms, of which 3
+/// ms start the process and touch its memory for the first time. So the rate of smaller sizes is only shown.
 const RATED_MB: usize = 200;
-/// Allowed peak of the seed, in megabytes.
+/// Allowed peak memory of the seed, in megabytes.
 const PEAK_MB: f64 = 6.0;
 
 /// Measures injector and seed. Exit 0 if every requirement is met, 1 if one is not, 2 if one could not be measured.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {}
 
-/// The amount of work.
+/// Sizes and number of rounds.
 struct Effort {
     rounds: usize,
-    /// Megabytes sent to the API servers. A real one's etcd holds 2 GiB, and deleted objects count until it is
-    /// compacted.
+    /// Megabytes sent to the API servers. The etcd of a real API server holds 2 GiB, and deleted objects count until
+    /// etcd is compacted.
     sent_mb: usize,
     assembled_mb: &'static [usize],
 }
@@ -56,7 +58,7 @@ pub(crate) async fn measure(quick: bool, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The injector and Zarf's scheme in turns, so that a slow moment hits both.
+/// Sends alternately with the injector and as Zarf does, so that a slow moment of the machine hits both.
 async fn sent(server: &ApiServer, effort: &Effort, report: &mut Report) -> Result<()> {
     let stage = sending::Stage::start(server, effort.sent_mb).await?;
     let (mut ours, mut zarf) = (Vec::new(), Vec::new());
@@ -100,7 +102,7 @@ async fn sent(server: &ApiServer, effort: &Effort, report: &mut Report) -> Resul
     Ok(())
 }
 
-/// The seed and SHA-256 alone, in turns.
+/// Alternates between assembling with the seed and computing SHA-256 alone.
 async fn assembled(megabytes: usize, rounds: usize, report: &mut Report) -> Result<()> {
     let mounted = payload::Payload::mount(megabytes)?;
     let mut samples = Samples::none();

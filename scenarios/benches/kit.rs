@@ -1,4 +1,4 @@
-//! The common parts of all benchmarks: the measured processes and their usage, clients, servers, figures and
+//! The code that all benchmarks share: measured processes and their CPU and memory, clients, servers, figures and
 //! requirements.
 
 pub(crate) mod apiserver;

@@ -1,7 +1,7 @@
-//! The cost of the mock API server beside that of a real one: `cargo xtask bench kube`.
+//! The cost of the mock API server beside that of a real kube-apiserver: `cargo xtask bench kube`.
 //!
-//! Owns the order. Each server is a separate process, the mock with its usual settings; this process is the client of
-//! both, over TLS, with the same code and the same bytes.
+//! This module owns the order of the measurements. Each server is a separate process, and the mock has its usual
+//! settings. The benchmark's process is the client of both servers, over TLS, with the same code and the same bytes.
 
 mod figures;
 mod lags;
@@ -20,9 +20,9 @@ use crate::kit::apiserver::ApiServer;
 use crate::kit::report::Report;
 use measure::{Effort, Part, Subject};
 
-/// Units of work of the mock per unit of work of the real server.
+/// Number of requests to the mock for each request to the real server, because the mock's cost per request is small.
 const WORK: usize = 10;
-/// Descriptors beside those of the watchers: connections, pipes, the runtime.
+/// Limit of open files in addition to those of the watchers: connections, pipes, the async runtime.
 const DESCRIPTORS_SPARE: u64 = 200;
 
 const FULL: Effort = Effort {
@@ -44,22 +44,22 @@ const QUICK: Effort = Effort {
     ..FULL
 };
 
-/// Measures the mock API server. If `KUBEBUILDER_ASSETS` names a folder with the programs of a real one, that is measured as well. Exit 0
-/// if every requirement is met, 1 if one is not, 2 if one could not be measured.
+/// Measures the mock API server. If `KUBEBUILDER_ASSETS` names a folder with kube-apiserver and etcd, the real server is measured as well.
+/// Exit 0 if every requirement is met, 1 if one is not, 2 if one could not be measured.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Measure one part only. Default: all parts except `scale-…`, each of which takes minutes and prints the memory it needs.
+    /// Run only this measurement. Default: all except `scale-…`, each of which takes minutes and prints the memory that it needs.
     #[arg(long, value_name = "PART")]
     only: Option<Part>,
-    /// Skip the real server.
+    /// Do not measure the real server.
     #[arg(long)]
     mock_only: bool,
-    /// Use another build of `longhaul`.
+    /// Measure the mock of this build of `longhaul`.
     #[arg(long, value_name = "PATH", hide = true)]
     program: Option<PathBuf>,
 }
 
-/// Runs all parts except for the `scale-…` ones, or one part.
+/// Runs all measurements except `scale-…`, or the single one that was requested.
 pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Report) -> Result<()> {
     let effort = Effort { only: arguments.only, ..if quick { QUICK } else { FULL } };
     scenarios::descriptors::raise(effort.crowd as u64 + DESCRIPTORS_SPARE)?;
@@ -80,7 +80,8 @@ pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Rep
     measured
 }
 
-/// Measures the memory of watchers on fresh servers, and everything else on others.
+/// Measures the memory of watchers on freshly started servers, and everything else on servers that are started
+/// afterwards.
 async fn beside(arguments: &Arguments, effort: Effort) -> Result<(Vec<Subject>, Result<()>)> {
     let mut fresh = start(arguments, true).await?;
     let measured = measure::fresh(&mut fresh, effort).await;
@@ -98,7 +99,7 @@ async fn beside(arguments: &Arguments, effort: Effort) -> Result<(Vec<Subject>, 
     Ok((subjects, measured))
 }
 
-/// Starts the mock and, if it is installed and has room, the real server.
+/// Starts the mock. Starts the real server as well if it is installed and the machine has enough memory.
 async fn start(arguments: &Arguments, has_room: bool) -> Result<Vec<Subject>> {
     let mock = ApiServer::process(arguments.program.as_deref()).await?;
     let mut subjects = vec![Subject::new(mock, WORK).await.context("on the mock")?];

@@ -1,7 +1,7 @@
-//! Our load generator beside well-known ones: `cargo xtask bench load`.
+//! Longhaul's load generator beside wrk, h2load, hey, ab and oha: `cargo xtask bench load`.
 //!
-//! Owns the order. One hyper TLS server and every generator, ours as well, are separate processes. The cost of a
-//! generator comes from the kernel's account of ended children.
+//! This module owns the order of the measurements. One hyper TLS server and every generator are separate processes. The
+//! CPU time of a generator is what the kernel counts for ended child processes.
 
 mod honesty;
 pub(crate) mod ours;
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// Measure only the highest rates and the CPU time of a request.
     #[arg(long)]
     speed: bool,
-    /// Measure only the report about a server that freezes, and the lateness of requests.
+    /// Measure only the latencies reported for a server that freezes, and the lateness of requests.
     #[arg(long)]
     honesty: bool,
     /// Measure only memory after one million and after ten million requests. This takes ten minutes or more.

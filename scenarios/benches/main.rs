@@ -1,8 +1,9 @@
-//! `cargo xtask bench admission`, `inject`, `kube`, `load` and `replicas`: the cost of a part beside the least possible
-//! cost, or beside that of alternatives.
+//! `cargo xtask bench admission`, `inject`, `kube`, `load` and `replicas`: the cost of one program of Longhaul beside
+//! the least possible cost, or beside the cost of alternatives.
 //!
-//! Owns the command line and the order; `kit` has the common parts. Measured programs are separate processes; this
-//! process is their client, and the world around them. `cargo test` times nothing here.
+//! This module owns the command line and runs the requested benchmark; `kit` has the shared code. Measured programs are
+//! separate processes. The benchmark's process is their client and runs the servers that they need. `cargo test`
+//! measures nothing here.
 
 mod admission;
 mod inject;
@@ -31,7 +32,7 @@ struct Cli {
     /// Write all figures to this file.
     #[arg(long, value_name = "FILE", global = true)]
     json: Option<PathBuf>,
-    /// The argument that `cargo bench` gives every benchmark.
+    /// Ignored: `cargo bench` gives this argument to every benchmark.
     #[arg(long, hide = true, global = true)]
     bench: bool,
     #[command(subcommand)]
@@ -46,10 +47,10 @@ enum What {
     Kube(kube::Arguments),
     Load(load::Arguments),
     Replicas(replicas::Arguments),
-    /// The bare server, as which the benchmark starts itself.
+    /// Run as the plain hyper server. The benchmark starts this command in a separate process.
     #[command(hide = true)]
     Floor(floor::Arguments),
-    /// Our generator, as which the benchmark starts itself.
+    /// Run as the load generator. The benchmark starts this command in a separate process.
     #[command(hide = true)]
     Generate {
         /// An `ours::Task` as JSON.
@@ -79,7 +80,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns true if every requirement is met. If a measurement fails, earlier ones are still written and shown.
+/// Returns true if every requirement is met. If a measurement fails, the figures of earlier ones are still written and
+/// shown.
 fn run(what: &What, cli: &Cli) -> Result<bool> {
     // This comes before there is any thread, so that all of them stay off the subject's processor.
     let cores = if matches!(what, What::Admission(_)) { Cores::divide()? } else { Cores::shared() };

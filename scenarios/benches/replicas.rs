@@ -1,9 +1,9 @@
 //! The cost of the API over Deployments beside the least cost of any such server: `cargo xtask bench replicas`.
 //!
-//! Three servers answer the same request over TLS 1.3 with client certificates. They are the service, a bare hyper
-//! server that answers a constant (the floor), and, if there is a Go toolchain, a minimal Go server with client-go's
-//! informer and net/http (`go/main.go`). Each is a separate process; this process is the API server and the client of
-//! all.
+//! Three servers answer the same request over TLS 1.3 with client certificates. The first is the service, and the
+//! second a plain hyper server that answers a constant (the floor). With a Go toolchain there is a third: a minimal Go
+//! server with client-go's informer and net/http (`go/main.go`). Each server is a separate process; the benchmark's
+//! process is the API server and the client of all.
 
 mod client;
 mod subject;
@@ -18,13 +18,13 @@ use client::Caller;
 use subject::Subject;
 use world::World;
 
-/// Connections that send one request after the other.
+/// Number of connections, each of which sends one request after the other.
 const CONNECTIONS: usize = 16;
-/// The required share of the floor's answers per second, in percent.
+/// Required answers per second of the service, in percent of those of the plain server.
 const OF_THE_FLOOR_PCT: f64 = 80.0;
 /// Deployments, and the allowed resident memory of the service in MiB.
 const SIZES: [(u32, f64); 2] = [(10_000, 20.0), (100_000, 120.0)];
-/// Writes per second by other clients while counts are read.
+/// Writes per second by other clients while replica counts are read.
 const UPDATES_PER_SECOND: u32 = 1000;
 
 /// Measures the service's API over Deployments. Exit 0 if every requirement is met, 1 if one is not, 2 if one could not be measured.
@@ -74,7 +74,8 @@ pub(crate) async fn measure(arguments: &Arguments, quick: bool, report: &mut Rep
     Ok(())
 }
 
-/// Answers per second and their times, in turns; handshakes; and reads during other clients' writes.
+/// Measures answers per second and their times, server by server in turn; TLS handshakes; and reads while other clients
+/// write.
 async fn speed(world: &World, subjects: &[Subject], effort: Effort, report: &mut Report) -> Result<()> {
     let mut samples = Samples::none();
     for _ in 0..effort.rounds {

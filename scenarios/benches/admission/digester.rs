@@ -1,7 +1,8 @@
-//! k8s-digester's webhook, built by its module name if there is a Go toolchain.
+//! k8s-digester's webhook for comparison. k8s-digester is built from its Go module if there is a Go toolchain.
 //!
-//! The webhook runs as in its manifests, except for parts that need a cluster: certificates come from files, and the
-//! offline mode prevents the lookup of pull secrets at an API server. This setup needs the least work for a review.
+//! The webhook runs as in its own manifests, except where the manifests need a cluster. Certificates come from files,
+//! and the offline mode prevents the lookup of pull secrets at an API server. This setup needs the least work for a
+//! review.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -15,7 +16,7 @@ use crate::kit::process::free;
 const MODULE: &str = "github.com/google/k8s-digester";
 const VERSION: &str = "v0.1.16";
 
-/// Builds it unless the cache has it, and starts it. The error is the missing requirement.
+/// Builds the webhook unless the cache has it, and starts it. The error names the missing requirement.
 pub(crate) async fn start(world: &World, cores: &Cores) -> Result<Subject, String> {
     let program = build()?;
     let started = run(world, cores, program).await;

@@ -1,7 +1,8 @@
-//! Throughput, CPU time and latency of every subject, in turn.
+//! Throughput, CPU time and latency of each measured webhook, in turn.
 //!
-//! Owns the amount of load. Each round begins with another subject, so that no subject always follows the same one.
-//! Comparisons are made within a round: a machine that slows down slows all of them.
+//! This module owns the amount of load. Each round begins with another webhook, so that no webhook always follows the
+//! same other webhook. Only measurements of the same round are compared, because a machine that slows down slows all
+//! webhooks.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -14,29 +15,31 @@ use serde_json::json;
 use crate::admission::subject::{Subject, World};
 use crate::kit::report::{Report, median};
 
-/// Connections of the closed loop: the subject always has work, and no request waits long.
+/// Connections of the closed loop: enough that the webhook always has work, few enough that no request waits long.
 pub(crate) const CONNECTIONS: usize = 16;
-/// Images per created Pod, and connections: one review at a time, with a sleeping subject in between, and under load.
+/// Images per created Pod, and connections. With one connection, reviews come one at a time, and the webhook sleeps in
+/// between. With 16 connections the webhook is always busy.
 const LOOPS: [(usize, usize); 3] = [(1, 1), (1, CONNECTIONS), (8, CONNECTIONS)];
 /// Time for opening connections and filling caches before the measurement.
 const SETTLING: Duration = Duration::from_millis(700);
-/// Time limit of answers that are under way at the end.
+/// Longest wait for outstanding answers after the last request.
 const DRAIN: Duration = Duration::from_secs(10);
-/// A plan that no closed loop uses up.
+/// Rate per second and length of a plan for a closed loop: more requests than any closed loop sends.
 const ENDLESS: (f64, Duration) = (40_000.0, Duration::from_hours(1));
 const SEED: u64 = 7;
-/// The rate of the latency measurement.
+/// Reviews per second of the latency measurement.
 const PACED_PER_SECOND: f64 = 1000.0;
-/// The limit of a warm review at p99 on the server's side, in seconds, as written in the metric's bucket.
+/// Limit of the p99 of cached reviews, measured by the service itself. The value in seconds is written as in the
+/// metric's bucket.
 const P99_MAX_S: f64 = 0.001;
 const P99: f64 = 0.99;
-/// The required share of the floor's throughput, and the desired one.
+/// The required share of the throughput of the plain hyper server, and below it the share that is aimed for.
 const SHARE_MIN: f64 = 0.70;
 const SHARE_AIM: f64 = 0.85;
 /// The required multiple of k8s-digester's reviews per CPU second.
 const DIGESTER_MIN: f64 = 3.0;
 
-/// The amount of work.
+/// Number of rounds, and lengths of one closed-loop window and of one latency measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     pub(crate) rounds: usize,
@@ -44,7 +47,7 @@ pub(crate) struct Effort {
     pub(crate) paced: Duration,
 }
 
-/// One closed-loop window.
+/// The results of one closed-loop window.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
     pub(crate) per_second: f64,
@@ -80,7 +83,7 @@ pub(crate) async fn speed(world: &World, subjects: &[Subject], effort: Effort, r
     Ok(())
 }
 
-/// Sends some reviews and checks their answers closely: a fast webhook must also be right.
+/// Sends some reviews and checks the patches in the answers, because a fast but wrong webhook is no comparison.
 pub(crate) async fn is_right(subject: &Subject, images: &[Image]) -> Result<()> {
     let load = Load::saturate(plan(ENDLESS, images, true)?, &subject.target, 1)?;
     tokio::time::sleep(SETTLING).await;
@@ -98,7 +101,7 @@ fn plan((per_second, length): (f64, Duration), images: &[Image], checked: bool) 
     Ok(loadgen::admission::bench::plan_of_pod(&config, SEED, length, images, checked)?)
 }
 
-/// A closed loop of one Pod with these images.
+/// Runs a closed loop that creates Pods with these images.
 pub(crate) async fn window(
     world: &World,
     subject: &Subject,
@@ -195,7 +198,7 @@ fn show(
     Ok(())
 }
 
-/// Latency at a rate that leaves every subject time.
+/// Measures latency at [`PACED_PER_SECOND`], a rate at which no webhook is busy all the time.
 pub(crate) async fn latency(subject: &Subject, images: &[Image], length: Duration, report: &mut Report) -> Result<()> {
     let before = subject.metrics.map(within).transpose()?;
     let load =
@@ -221,7 +224,7 @@ pub(crate) async fn latency(subject: &Subject, images: &[Image], length: Duratio
     Ok(())
 }
 
-/// Number of reviews that took at most a millisecond, and of all reviews, as the service counts them.
+/// Number of reviews that took at most a millisecond, and number of all reviews, from the service's own metrics.
 fn within(address: SocketAddr) -> Result<(f64, f64)> {
     let mut stream = TcpStream::connect(address)?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n")?;

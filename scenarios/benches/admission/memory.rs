@@ -1,4 +1,4 @@
-//! Resident memory with many busy connections, and the rest afterwards.
+//! Resident memory of the service with many busy connections, and after the connections are closed.
 
 use std::time::Duration;
 
@@ -9,13 +9,14 @@ use serde_json::json;
 use crate::admission::subject::{Subject, World};
 use crate::kit::report::Report;
 
-/// Connections, and the allowed resident memory of the service in MiB.
+/// Number of connections, and the service's allowed resident memory in MiB with this many.
 const STEPS: [(usize, f64); 2] = [(100, 30.0), (1000, 60.0)];
-/// Open files: both ends of the most connections are files, of this process and of the subject; and some more.
+/// Limit of open files. A connection is an open file of both the benchmark and the webhook; some more are needed
+/// besides.
 pub(crate) const DESCRIPTORS: u64 = 1200;
-/// Time of work with each number of connections.
+/// Duration of the load with each number of connections.
 const AT_WORK: Duration = Duration::from_secs(4);
-/// Time after their end at which the remaining memory is read.
+/// Wait after the connections are closed before the remaining memory is read.
 const AFTERWARDS: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(50);
 const DRAIN: Duration = Duration::from_secs(10);

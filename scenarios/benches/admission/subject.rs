@@ -1,6 +1,4 @@
-//! The measured webhooks, and their shared parts: certificate, registry, images.
-//!
-//! Owns the start of each.
+//! Starts the measured webhooks, with the certificate, registry and images that they share.
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -18,17 +16,17 @@ use crate::kit::cores::Cores;
 use crate::kit::floor;
 use crate::kit::process::{Measured, Running, beside, free};
 
-/// The service's path for reviews.
+/// The path at which the service takes reviews.
 pub(super) const PATH: &str = "/mutate";
-/// Time limit of a start; on a machine that compiles at the same time a subject needs a second at most.
+/// Time limit of a webhook's start. Even on a machine that compiles at the same time a webhook needs a second at most.
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// The service's number of threads on its processor.
+/// Number of threads of the plain hyper server, as many as the service has on its processor.
 const FLOOR_THREADS: usize = 1;
-/// Enough that eight existing ones are among them: one in ten is missing.
+/// Number of images in the registry. One in ten is missing there on purpose; the benchmark needs eight that exist.
 const IMAGES: usize = 20;
 const SEED: u64 = 7;
 
-/// The inputs of every subject.
+/// The inputs of every measured webhook: certificate, registry and images.
 pub(crate) struct World {
     pub(crate) folder: tempfile::TempDir,
     ca_pem: String,
@@ -40,15 +38,15 @@ pub(crate) struct World {
 
 pub(crate) struct Subject {
     pub(crate) name: &'static str,
-    /// The text of the table about it.
+    /// Description of the webhook in the printed table.
     pub(crate) about: String,
     pub(crate) target: Target,
-    /// Whether it pins images; the floor does not.
+    /// Whether the webhook pins images. The plain hyper server does not.
     pub(crate) pins: bool,
-    /// Whether its answers have the content type JSON. kube-apiserver ignores it; the generator counts others as
-    /// invalid.
+    /// Whether the webhook sends the content type `application/json`. kube-apiserver ignores the type, but the load
+    /// generator counts answers without it as invalid.
     pub(crate) typed: bool,
-    /// The address of its metrics, if the benchmark can read them.
+    /// The address of the webhook's metrics, if the benchmark can read them.
     pub(crate) metrics: Option<SocketAddr>,
     address: SocketAddr,
     running: Running,
@@ -68,7 +66,7 @@ impl World {
         Ok(Self { folder, ca_pem: authority.ca_pem().to_owned(), registry, images, is_alone: cores.are_divided() })
     }
 
-    /// The first `count` existing images.
+    /// The first `count` images that exist in the registry.
     pub(crate) fn images(&self, count: usize) -> &[Image] {
         &self.images[..count]
     }
@@ -110,7 +108,7 @@ pub(crate) async fn service(world: &World, cores: &Cores) -> Result<Subject> {
     configured(world, cores, "admission", &json!({"resolve": {"registries": registries}})).await
 }
 
-/// The service in this role, with these sections of its configuration beside those of every run.
+/// Starts the service in this role. `sections` are added to the configuration that every measurement uses.
 pub(crate) async fn configured(world: &World, cores: &Cores, role: &str, sections: &Value) -> Result<Subject> {
     let (address, health) = (free()?, free()?);
     let mut config = json!({
@@ -140,7 +138,7 @@ impl Subject {
         &self.running.measured
     }
 
-    /// An endpoint for requests one after the other.
+    /// An endpoint for a client that sends one request after the other.
     pub(crate) fn endpoint(&self) -> Result<Endpoint> {
         Endpoint::new(self.address, &self.target.ca_pem, None, "")
     }

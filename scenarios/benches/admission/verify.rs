@@ -1,7 +1,7 @@
 //! The cost of verifying signatures: `cargo xtask bench admission --verify`.
 //!
-//! Owns the measurements, and the figures that are requirements. Each measurement has its own service, so that cold
-//! means cold; the registry counts its requests.
+//! This module owns the measurements and the required figures. Each measurement starts its own service, so that its
+//! caches are empty. The registry counts the requests that it gets.
 
 mod controller;
 mod cosign;
@@ -24,31 +24,32 @@ use crate::kit::cores::Cores;
 use crate::kit::report::{Report, median};
 use signed::Signed;
 
-/// Images of one kind that are requested one after the other, for requests and for time.
+/// Images of one kind that are requested one after the other, to measure registry requests and time of each.
 const IN_TURN: usize = 20;
-/// Images of one kind that are requested at once, and the number of connections, for the rate.
+/// To measure the rate: images of one kind that are requested at the same time, and the number of connections.
 const AT_ONCE: (usize, usize) = (120, 16);
-/// The most registry requests of a cold verification by a key, and of five hundred of one image together.
+/// Limit of registry requests for the first verification of an image that is signed by a key. The limit also holds for
+/// 500 simultaneous reviews of one image together.
 const REQUESTS_MAX: u64 = 4;
 /// Number of simultaneous reviews of one image.
 const PARALLEL: usize = 500;
-/// Delay of the registry then, so that they are really simultaneous.
+/// Delay of each registry answer during simultaneous reviews, so that all reviews arrive before the first answer.
 const LATE: &str = "200ms";
-/// Number of reviews that must not cause any registry request.
+/// Number of reviews of cached images, none of which may cause a registry request.
 const WARM: usize = 1000;
-/// The rate of the memory measurement, in reviews a second, and the allowed MiB.
+/// Reviews per second during the memory measurement, and the allowed resident memory in MiB.
 const MEMORY_PER_SECOND: f64 = 300.0;
 const MEMORY_MAX_MIB: f64 = 40.0;
-/// Number of images in that measurement, none of which is cached.
+/// Number of images in the memory measurement. No image of this measurement is cached.
 const MEMORY_IMAGES: usize = 300;
 const LOOK: Duration = Duration::from_millis(50);
 const DRAIN: Duration = Duration::from_secs(10);
 const SEED: u64 = 7;
-/// The allowed ratio of an unsigned image's processor time to that of the dearest signature by a key: the difference
-/// between two equal measurements.
+/// Allowed ratio of processor time: that of an unsigned image to that of the most expensive signature by a key. 1.1 is
+/// the difference between two equal measurements.
 const UNSIGNED_MAX: f64 = 1.1;
 
-/// The kinds of cold images, with their names in the table.
+/// The kinds of images that are verified with empty caches, with their names in the printed table.
 const KINDS: [(&str, Signing); 5] = [
     ("key, tag", Signing::Release(Form::Tag)),
     ("key, bundle", Signing::Release(Form::Bundle)),
@@ -57,7 +58,7 @@ const KINDS: [(&str, Signing); 5] = [
     ("unsigned", Signing::Unsigned),
 ];
 
-/// The cost of one kind of image with empty caches.
+/// The cost of verifying one kind of image with empty caches.
 struct Cold {
     signing: Signing,
     requests: u64,
@@ -86,7 +87,7 @@ pub(crate) async fn measure(world: &World, cores: &Cores, effort: Effort, report
     controller::measure(cores, &signed, report)
 }
 
-/// Images of one kind with empty caches.
+/// Measures images of one kind with empty caches.
 async fn cold(signed: &Signed, subject: &Subject, name: &str, signing: Signing, report: &mut Report) -> Result<Cold> {
     let wanted = signing != Signing::Unsigned;
     let images = signed.of(signing);
@@ -149,7 +150,7 @@ fn judge(all: &[Cold], report: &mut Report) {
     }
 }
 
-/// Many reviews of one uncached image, from a slow registry.
+/// Measures many simultaneous reviews of one uncached image from a slow registry.
 async fn parallel(signed: &Signed, subject: &Subject, report: &mut Report) -> Result<()> {
     let image = signed.of(Signing::Second(Form::Tag)).pop().context("there is no such image")?;
     let plan = of_one(&image, PARALLEL as f64, Duration::from_secs(1))?;
@@ -180,7 +181,7 @@ async fn parallel(signed: &Signed, subject: &Subject, report: &mut Report) -> Re
     Ok(())
 }
 
-/// Cached images: rate, processor time and latency.
+/// Measures reviews of cached images: rate, processor time and latency.
 async fn warm(world: &World, signed: &Signed, subject: &Subject, effort: Effort, report: &mut Report) -> Result<()> {
     let image = signed.of(Signing::Release(Form::Tag)).pop().context("there is no such image")?;
     let mut caller = subject.endpoint()?.connect().await?;
@@ -207,7 +208,7 @@ async fn warm(world: &World, signed: &Signed, subject: &Subject, effort: Effort,
     measure::latency(subject, &images, effort.paced, report).await
 }
 
-/// Resident memory without caching: every review verifies.
+/// Measures resident memory with caching switched off, so that every review verifies.
 async fn memory(world: &World, cores: &Cores, signed: &Signed, effort: Effort, report: &mut Report) -> Result<()> {
     let forgets = json!({"ttl": "0s"});
     let subject = signed.service(world, cores, &forgets).await?;
@@ -247,7 +248,7 @@ fn config() -> Result<Config> {
     Ok(serde_json::from_value(json!({"rate": "1/s", "arrivals": "constant"}))?)
 }
 
-/// A plan that creates one Pod again and again.
+/// A plan of reviews that all create a Pod with the same image.
 fn of_one(image: &Image, per_second: f64, length: Duration) -> Result<Plan> {
     let mut config = config()?;
     config.rate = units::Rate::per_second(per_second);

@@ -1,4 +1,4 @@
-//! Counts the bytes to a server and back, below TLS: the real traffic on the wire.
+//! A TCP forwarder that counts the bytes in both directions, including TLS: the real traffic on the wire.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// The most bytes in transit at one time.
+/// The most bytes that the forwarder buffers at one time.
 const CARRIED_BYTES: usize = 128 << 10;
 
-/// A port in front of a server; it closes when dropped.
+/// A listening port that forwards to a server. The port closes on drop.
 pub(crate) struct Forwarder {
     pub(crate) address: SocketAddr,
     counts: Arc<Counts>,
@@ -41,7 +41,7 @@ impl Forwarder {
         Ok(Self { address, counts, _accepting: accepting })
     }
 
-    /// Bytes to the server and from it, so far.
+    /// Bytes to the server and bytes from it, so far.
     pub(crate) fn bytes(&self) -> (u64, u64) {
         (self.counts.up.load(Ordering::Relaxed), self.counts.down.load(Ordering::Relaxed))
     }

@@ -1,7 +1,7 @@
-//! A payload in the layout of a kubelet's mounts, without cluster and injector: the input of the seed.
+//! A payload in the folder layout that a kubelet mounts, made without cluster and injector: the input of the seed.
 //!
-//! The payload has the same archive, compression and chunks as the injector's. Its blobs cannot be compressed, because
-//! layers of images are compressed already.
+//! Archive format, compression and chunks are the injector's. The blobs cannot be compressed, because layers of images
+//! are compressed already.
 
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write};
@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use sha2::{Digest as _, Sha256};
 
-/// Default chunk size of the injector.
+/// The injector's default chunk size.
 const CHUNK_BYTES: usize = 512 << 10;
-/// Chunks in one projected volume, as the injector groups them.
+/// Chunks per projected volume, as the injector groups them.
 const GROUP: usize = 32;
-/// The compressor's window, as a power of two.
+/// Window size of the zstd compressor, as a power of two.
 const WINDOW_LOG: u32 = 18;
 const LEVEL: i32 = 3;
 /// Size of one layer.
@@ -23,7 +23,7 @@ const BLOB_BYTES: usize = 32_000_000;
 /// The name that a kubelet's atomic writer gives to the folder with a volume's files.
 const VERSION: &str = "..2024_01_01_00_00_00.000000001";
 
-/// Chunks and index in a folder.
+/// A folder with the chunks and their index.
 pub(crate) struct Payload {
     folder: tempfile::TempDir,
     pub(crate) index_sha256: String,
@@ -81,7 +81,7 @@ impl Payload {
     }
 }
 
-/// Writes the stream as chunks into mounted volumes.
+/// Cuts the compressed stream into chunks and writes them into mounted volumes.
 struct Cutter {
     chunks: PathBuf,
     bytes: Vec<u8>,
@@ -131,7 +131,7 @@ impl Write for Cutter {
     }
 }
 
-/// Incompressible bytes that depend on the seed (xorshift64*).
+/// Incompressible bytes, generated from the seed with xorshift64*.
 pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
     let mut noise = Vec::with_capacity(bytes + 8);

@@ -1,6 +1,6 @@
-//! Sends chunks into an API server: by the injector, and with Zarf's scheme.
+//! Sends chunks into an API server, with the injector and as Zarf does.
 //!
-//! There is no node: the benchmark marks the seed's Pod as ready as soon as it exists.
+//! No node exists. The benchmark marks the seed's Pod as ready as soon as the Pod exists.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -20,25 +20,25 @@ use crate::kit::apiserver::ApiServer;
 use crate::kit::client::{Client, Endpoint};
 use crate::kit::process::beside;
 
-/// The chunk size of both schemes.
+/// The chunk size, both of the injector and when sending as Zarf does.
 const CHUNK_BYTES: usize = 512 << 10;
 /// Zarf's pause after each chunk (`src/pkg/cluster/injector.go`).
 const ZARF_PAUSE: Duration = Duration::from_millis(250);
-/// Interval of looks for the Pod.
+/// Interval between two requests for the seed's Pod.
 const LOOK: Duration = Duration::from_millis(20);
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const POD: &str = "/api/v1/namespaces/default/pods/longhaul-seed";
 
-/// A server behind a forwarder, and an image.
+/// An API server behind a forwarder, and the image to send.
 pub(crate) struct Stage<'s> {
     server: &'s ApiServer,
     forwarder: Forwarder,
     folder: tempfile::TempDir,
-    /// The payload of Zarf's scheme: as many bytes, and as incompressible.
+    /// The payload to send as Zarf does: as large as the injector's, and just as incompressible.
     bytes: Vec<u8>,
 }
 
-/// The cost of one transfer.
+/// The cost of sending one payload.
 pub(crate) struct Sent {
     payload_bytes: f64,
     chunks: u32,
@@ -46,7 +46,7 @@ pub(crate) struct Sent {
     up: f64,
     down: f64,
     sending: Duration,
-    /// Time of the whole command.
+    /// Duration of the whole command.
     pub(crate) whole: Duration,
     pub(crate) clean: Duration,
 }
@@ -156,7 +156,7 @@ impl<'s> Stage<'s> {
         })
     }
 
-    /// Sends one chunk after the other, each as a create with a full answer.
+    /// Sends chunks as Zarf does: one after the other, each as a create request with a full answer.
     pub(crate) async fn zarf(&self) -> Result<Sent> {
         let through = Endpoint { address: self.forwarder.address, ..self.server.endpoint.clone() };
         let mut client = through.connect().await?;
@@ -189,7 +189,7 @@ impl<'s> Stage<'s> {
     }
 }
 
-/// Marks the seed's Pod as ready once it exists, as a kubelet would.
+/// Marks the seed's Pod as ready once the Pod exists, as a kubelet would.
 async fn ready(client: &mut Client) -> Result<()> {
     let (status, pod) = client.ask(Method::GET, POD, "").await?;
     let pod: Value = serde_json::from_slice(&pod).unwrap_or_default();
@@ -200,8 +200,7 @@ async fn ready(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// The word after a given text in `payload: 3 blobs, 1 bytes, packed 2 bytes in 3 chunks …`,
-/// `sent: 1 chunks in 1 requests …`.
+/// The word that follows `before` in an output line such as `payload: 3 blobs, 1 bytes, packed 2 bytes in 3 chunks …`.
 fn word<'t>(text: &'t str, before: &str) -> Result<&'t str> {
     let rest = text.split_once(before).with_context(|| format!("no `{before}` in {text}"))?.1;
     rest.split(' ').next().context("a text has a word")

@@ -1,4 +1,5 @@
-//! API servers: the mock as a process or in this one, and a real one for comparison.
+//! API servers for benchmarks: the mock as a separate process or inside the benchmark, and a real kube-apiserver for
+//! comparison.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,21 +14,21 @@ use serde_json::{Value, json};
 use super::client::Endpoint;
 use super::process::{Measured, Running, free};
 
-/// Time limit of a start; on a machine that compiles at the same time the mock needs a second at most.
+/// Time limit of a server's start. Even on a machine that compiles at the same time the mock needs a second at most.
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// The user of the subject.
+/// The user name of the measured program.
 const USER: &str = "admin";
-/// The user of the benchmark, on servers that count requests by user.
+/// The user name of the benchmark itself, on servers that count requests by user.
 const BENCH: &str = "bench";
 
 /// A running API server, which ends on drop.
 pub(crate) struct ApiServer {
     pub(crate) name: &'static str,
-    /// The text of a table about it.
+    /// Description of the server in a printed table.
     pub(crate) about: String,
-    /// The endpoint for the benchmark.
+    /// The endpoint that the benchmark uses.
     pub(crate) endpoint: Endpoint,
-    /// The kubeconfig for the subject.
+    /// The kubeconfig that the measured program uses.
     pub(crate) kubeconfig: String,
     held: Held,
 }
@@ -39,8 +40,8 @@ enum Held {
 }
 
 impl ApiServer {
-    /// `longhaul mock kube` with its usual settings; from another build than the one beside this benchmark if `program`
-    /// is given.
+    /// Starts `longhaul mock kube` with its usual settings, from `program` if it is given, otherwise from the build
+    /// beside this benchmark.
     pub(crate) async fn process(program: Option<&Path>) -> Result<Self> {
         let (folder, address) = (tempfile::tempdir()?, free()?);
         let file = folder.path().join("kubeconfig.yaml");
@@ -56,7 +57,7 @@ impl ApiServer {
         Ok(Self { name: "mock", about: "longhaul mock kube".to_owned(), endpoint, kubeconfig, held })
     }
 
-    /// The mock in this process.
+    /// Starts the mock inside the benchmark's process.
     pub(crate) async fn here() -> Result<Self> {
         let authority = mock_pki::Authority::generate("longhaul bench")?;
         let mut config = mock_kube::Config::new();
@@ -69,7 +70,7 @@ impl ApiServer {
         Ok(Self { name: "mock", about: "the mock API server".to_owned(), endpoint, kubeconfig, held })
     }
 
-    /// etcd and kube-apiserver from the folder in `KUBEBUILDER_ASSETS`, if that is set.
+    /// Starts etcd and kube-apiserver from the folder in `KUBEBUILDER_ASSETS`. `None` if the variable is not set.
     pub(crate) async fn real() -> Result<Option<Self>> {
         let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty()) else {
             println!("the real API server is left out: skipped: needs KUBEBUILDER_ASSETS");
@@ -101,7 +102,7 @@ impl ApiServer {
         !matches!(self.held, Held::Real { .. })
     }
 
-    /// Its usage. It is unknown for a server in this process.
+    /// The server's processes, for CPU and memory. An error if the server runs inside the benchmark.
     pub(crate) fn measured(&self) -> Result<&Measured> {
         match &self.held {
             Held::Process { running, .. } => Ok(&running.measured),
@@ -110,21 +111,21 @@ impl ApiServer {
         }
     }
 
-    /// Counts the subject's requests from now on, if that is possible.
+    /// Starts counting the measured program's requests, if the server can count them.
     pub(crate) fn follow_requests(&self) {
         if let Held::Here(server) = &self.held {
             server.follow_requests(USER);
         }
     }
 
-    /// Number of the subject's requests since the last call, if known.
+    /// Number of the measured program's requests since the last call, if the server counts them.
     pub(crate) fn requests(&self) -> Option<usize> {
         let Held::Here(server) = &self.held else { return None };
         let (requests, lost) = server.take_requests(USER);
         (lost == 0).then_some(requests.len())
     }
 
-    /// Ends it and waits for its end.
+    /// Ends the server and waits until its processes are gone.
     pub(crate) async fn stop(self) {
         if let Held::Real { local, .. } = self.held {
             local.stop().await;
@@ -132,7 +133,7 @@ impl ApiServer {
     }
 }
 
-/// The authority in a kubeconfig with one cluster.
+/// The CA certificate (PEM) in a kubeconfig with one cluster.
 fn authority(kubeconfig: &str) -> Result<String> {
     let value: Value =
         serde_saphyr::from_str(kubeconfig).map_err(|error| anyhow::anyhow!("the kubeconfig: {error}"))?;

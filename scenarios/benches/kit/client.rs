@@ -1,5 +1,5 @@
-//! A client over TLS that sends one request after the other: on its own connection with HTTP/1.1, or as a stream of a
-//! shared HTTP/2 connection.
+//! A client over TLS that sends one request after the other. With HTTP/1.1 it has its own connection; with HTTP/2 it is
+//! a stream of a shared connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Time limit of an answer. The slowest one, a list of 50,000 objects from a real server on a busy machine, takes
-/// seconds.
+/// Time limit of an answer. The slowest answer is a list of 50,000 objects from a real server; on a busy machine it
+/// takes seconds.
 const DEADLINE: Duration = Duration::from_mins(2);
-/// Read buffer of a connection: two TLS records. There may be ten thousand connections.
+/// Read buffer of a connection: two TLS records. The size matters because ten thousand connections may be open.
 const BUFFER_BYTES_MAX: usize = 32 << 10;
-/// The most bytes shown of an error's body.
+/// The most bytes of an error answer's body that are shown.
 const ERROR_BYTES_MAX: usize = 300;
 
-/// The address of a server, and the client's identity.
+/// The address of a server, and the client's TLS settings and token.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
     pub(crate) tls: Arc<rustls::ClientConfig>,
-    /// The token; empty for servers that identify clients by other means.
+    /// The bearer token; empty for servers that identify clients by certificate or not at all.
     pub(crate) token: Arc<str>,
 }
 
-/// A connection, or a share of one.
+/// An HTTP/1.1 connection, or a stream of an HTTP/2 connection.
 pub(crate) struct Client {
     send: Sender,
     token: Arc<str>,
@@ -44,7 +44,7 @@ enum Sender {
 }
 
 impl Endpoint {
-    /// A server whose certificate is from this authority. The client shows the pair, if there is one.
+    /// An endpoint whose certificate this CA has signed. The client sends the certificate of `pair`, if there is one.
     pub(crate) fn new(address: SocketAddr, ca_pem: &str, pair: Option<&mock_pki::Pair>, token: &str) -> Result<Self> {
         let tls = mock_pki::client_config(ca_pem, pair, &["http/1.1"])?;
         Ok(Self { address, tls, token: token.into() })
@@ -80,13 +80,13 @@ impl Endpoint {
 }
 
 impl Client {
-    /// Another client on the same connection; only HTTP/2 has that.
+    /// Another client on the same connection. Only HTTP/2 allows this.
     pub(crate) fn another(&self) -> Result<Self> {
         let Sender::Http2(send) = &self.send else { anyhow::bail!("the server does not speak HTTP/2") };
         Ok(Self { send: Sender::Http2(send.clone()), token: Arc::clone(&self.token) })
     }
 
-    /// Sends a request and reads the head of its answer, with any status.
+    /// Sends a request and reads the head of the answer, with any status code.
     pub(crate) async fn open(
         &mut self,
         method: Method,
@@ -118,7 +118,7 @@ impl Client {
         Ok(tokio::time::timeout(DEADLINE, exchange).await.context("no answer in time")??)
     }
 
-    /// Status and body of the answer, with any status.
+    /// Sends a request. Returns status and body of the answer, with any status code.
     pub(crate) async fn ask(
         &mut self,
         method: Method,
@@ -131,7 +131,7 @@ impl Client {
         Ok((status, body.await.context("the answer stands still")??.to_bytes()))
     }
 
-    /// The body of an answer with 2xx; any other is an error with its text.
+    /// Sends a request. Returns the body of a 2xx answer; any other answer is an error with its text.
     pub(crate) async fn call(&mut self, method: Method, path: &str, body: impl Into<Bytes>) -> Result<Bytes> {
         let (status, body) = self.ask(method, path, body).await?;
         let shown = &body[..body.len().min(ERROR_BYTES_MAX)];
@@ -139,7 +139,7 @@ impl Client {
         Ok(body)
     }
 
-    /// Reads an answer with 2xx to its end without keeping it. Returns its size in bytes.
+    /// Reads a 2xx answer to its end without keeping it. Returns its size in bytes.
     pub(crate) async fn size(&mut self, path: &str) -> Result<usize> {
         let mut answer = self.open(Method::GET, path, "").await?;
         ensure!(answer.status().is_success(), "{path}: {}", answer.status());

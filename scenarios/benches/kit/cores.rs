@@ -1,7 +1,8 @@
-//! The assignment of processors: the subject has the first one for itself, everything else runs on the others.
+//! The assignment of processors: the measured program has the first processor for itself, everything else runs on the
+//! others.
 //!
-//! A closed loop on shared processors mostly measures its own generator. With its own processor, a constantly busy
-//! subject shows its real capacity.
+//! A closed loop on shared processors mostly measures its own load generator. With a processor of its own, a program
+//! that is always busy shows its real capacity.
 
 use std::process::{Child, Command};
 
@@ -10,12 +11,12 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The division of the processors that this process may use.
 pub(crate) struct Cores {
-    /// The subject's processor; `None` if there is only one processor.
+    /// The processor of the measured program; `None` if the machine has only one.
     subject: Option<(usize, CpuSet)>,
 }
 
 impl Cores {
-    /// Keeps this thread, and those that it starts, off the subject's processor.
+    /// Keeps this thread, and the threads that it starts, off the measured program's processor.
     pub(crate) fn divide() -> Result<Self> {
         let mut others = sched_getaffinity(None).context("failed to read which processors may be used")?;
         let first = (0..CpuSet::MAX_CPU).find(|cpu| others.is_set(*cpu));
@@ -27,17 +28,17 @@ impl Cores {
         Ok(Self { subject: Some((first, subject)) })
     }
 
-    /// All processors for all processes.
+    /// Lets all processes use all processors.
     pub(crate) fn shared() -> Self {
         Self { subject: None }
     }
 
-    /// Whether subjects have their own processor.
+    /// Whether measured programs have a processor of their own.
     pub(crate) fn are_divided(&self) -> bool {
         self.subject.is_some()
     }
 
-    /// A line for the output.
+    /// Description of the assignment for the printed output.
     pub(crate) fn describe(&self) -> String {
         match self.subject {
             Some((first, _)) => {
@@ -47,7 +48,8 @@ impl Cores {
         }
     }
 
-    /// Starts `command` on the subject's processor. A process inherits it from the thread that starts it.
+    /// Starts `command` on the measured program's processor. A process inherits the processor from the thread that
+    /// starts it.
     pub(crate) fn spawn(&self, command: &mut Command) -> Result<Child> {
         std::thread::scope(|scope| {
             let spawner = scope.spawn(|| {

@@ -1,7 +1,8 @@
-//! The floor: a bare hyper server over the same TLS that reads the body and answers a constant.
+//! The floor of a comparison: a plain hyper server over the same TLS that reads the body and answers a constant.
 //!
-//! No server with these libraries can do less. The only variable part is the uid of a review, which a valid answer must
-//! repeat; it stands near the beginning of the body. At one path it freezes, to test how generators report a freeze.
+//! No server with these libraries can do less work. Only the review's uid varies, because a valid answer must repeat
+//! it; the uid stands near the beginning of the body. At the path [`FREEZE_PATH`] the server freezes periodically, to
+//! test how load generators report a freeze.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -27,7 +28,7 @@ const UID_BYTES: usize = 36;
 const BEFORE_UID: &[u8] = br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":""#;
 const AFTER_UID: &[u8] = br#"","allowed":true}}"#;
 
-/// The answer about a Deployment.
+/// The constant answer to a request for a Deployment's replica count.
 const COUNT: &[u8] = br#"{"namespace":"bench","name":"deployment-000000","replicaCount":3}"#;
 
 /// A freeze begins whenever the clock's milliseconds are a multiple of this.
@@ -35,22 +36,23 @@ pub(crate) const PERIOD_MS: u64 = 10_000;
 /// Duration of a freeze.
 pub(crate) const FREEZE_MS: u64 = 2_000;
 pub(crate) const FREEZE_PATH: &str = "/freeze";
-/// The most streams of an HTTP/2 connection: a freeze makes some hundred wait.
+/// The most streams of an HTTP/2 connection: some hundred requests wait during a freeze.
 const STREAMS_MAX: u32 = 2_000;
 
-/// Where it listens and with what.
+/// Listening address, files and threads of the server.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     listen: SocketAddr,
     certificate: PathBuf,
     key: PathBuf,
-    /// As many threads as the service has.
+    /// Number of threads, the same as the compared service has.
     threads: usize,
-    /// Whose clients it takes, over TLS 1.3 alone. It then answers with a count, else with a review.
+    /// The CA of accepted client certificates; TLS 1.3 only. If it is set, the server answers with a replica count,
+    /// otherwise with a review.
     client_ca: Option<PathBuf>,
 }
 
-/// The command that starts this program as the server of [`serve`].
+/// The command that starts this program as the plain server of [`serve`].
 pub(crate) fn command(listen: SocketAddr, certificate: &Path, key: &Path, threads: usize) -> Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("floor").arg(listen.to_string()).arg(certificate).arg(key).arg(threads.to_string());
@@ -58,7 +60,7 @@ pub(crate) fn command(listen: SocketAddr, certificate: &Path, key: &Path, thread
     Ok(command)
 }
 
-/// Runs the server until it is killed.
+/// Runs the plain server until it is killed.
 pub(crate) fn serve(arguments: &Arguments) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(arguments.threads).enable_all().build()?;
     // Connections are accepted on a worker, as in the service: from the waiting thread each connection would begin on
@@ -128,7 +130,7 @@ async fn answer(request: Request<Incoming>, counts: bool) -> Result<Response<Ful
     Ok(json(Bytes::from([BEFORE_UID, uid, AFTER_UID].concat())))
 }
 
-/// Milliseconds since 1970.
+/// Milliseconds since 1970-01-01.
 pub(crate) fn clock_ms() -> Result<f64> {
     Ok(SystemTime::now().duration_since(UNIX_EPOCH).context("the clock stands before 1970")?.as_secs_f64() * 1e3)
 }

@@ -1,4 +1,4 @@
-//! The measured processes: start, end, CPU time and memory from `/proc`.
+//! The measured processes: their start and end, and their CPU time and memory from `/proc`.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use anyhow::{Context as _, Result, bail};
 use procfs::WithCurrentSystemInfo as _;
 use procfs::process::Process;
 
-/// Interval of looks whether a process is ready.
+/// Interval between two checks whether a process is ready.
 const START_LOOK: Duration = Duration::from_millis(50);
 
-/// Processes that are measured together; others own them.
+/// The processes that are measured together. Dropping this value does not end them.
 pub(crate) struct Measured(Vec<Process>);
 
-/// A process of the benchmark, which ends on drop.
+/// A process that the benchmark started, and that ends on drop.
 pub(crate) struct Running {
     child: Child,
     pub(crate) measured: Measured,
@@ -26,8 +26,8 @@ impl Measured {
         pids.iter().map(|pid| Ok(Process::new(i32::try_from(*pid)?)?)).collect::<Result<_>>().map(Self)
     }
 
-    /// CPU time of all threads, in microseconds; `/proc/PID/stat` has it only to 10 ms. Measured processes keep their
-    /// threads, so no time is lost with an ended one.
+    /// CPU time of all threads, in microseconds, from each thread's own file, because `/proc/PID/stat` counts in steps
+    /// of 10 ms. Measured processes keep their threads, so no CPU time is lost with an ended thread.
     pub(crate) fn cpu_us(&self) -> Result<f64> {
         let mut total_ns = 0;
         for process in &self.0 {
@@ -90,7 +90,7 @@ pub(crate) fn free() -> Result<SocketAddr> {
     Ok(listener.local_addr()?)
 }
 
-/// The path of a program that was built beside `longhaul`.
+/// The path of a program that was built into the same folder as `longhaul`.
 pub(crate) fn beside(name: &str) -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_longhaul")).with_file_name(name)
 }

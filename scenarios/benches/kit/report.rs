@@ -1,4 +1,4 @@
-//! The figures, and whether they meet the requirements.
+//! The figures of a benchmark, its requirements, and whether they are met.
 
 use std::collections::BTreeMap;
 
@@ -18,18 +18,18 @@ impl Report {
         self.json.insert(key.to_owned(), value.into());
     }
 
-    /// States a requirement and whether it is met.
+    /// Adds a requirement and whether it is met.
     pub(crate) fn require(&mut self, text: String, met: bool) {
         self.lines.push((text, if met { "met" } else { "NOT MET" }));
         self.failed |= !met;
     }
 
-    /// States a requirement that cannot be checked here.
+    /// Adds a requirement that cannot be checked on this machine.
     pub(crate) fn skip(&mut self, text: String) {
         self.lines.push((text, "skipped"));
     }
 
-    /// States an aim, which decides nothing.
+    /// Adds an aim. An aim never changes the exit code.
     pub(crate) fn note(&mut self, text: String, met: bool) {
         self.lines.push((text, if met { "reached" } else { "aim" }));
     }
@@ -50,7 +50,7 @@ impl Report {
     }
 }
 
-/// Samples of figures that are measured in turns, so that a slow moment of the machine hits all compared ones.
+/// Samples of figures that are measured in turn, so that a slow moment of the machine affects all compared figures.
 pub(crate) struct Samples<K>(BTreeMap<K, Vec<f64>>);
 
 impl<K: Ord> Samples<K> {

@@ -1,8 +1,8 @@
-//! The list of figures, and the measured values.
+//! The list of figures with their units and limits, and the measured values.
 //!
-//! Owns the figures with their units and limits. It must not know how they are measured or shown.
+//! This module must not know how figures are measured or shown.
 
-/// One figure of a server. The order is that of the table.
+/// One figure of a server. The variants are in the order of the printed table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Figure {
     /// Memory before the first request.
@@ -11,39 +11,40 @@ pub(crate) enum Figure {
     UpdateCpu,
     /// Answers per second.
     UpdateRate,
-    /// By number of watchers, while writes come as fast as the server answers.
+    /// CPU per event, by number of watchers. Each connection sends its next write as soon as it has an answer.
     EventCpu(usize),
-    /// By number of objects.
+    /// Time of a list, by number of objects.
     ListTime(usize),
     ListCpu(usize),
-    /// By number of objects.
+    /// Memory per object, by number of objects.
     ObjectMemory(usize),
-    /// By number of watchers that received no event.
+    /// Memory per watcher that has received no event, by number of watchers.
     IdleMemory(usize),
-    /// By number of watchers that received events.
+    /// Memory per watcher that has received events, by number of watchers.
     WatcherMemory(usize),
-    /// The whole server while this many watchers receive events.
+    /// Memory of the whole server while this many watchers receive events.
     LoadMemory(usize),
-    /// As fast as the server answers, with one watcher: answers per second, CPU, and the watcher's delay.
+    /// Answers per second, CPU, and the watcher's delay, with one watcher and with writes as fast as the server
+    /// answers.
     FloodRate,
     FloodCpu,
     FloodLag,
-    /// The whole server with this many watches, and the time until all have received one change.
+    /// Memory of the whole server with this many watches, and the time until all of them have received one change.
     WatchesMemory(usize),
     ToldAll(usize),
-    /// The whole server with this many objects of 10 KiB, as a share of their size in a list.
+    /// Memory of the whole server with this many objects of 10 KiB, as a share of the objects' size in a list.
     ObjectsMemory(usize),
-    /// The longest time of a small read, alone and while this many objects are listed.
+    /// The longest time of a small read: alone, and while this many objects are listed.
     ReadAlone,
     ReadBeside(usize),
-    /// The time within which 99 of 100 events reach this many watchers: alone, beside one that does not read, and the
-    /// ratio of both.
+    /// The time within which 99 of 100 events reach this many watchers: alone, beside a watch that is never read, and
+    /// the ratio of both times.
     LagAlone(usize),
     LagBeside(usize),
     LagRatio(usize),
 }
 
-/// The texts of a figure for table, JSON and verdict.
+/// The texts of a figure for the printed table, the JSON file and the requirements.
 pub(crate) struct Row {
     pub label: String,
     /// The key in the JSON, with the unit last.
@@ -52,29 +53,30 @@ pub(crate) struct Row {
     pub held: Limit,
 }
 
-/// The limit of the mock.
+/// The limit of a figure of the mock.
 #[derive(Clone, Copy)]
 pub(crate) enum Limit {
     /// Without a limit.
     Free,
-    /// At most [`CPU_PART_MAX`] of a real server's value. The processor's present speed moves both values, so that the
-    /// mock's time alone says nothing.
+    /// At most [`CPU_PART_MAX`] of the real server's value. The processor's current speed changes both values, so that
+    /// the mock's value alone says nothing.
     Compared,
     AtMost(f64),
-    /// An aim of at least this value, which decides nothing.
+    /// An aim of at least this value. A missed aim does not change the exit code.
     Aim(f64),
 }
 
-/// The largest share of the mock's CPU time in that of a real server with its etcd, in the same run.
+/// The largest allowed ratio of the mock's CPU time to that of a real server with its etcd, in the same run.
 pub(crate) const CPU_PART_MAX: f64 = 1.0 / 20.0;
-/// The most memory of an idle watch on its own connection, in KiB.
+/// The most memory of an idle watch on a connection of its own, in KiB.
 const IDLE: Limit = Limit::AtMost(25.0);
-/// A tenth of the measured memory of kube-apiserver 1.36 alone, on the machine of the requirement: 745 KiB for a
-/// watcher that receives events, 62 MiB for 5,000 objects of 1 KiB.
+/// Limits of memory: a tenth of the measured memory of kube-apiserver 1.36 without etcd, on the machine of the
+/// requirement. kube-apiserver needed 745 KiB for a watcher that receives events, and 62 MiB for 5,000 objects of 1
+/// KiB.
 const WATCHER: Limit = Limit::AtMost(74.5);
 const OBJECT: Limit = Limit::AtMost(1.27);
 const FLOOD: Limit = Limit::Aim(40_000.0);
-/// 18 watches of each of 1,000 nodes.
+/// Limit of memory with 18 watches of each of 1,000 nodes, in MiB.
 const WATCHES: Limit = Limit::AtMost(500.0);
 const TOLD_ALL: Limit = Limit::AtMost(1000.0);
 const OBJECTS: Limit = Limit::AtMost(1.5);
@@ -119,7 +121,7 @@ impl Figure {
         Row { label, key, unit, held }
     }
 
-    /// The number of watchers or objects, if there is one.
+    /// The number of watchers or objects in the figure's name; 0 if it has none.
     const fn count(self) -> usize {
         match self {
             Self::EventCpu(count)
@@ -141,7 +143,7 @@ impl Figure {
     }
 }
 
-/// A number with separators: `10000` as `10,000`.
+/// A number with thousands separators: `10000` as `10,000`.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();

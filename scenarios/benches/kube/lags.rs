@@ -1,7 +1,7 @@
-//! The time between the sending of a write and its arrival at the watchers.
+//! The time between sending a write and its arrival at the watchers.
 //!
-//! Owns the times of the writes, by the number that each carries in its object, and a histogram of the watchers'
-//! delays.
+//! This module owns the sending times of the writes and a histogram of the watchers' delays. Each write carries its
+//! number in its object.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -10,10 +10,10 @@ use anyhow::Result;
 use hdrhistogram::Histogram;
 use parking_lot::Mutex;
 
-/// The text before the number of a write in an object, and the number of its digits.
+/// The text before a write's number in an object, and the number of digits.
 const KEY: &[u8] = br#""write":""#;
 const DIGITS: usize = 16;
-/// Longest delay; longer ones count as this.
+/// The longest delay that is recorded; longer delays are recorded as this value.
 const WAITED_US_MAX: u64 = 120_000_000;
 
 pub(crate) struct Lags {
@@ -23,12 +23,12 @@ pub(crate) struct Lags {
     waited_us: Mutex<Histogram<u64>>,
 }
 
-/// Finds the numbers of writes in a watch's data, for any split of the data.
+/// Finds the numbers of writes in the data of a watch, wherever the data is split.
 #[derive(Default)]
 pub(crate) struct Reading(Vec<u8>);
 
 impl Lags {
-    /// For `count` writes from the number `first` on.
+    /// For `count` writes that are numbered from `first` on.
     pub fn of(first: usize, count: usize) -> Result<Self> {
         let sent_us = std::iter::repeat_with(AtomicU64::default).take(count).collect();
         let waited_us = Mutex::new(Histogram::new_with_max(WAITED_US_MAX, 3)?);
@@ -39,14 +39,14 @@ impl Lags {
         u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Records that the write is sent now.
+    /// Records the present time as the sending time of a write.
     pub fn sent(&self, write: usize) {
         if let Some(sent) = write.checked_sub(self.first).and_then(|index| self.sent_us.get(index)) {
             sent.store(self.now_us(), Ordering::Release);
         }
     }
 
-    /// Records that a watch reads this data now.
+    /// Records the present time as the arrival of all writes in this data of a watch.
     pub fn read(&self, reading: &mut Reading, data: &[u8]) {
         let now_us = self.now_us();
         let mut waited_us = self.waited_us.lock();
@@ -57,7 +57,7 @@ impl Lags {
         });
     }
 
-    /// The time within which 99 of 100 events came, in milliseconds.
+    /// The delay within which 99 of 100 events arrived, in milliseconds.
     pub fn p99_ms(&self) -> Result<f64> {
         let waited_us = self.waited_us.lock();
         anyhow::ensure!(!waited_us.is_empty(), "no watch was told of a write");

@@ -1,6 +1,7 @@
-//! The load on a server: writes as fast as the answers or at a rate, and lists.
+//! The load on a server: writes, either as fast as the server answers or at a rate, and lists.
 //!
-//! Owns the objects and the writing connections. Both servers get the same bytes from the same code.
+//! This module owns the objects and the writing connections. The mock and the real server get the same bytes from the
+//! same code.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,31 +14,32 @@ use tokio::task::JoinSet;
 use super::lags::Lags;
 use crate::kit::client::{Client, Endpoint};
 
-/// Writing connections, each with one request at a time.
+/// Number of writing connections, each with one request at a time.
 pub(crate) const CONNECTIONS: usize = 16;
-/// Default size of the whole request body of a write.
+/// Default size of a write's request body.
 const OBJECT_BYTES: usize = 1024;
-/// Topics and names of settings.
+/// Words that the names of settings in an object are made of.
 const PARTS: &str = "cache cluster.peer http.server http.client log metrics pool queue storage.backend tls";
 const SETTINGS: &str = "backoff-max-ms batch-size certificate-fingerprint enabled endpoint expires-after-s idle-timeout-ms instances level limit-bytes \
                         max-connections name path refresh-interval-s retries seed shards threads token warm-up-s";
 
-/// Creates an object or replaces it.
+/// A write that creates an object, or a write that replaces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Write {
     Create,
     Update,
 }
 
-/// The number and the rate of writes.
+/// How many writes are sent, and at which rate.
 #[derive(Clone, Default)]
 pub(crate) struct Course {
     pub count: usize,
-    /// The time after which no write begins.
+    /// Time after which no further write is sent.
     pub until: Option<Instant>,
-    /// The planned rate, independent of the answers; `None`: each connection writes as soon as it gets an answer.
+    /// The planned writes per second, independent of the answers. `None`: each connection sends the next write as soon
+    /// as it has an answer.
     pub per_second: Option<f64>,
-    /// The receiver of each sending time.
+    /// Receives the sending time of each write.
     pub lags: Option<Arc<Lags>>,
 }
 
@@ -46,8 +48,8 @@ pub(crate) struct Writers {
     clients: Vec<Client>,
     namespace: &'static str,
     object_bytes: usize,
-    /// The number of the next write. No two writes of an object are equal, because a server would do nothing for the
-    /// second.
+    /// The number of the next write. No two writes of an object are equal, because a server would skip a write that
+    /// changes nothing.
     pub next: usize,
 }
 
@@ -63,17 +65,17 @@ impl Writers {
         Ok(Self { clients, namespace, object_bytes: OBJECT_BYTES, next: 0 })
     }
 
-    /// Sets another size of objects.
+    /// Changes the size of the objects.
     pub fn of(self, object_bytes: usize) -> Self {
         Self { object_bytes, ..self }
     }
 
-    /// `count` writes to the first `objects` objects in turn, as fast as the answers.
+    /// Sends `count` writes to the first `objects` objects in turn, as fast as the server answers.
     pub async fn flat_out(&mut self, write: Write, objects: usize, count: usize) -> Result<()> {
         self.send(write, objects, Course { count, ..Course::default() }).await.map(|_| ())
     }
 
-    /// Writes to the first `objects` objects in turn. Returns the number of answers.
+    /// Sends writes to the first `objects` objects in turn. Returns the number of answers.
     pub async fn send(&mut self, write: Write, objects: usize, course: Course) -> Result<usize> {
         let (next, begun, first) = (Arc::new(AtomicUsize::new(0)), Instant::now(), self.next);
         self.next += course.count;
@@ -122,9 +124,8 @@ impl Writers {
     }
 }
 
-/// A `ConfigMap` whose JSON has exactly this length. It has settings like those of applications, with the same keys in
-/// most objects and other values in each. So a server that compresses its objects gains what it would gain on real
-/// ones.
+/// A `ConfigMap` whose JSON has exactly this length. Its settings resemble those of applications: most objects have the
+/// same keys, with different values. So a server that compresses its objects saves as much as with real objects.
 fn object(number: usize, write: usize, bytes: usize) -> Vec<u8> {
     let mut body = format!(
         r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"object-{number:06}"}},"data":{{"write":"{write:016}","settings":""#

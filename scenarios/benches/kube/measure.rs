@@ -1,7 +1,7 @@
-//! The measurements, one after the other, each on both servers in turn.
+//! The measurements, one after the other, each alternating between the mock and the real server.
 //!
-//! Owns the amounts of load, and the subtractions. The cost of an event is the difference between equal writes with and
-//! without watchers. The CPU of a server without requests is subtracted from everything.
+//! This module owns the amounts of load and the subtractions. The cost of an event is the difference between equal
+//! writes with and without watchers. The CPU of a server without requests is subtracted from every CPU figure.
 
 use std::time::{Duration, Instant};
 
@@ -15,13 +15,14 @@ use crate::kit::report::Samples;
 
 /// Number of objects that are updated in turn.
 pub(crate) const OBJECTS: usize = 160;
-/// The namespaces: one for updates and watches, one for lists.
+/// The namespaces: one for updates and watches, and two for lists.
 pub(crate) const BUSY: &str = "bench-busy";
 const LISTED: [&str; 2] = ["bench-listed-small", "bench-listed-large"];
-/// Time after the start until a real server uses little CPU by itself.
+/// Wait after a server's start. Until then a real server uses CPU without any request.
 pub(crate) const SETTLING: Duration = Duration::from_secs(3);
 const IDLE_FOR: Duration = Duration::from_secs(2);
-/// Number and length of looks at a server after its watchers are closed, until it does next to nothing.
+/// After its watchers are closed, a server is checked up to 60 times, for 50 ms each, until it uses less than 2 % of a
+/// processor.
 const CLEARING_LOOKS: usize = 60;
 const CLEARING_LOOK: Duration = Duration::from_millis(50);
 const CLEARED_SHARE: f64 = 0.02;
@@ -29,14 +30,14 @@ const CLEARED_SHARE: f64 = 0.02;
 const WATCHERS_FOR_MEMORY: usize = 1000;
 const WRITES_FOR_MEMORY: usize = 200;
 
-/// Watchers, and writes per sample.
+/// Number of watchers, and number of writes per sample.
 const EVENTS: [(usize, usize); 2] = [(MANY, 200), (100, 1000)];
-/// The largest number of watchers for a real server.
+/// The largest number of watchers that a real server is measured with.
 pub(crate) const MANY: usize = 1000;
 
 const CROWD_WRITES: usize = 100;
 
-/// A part that can be measured alone.
+/// A measurement that can run alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Part {
     /// Memory of watchers, and events to the largest number of watchers.
@@ -45,32 +46,32 @@ pub(crate) enum Part {
     Lists,
     /// Updates, and events to 100 and to 1,000 watchers.
     Events,
-    /// The highest rate of updates of one kind, with one watcher. This part and those below run only if `--only` names them.
+    /// The highest rate of updates of one kind, with one watcher. Like all `scale-…`, it runs only if `--only` names it.
     ScaleUpdates,
     /// 18,000 open watches.
     ScaleWatches,
     /// 100,000 objects of 10 KiB, and the first list of all objects.
     ScaleObjects,
-    /// Watchers beside one watcher that does not read.
+    /// Delay of watchers while one other watcher does not read.
     ScaleReader,
 }
 
-/// The amount of work.
+/// The amount of work: sizes, rounds and durations.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     /// The only part to measure; `None` for all.
     pub only: Option<Part>,
-    /// Samples of each figure that is measured more than once.
+    /// Number of samples of each figure that is measured more than once.
     pub rounds: usize,
     /// Sizes of the two lists.
     pub list_objects: &'static [usize],
-    /// The divisor of all numbers of writes.
+    /// Every number of writes is divided by this.
     pub divisor: usize,
-    /// Watchers that the mock alone must bear.
+    /// Number of watchers in the measurement that runs only on the mock.
     pub crowd: usize,
     /// Number of objects of 10 KiB.
     pub objects: usize,
-    /// Length of each timed part of a `scale-…`.
+    /// Length of each timed measurement of a `scale-…`.
     pub window: Duration,
 }
 
@@ -80,14 +81,14 @@ impl Effort {
     }
 }
 
-/// One server with its connections and measurements so far.
+/// A server, its connections, and the figures measured so far.
 pub(crate) struct Subject {
     pub server: ApiServer,
     pub figures: Samples<Figure>,
     pub busy: Writers,
-    /// Its CPU without requests, in microseconds per second.
+    /// CPU of the server without requests, in microseconds per second.
     pub idle_us_per_s: f64,
-    /// A factor for its work: the mock is so much cheaper that it needs more work for the same precision.
+    /// Factor for the number of requests: the mock is so cheap that it needs more requests for the same precision.
     work: usize,
 }
 
@@ -115,14 +116,14 @@ impl Subject {
         Ok(Meter { cpu_us: self.server.measured()?.cpu_us()?, at: Instant::now() })
     }
 
-    /// CPU since then for requests, in microseconds.
+    /// CPU that the server has spent on requests since `since`, in microseconds.
     pub fn spent_us(&self, since: &Meter) -> Result<f64> {
         let idle = self.idle_us_per_s * since.at.elapsed().as_secs_f64();
         Ok((self.server.measured()?.cpu_us()? - since.cpu_us - idle).max(0.0))
     }
 
-    /// Creates the objects of a list, and measures the cost of a create and of an object. Returns the connections for
-    /// listing.
+    /// Creates the objects of a list, and measures the cost of a create request and of a stored object. Returns the
+    /// connections for listing.
     async fn fill(&mut self, namespace: &'static str, objects: usize) -> Result<Writers> {
         let mut writers = Writers::open(&self.server.endpoint, namespace).await?;
         let (meter, rss) = (self.meter()?, self.server.measured()?.rss_bytes()?);
@@ -142,8 +143,8 @@ impl Subject {
         Ok(())
     }
 
-    /// Measures the cost of an event with this many watchers. Returns the CPU of as many unwatched updates before and
-    /// after it.
+    /// Measures the cost of an event with this many watchers. Returns the CPU of the same number of updates without
+    /// watchers, measured before and after.
     async fn events(&mut self, watchers: usize, writes: usize) -> Result<[f64; 2]> {
         let before = self.window(writes).await?;
         let mut crowd = self.watchers(watchers).await?;
@@ -162,7 +163,7 @@ impl Subject {
         Ok([before, after])
     }
 
-    /// Waits until the server has cleaned up closed watches, so that their cost does not count elsewhere.
+    /// Waits until the server has cleaned up closed watches, so that their cost does not count in the next measurement.
     async fn clear_away(&self) -> Result<()> {
         for _ in 0..CLEARING_LOOKS {
             let meter = self.meter()?;
@@ -174,7 +175,7 @@ impl Subject {
         Ok(())
     }
 
-    /// CPU of this many unwatched updates; the time is too short to give the cost of one.
+    /// CPU of this many updates without watchers. The time is too short to compute the cost of one update.
     async fn window(&mut self, writes: usize) -> Result<f64> {
         let meter = self.meter()?;
         self.busy.flat_out(Write::Update, OBJECTS, writes).await?;
@@ -182,8 +183,8 @@ impl Subject {
         self.spent_us(&meter)
     }
 
-    /// Measures the memory of idle watchers, and then of watchers that received events. This is only right on a server
-    /// that has just started, because freed memory is reused.
+    /// Measures the memory of idle watchers, and then of watchers that received events. The server must have just
+    /// started, because freed memory is reused.
     async fn watcher_memory(&mut self, count: usize) -> Result<()> {
         let rss = self.server.measured()?.rss_bytes()?;
         let mut crowd = self.watchers(count).await?;
@@ -204,7 +205,8 @@ impl Subject {
     }
 }
 
-/// The memory of watchers, on fresh servers; only the first one gets the crowd.
+/// Measures the memory of watchers on freshly started servers. Only the mock, which is first, is measured with
+/// [`Effort::crowd`] watchers.
 pub(crate) async fn fresh(subjects: &mut [Subject], effort: Effort) -> Result<()> {
     if !effort.has(Part::Watchers) {
         return Ok(());
@@ -223,7 +225,7 @@ pub(crate) async fn fresh(subjects: &mut [Subject], effort: Effort) -> Result<()
     Ok(())
 }
 
-/// Everything else, on all servers in turn.
+/// Runs all measurements that need no freshly started server, on all servers in turn.
 pub(crate) async fn all(subjects: &mut [Subject], effort: Effort) -> Result<()> {
     if effort.has(Part::Lists) {
         lists(subjects, effort).await?;
@@ -268,8 +270,8 @@ async fn lists(subjects: &mut [Subject], effort: Effort) -> Result<()> {
     Ok(())
 }
 
-/// A real server ends watches that it considers too slow. Such a round is left out, and the others count. The mock must
-/// not end any.
+/// Ignores an error of a real server, which ends watches that it considers too slow: only that round is lost. The mock
+/// must not end any watch.
 pub(crate) fn allow(subject: &Subject, outcome: Result<()>) -> Result<()> {
     match outcome {
         Err(error) if !subject.server.is_mock() => say(subject, &format!("left out: {error:#}")),

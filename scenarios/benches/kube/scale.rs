@@ -1,6 +1,7 @@
-//! The limits of a server: parts that are measured only on request, because each takes minutes and much memory.
+//! The limits of a server: the `scale-…` measurements, which run only on request, because each takes minutes and much
+//! memory.
 //!
-//! Owns the needs of each part, and its time limit.
+//! This module owns the memory that each measurement needs, and the time limit.
 
 mod objects;
 mod reader;
@@ -14,11 +15,11 @@ use procfs::Current as _;
 
 use super::measure::{Effort, Part, Subject, allow, say};
 
-/// Time limit of a part on one server, with all its rounds: on a busy machine a real one creates some hundred objects a
-/// second.
+/// Time limit of a measurement on one server, with all its rounds. On a busy machine a real server creates some hundred
+/// objects a second.
 const LIMIT: Duration = Duration::from_mins(15);
 
-/// Needed memory in MiB: for the mock and this process, and for a real server beside them.
+/// Needed memory in MiB: for the mock with the benchmark, and for a real server in addition.
 const fn needed_mib(part: Part, effort: Effort) -> (usize, usize) {
     // A list of them in one piece takes several times their size in a real server.
     let objects_mib = effort.objects * objects::BYTES / (1 << 20);
@@ -29,7 +30,8 @@ const fn needed_mib(part: Part, effort: Effort) -> (usize, usize) {
     }
 }
 
-/// Prints the needs of a part, and fails if there is less. Returns whether there is room for a real server as well.
+/// Prints the memory that a measurement needs, and fails if there is less. Returns whether there is enough for a real
+/// server as well.
 pub(crate) fn has_room(part: Part, effort: Effort) -> Result<bool> {
     let (mock, real) = needed_mib(part, effort);
     let meminfo = procfs::Meminfo::current().context("failed to read how much memory is free")?;
@@ -44,7 +46,7 @@ pub(crate) fn has_room(part: Part, effort: Effort) -> Result<bool> {
     Ok(free >= mock + real)
 }
 
-/// One part on all servers, in turn if it has rounds.
+/// Runs one measurement on all servers. With several rounds, the servers take turns.
 pub(crate) async fn measure(subjects: &mut [Subject], part: Part, effort: Effort) -> Result<()> {
     let rounds = match part {
         Part::ScaleUpdates => effort.rounds,

@@ -1,4 +1,4 @@
-//! The presentation of figures: the table, the limits, and the samples of a report.
+//! Prints the figures as a table, adds the limits as requirements, and writes the samples into the report.
 
 use serde_json::{Value, json};
 
@@ -6,8 +6,8 @@ use super::figures::{CPU_PART_MAX, Figure, Limit, Row};
 use super::measure::{MANY, Subject};
 use crate::kit::report::Report;
 
-/// Prints the table, states the limits of the mock, and keeps all samples with their medians. Figures without
-/// measurements are left out.
+/// Prints the table, adds the mock's limits to the requirements, and keeps all samples with their medians. Figures that
+/// were not measured are left out.
 pub(crate) fn show(mock: &Subject, real: Option<&Subject>, report: &mut Report) {
     println!("\nmock: {}", mock.server.about);
     if let Some(real) = real {

@@ -1,6 +1,6 @@
-//! Many watches over TLS, each on its own connection or as a stream of a shared one, which count their events.
+//! Many watches over TLS that count their events. Each has its own connection, or is a stream of a shared one.
 //!
-//! Owns the reading side: a counter that all share. It keeps no event.
+//! All watches share one counter. No event is kept.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,9 +15,9 @@ use tokio::task::JoinSet;
 use super::lags::{Lags, Reading};
 use crate::kit::client::{Client, Endpoint};
 
-/// The most handshakes at a time.
+/// The most TLS handshakes at a time.
 const OPENING: usize = 32;
-/// Time without an event after which no more are expected.
+/// Time without an event after which no further events are expected.
 const STANDSTILL: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(2);
 
@@ -25,9 +25,9 @@ const POLL: Duration = Duration::from_millis(2);
 #[derive(Clone, Default)]
 pub(crate) struct Wanted {
     pub count: usize,
-    /// With HTTP/2: number of watches per connection; `None`: each has its own HTTP/1.1 connection.
+    /// Number of watches per HTTP/2 connection. `None`: each watch has its own HTTP/1.1 connection.
     pub streams: Option<usize>,
-    /// The receiver of the events' times.
+    /// Receives the arrival times of the events.
     pub lags: Option<Arc<Lags>>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    /// Opens watches of a namespace from now on.
+    /// Opens watches of a namespace that begin at its present state.
     pub async fn open(to: &Endpoint, namespace: &str, wanted: Wanted) -> Result<Self> {
         let events = Arc::new(AtomicU64::new(0));
         let path: Arc<str> = watching(to, namespace).await?.into();
@@ -66,7 +66,8 @@ impl Watchers {
         Ok(Self { tasks, events })
     }
 
-    /// Waits until `expected` events were delivered since the start, or none come any more. Returns their number.
+    /// Waits until `expected` events have arrived since the start, or until no more arrive. Returns the number of
+    /// events.
     pub async fn delivered(&mut self, expected: u64) -> Result<u64> {
         let (mut last, mut since) = (0, Instant::now());
         loop {
@@ -105,12 +106,12 @@ async fn opened(to: &Endpoint, path: &str, streams: usize) -> Result<Vec<(Client
     Ok(watches)
 }
 
-/// Opens a watch over HTTP/1.1 that is never read: its data stays in the buffers.
+/// Opens a watch over HTTP/1.1 that is never read, so that its data stays in the buffers.
 pub(crate) async fn unread(to: &Endpoint, namespace: &str) -> Result<impl Sized + use<>> {
     opened(to, &watching(to, namespace).await?, 1).await
 }
 
-/// Holds the connection for as long as it reads.
+/// Counts the events of a watch. Holds the connection for as long as it reads.
 async fn follow(_client: Client, mut body: Incoming, events: Arc<AtomicU64>, lags: Option<Arc<Lags>>) -> Result<()> {
     let mut reading = Reading::default();
     // There is no deadline here, because an idle watch is silent while nothing is written. Waiting for events has a
@@ -125,7 +126,8 @@ async fn follow(_client: Client, mut body: Incoming, events: Arc<AtomicU64>, lag
     Ok(())
 }
 
-/// The path of a watch from the present on, with the revision of an empty page of the namespace.
+/// The path of a watch that begins at the present state, taken from the resourceVersion of an empty list of the
+/// namespace.
 async fn watching(to: &Endpoint, namespace: &str) -> Result<String> {
     let path = format!("/api/v1/namespaces/{namespace}/configmaps");
     let text = to.connect().await?.call(Method::GET, &format!("{path}?limit=1"), "").await?;

@@ -1,7 +1,9 @@
-//! Checks whether reported latencies are true, with a server that holds every answer for two seconds of each ten.
+//! Checks whether load generators report true latencies, against a server that holds every answer for two seconds of
+//! each ten.
 //!
-//! The truth is the wait of a user at the planned moments: the rest of the freeze for a moment within one, and next to
-//! nothing otherwise. It is computed from the plan and the clock, not from any measurement.
+//! The true latency is the wait of a user whose request comes at the planned time. During a freeze it is the rest of
+//! the freeze, otherwise next to nothing. The true latency is computed from the plan and the clock, not from any
+//! measurement.
 
 use anyhow::Result;
 use serde_json::json;
@@ -12,18 +14,19 @@ use super::tools::{Loop, Tool, Tools};
 use crate::kit::floor::{FREEZE_MS, FREEZE_PATH, PERIOD_MS, clock_ms};
 use crate::kit::report::Report;
 
-/// Rate of requests. A freeze makes four hundred of them wait, which a server answers in some ten milliseconds.
+/// Requests per second. About four hundred requests wait for the end of a freeze; the server then answers them within
+/// some ten milliseconds.
 const PER_SECOND: f64 = 200.0;
-/// The allowed difference between report and truth.
+/// The largest allowed relative difference between a reported and the true latency.
 const ERROR_MAX: f64 = 0.02;
-/// Connections of the closed loops.
+/// Number of connections of closed loops.
 const CONNECTIONS: usize = 16;
-/// The rate of the lateness measurement.
+/// Requests per second of the lateness measurement.
 const LATENESS_PER_SECOND: f64 = 1000.0;
-/// The most lateness on an idle machine, in milliseconds at p99.
+/// Largest allowed p99 of the lateness on an idle machine, in milliseconds.
 const LATENESS_MAX_MS: f64 = 0.2;
 
-/// Lateness of requests at 1,000 a second.
+/// Measures how much later than planned requests are sent, at 1,000 a second.
 pub(crate) fn lateness(server: &Server, quick: bool, report: &mut Report) -> Result<()> {
     let seconds = if quick { 2.0 } else { 10.0 };
     println!("lateness at {LATENESS_PER_SECOND} requests/s for {seconds} s (p50, p99, p99.9, max):");
@@ -43,7 +46,7 @@ pub(crate) fn lateness(server: &Server, quick: bool, report: &mut Report) -> Res
     Ok(())
 }
 
-/// Every generator's report about the freezing server.
+/// Compares each generator's reported latencies of the freezing server with the truth.
 pub(crate) fn measure(server: &Server, tools: &Tools, quick: bool, report: &mut Report) -> Result<()> {
     let seconds = if quick { 10.0 } else { 20.0 };
     println!("a server that answers nothing during {FREEZE_MS} ms of each {PERIOD_MS} ms, for {seconds} s:\n");
@@ -85,7 +88,7 @@ pub(crate) fn measure(server: &Server, tools: &Tools, quick: bool, report: &mut 
     Ok(())
 }
 
-/// The true p99 and p99.9 waits of users at the planned moments, in milliseconds.
+/// The true p99 and p99.9 of the waits of users who come at the planned times, in milliseconds.
 fn truth(begin_ms: f64, seconds: f64, poisson: bool) -> Result<[f64; 2]> {
     let plan = ours::plan(PER_SECOND, seconds, poisson, 1, false)?;
     let planned = usize::try_from(plan.planned())?;

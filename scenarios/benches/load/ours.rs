@@ -1,4 +1,4 @@
-//! Our generator as a separate process, so that its CPU time and memory are its own.
+//! Longhaul's load generator as a separate process, so that its CPU time and memory can be measured.
 
 use std::time::{Duration, Instant};
 
@@ -7,17 +7,17 @@ use loadgen::admission::{Client, Config, Interval, Load, Plan, Target};
 use procfs::WithCurrentSystemInfo as _;
 use serde::{Deserialize, Serialize};
 
-/// Size of every generator's body: 4 KiB.
+/// Size of the request body that every generator sends: 4 KiB.
 pub(crate) const BODY_BYTES: usize = 4096;
 const SEED: u64 = 7;
-/// Longest interval of reading counters; a run reads them once a second.
+/// Longest interval between two reads of the counters; a real run reads them once a second.
 const LOOK: Duration = Duration::from_millis(500);
-/// Time that threads need before they can send.
+/// Time that the generator's threads need before they can send.
 const STARTING: Duration = Duration::from_millis(200);
-/// Time limit of answers that are under way at the end.
+/// Longest wait for outstanding answers after the last request.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// The task of a generator process.
+/// The task of one generator process.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(crate) url: String,
@@ -25,18 +25,19 @@ pub(crate) struct Task {
     pub(crate) threads: u32,
     pub(crate) http2: bool,
     pub(crate) mode: Mode,
-    /// The moment of the first request, in milliseconds since 1970; now if it is past.
+    /// Time of the first request, in milliseconds since 1970. If that time is past, the generator starts at once.
     pub(crate) begin_ms: f64,
 }
 
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Mode {
-    /// A closed loop with this many connections (HTTP/2: streams) per thread, for this long.
+    /// A closed loop of a fixed duration, with this many connections per thread (with HTTP/2: streams).
     Saturate {
         connections: usize,
         seconds: f64,
     },
-    /// A closed loop until each of these numbers of requests was sent; memory is read at each.
+    /// A closed loop that sends as many requests as the largest of these numbers. Resident memory is read when each
+    /// number is reached.
     Count {
         connections: usize,
         marks: Vec<u64>,
@@ -48,7 +49,7 @@ pub(crate) enum Mode {
     },
 }
 
-/// The output of a generator process.
+/// The result that a generator process prints.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Told {
     pub(crate) requests: u64,
@@ -58,7 +59,7 @@ pub(crate) struct Told {
     /// Response times and lateness in milliseconds at p50, p99, p99.9 and the maximum.
     pub(crate) response_ms: [f64; 4],
     pub(crate) lateness_ms: [f64; 4],
-    /// Memory at each mark.
+    /// Resident memory when each number of requests was reached.
     pub(crate) rss_bytes: Vec<u64>,
     pub(crate) examples: Vec<String>,
 }
@@ -70,7 +71,7 @@ pub(crate) fn body() -> Result<Vec<u8>> {
     Ok(body.to_vec())
 }
 
-/// The plan of an open loop; the truth is computed from its times.
+/// The plan of an open loop. The true latencies are computed from its planned times.
 pub(crate) fn plan(per_second: f64, seconds: f64, poisson: bool, threads: u32, http2: bool) -> Result<Plan> {
     let mut config: Config = serde_json::from_value(serde_json::json!({"rate": "1/s"}))?;
     config.rate = units::Rate::per_second(per_second);
@@ -81,7 +82,7 @@ pub(crate) fn plan(per_second: f64, seconds: f64, poisson: bool, threads: u32, h
     Ok(loadgen::admission::bench::plan_of_one(&config, SEED, Duration::from_secs_f64(seconds), BODY_BYTES)?)
 }
 
-/// Runs as a generator process.
+/// The main function of a generator process.
 pub(crate) fn generate(task: &str) -> Result<()> {
     let task: Task = serde_json::from_str(task)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

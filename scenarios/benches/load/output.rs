@@ -1,4 +1,5 @@
-//! Parses the output of well-known generators. Pure, so that it is tested on recorded samples (`tests/e2e/tools.rs`).
+//! Parses the output of wrk, h2load, hey, ab and oha. The parser does no I/O and is tested on recorded output
+//! (`tests/e2e/tools.rs`).
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tool {
@@ -95,7 +96,7 @@ pub(crate) fn parse(tool: Tool, text: &str) -> Option<Parsed> {
     })
 }
 
-/// Parses the JSON of oha (`--output-format json`): times are in seconds, and calls that were cut off at the end count
+/// Parses the JSON of oha (`--output-format json`). Times are in seconds. oha counts the calls that its end cuts off
 /// among the errors.
 fn parse_oha(text: &str) -> Option<Parsed> {
     const CUT_OFF: &str = "aborted due to deadline";

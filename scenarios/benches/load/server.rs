@@ -1,6 +1,6 @@
-//! The server for all generators, a bare one in a separate process (`kit/floor.rs`). Under [`floor::FREEZE_PATH`] it
-//! holds every answer during the first two seconds of each ten of the clock, so that the truth about its latency can be
-//! computed.
+//! The server that all generators call: a plain one in a separate process (`kit/floor.rs`). At the path
+//! [`floor::FREEZE_PATH`] it holds every answer during the first two seconds of each ten seconds of the clock. So the
+//! server's true latency can be computed.
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::Stdio;
@@ -22,7 +22,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts this program as the server.
+    /// Starts this program again as the server.
     pub(crate) async fn start() -> Result<Self> {
         let (folder, address) = (tempfile::tempdir()?, free()?);
         let authority = mock_pki::Authority::generate("longhaul bench")?;

@@ -1,4 +1,4 @@
-//! Rate and cost: closed loops of every generator against one server, in turn.
+//! Measures rate and CPU cost: closed loops of every generator against one server, in turn.
 
 use anyhow::Result;
 use serde_json::json;
@@ -17,12 +17,12 @@ const ROUNDS: usize = 3;
 const SECONDS: u32 = 3;
 const PATH: &str = "/mutate";
 
-/// Memory must not grow between these numbers of requests.
+/// Numbers of requests between which the generator's memory must not grow.
 const MARKS: [u64; 2] = [1_000_000, 10_000_000];
-/// The allowed difference.
+/// The allowed growth of memory.
 const GROWTH_MAX_BYTES: u64 = 1 << 20;
 
-/// The highest rates on one and on two threads, over HTTP/1.1 and HTTP/2.
+/// Measures the highest rates on one and on two threads, over HTTP/1.1 and HTTP/2.
 pub(crate) fn measure(server: &Server, tools: &Tools, quick: bool, report: &mut Report) -> Result<()> {
     let (rounds, seconds) = if quick { (1, 1) } else { (ROUNDS, SECONDS) };
     println!("highest rate, a closed loop for {seconds} s, median of {rounds}, in turn:\n");
@@ -93,14 +93,14 @@ fn show(http2: bool, threads: u32, able: &[Tool], runs: &[Vec<Run>], report: &mu
     report.add(&format!("speed {protocol} {threads}"), samples);
 }
 
-/// Reports a tool that failed, shortened; it is left out.
+/// Prints a short error of a tool that failed. The tool is left out of the comparison.
 pub(crate) fn failed(tool: Tool, error: &anyhow::Error) {
     let text = format!("{error:#}");
     let first: String = text.chars().take(300).collect();
     eprintln!("{} is left out here: {}", tool.name(), first.replace('\n', " "));
 }
 
-/// Memory of our generator after one and after ten million requests.
+/// Measures the memory of Longhaul's generator after one and after ten million requests.
 pub(crate) fn memory(server: &Server, report: &mut Report) -> Result<()> {
     println!("memory of a generator process, closed loop on one thread:");
     for (protocol, http2, connections) in [("HTTP/1.1", false, CONNECTIONS), ("HTTP/2", true, STREAMS)] {

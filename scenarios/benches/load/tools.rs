@@ -1,4 +1,4 @@
-//! The well-known generators: abilities and command lines.
+//! The other load generators: their abilities and command lines.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -11,7 +11,8 @@ pub(crate) use super::output::Tool;
 use super::output::parse;
 use super::server::Server;
 
-/// Whether the tool can do this at all. A tool that uses more threads than configured is no comparison.
+/// Whether the tool supports this protocol on this number of threads. A tool that uses more threads than configured is
+/// not compared.
 pub(crate) fn can(tool: Tool, http2: bool, threads: u32) -> bool {
     match tool {
         Tool::Ours | Tool::H2load | Tool::Hey => true,
@@ -33,7 +34,7 @@ pub(crate) struct Run {
     pub(crate) p99_ms: Option<f64>,
 }
 
-/// The installed tools, with the files that they need.
+/// The installed tools, and the files that they need.
 pub(crate) struct Tools {
     pub(crate) present: Vec<Tool>,
     directory: tempfile::TempDir,
@@ -45,7 +46,7 @@ pub(crate) struct Loop<'a> {
     pub(crate) path: &'a str,
     pub(crate) http2: bool,
     pub(crate) threads: u32,
-    /// Connections of all threads together; with HTTP/2 the streams of all.
+    /// Connections of all threads together; with HTTP/2, streams.
     pub(crate) connections: usize,
     pub(crate) seconds: u32,
 }
@@ -79,7 +80,7 @@ impl Tools {
         self.directory.path().join(name).display().to_string()
     }
 
-    /// Runs the tool as fast as it can.
+    /// Runs the tool in a closed loop, as fast as it can.
     pub(crate) fn run(&self, tool: Tool, server: &Server, task: Loop<'_>) -> Result<Run> {
         if tool == Tool::Ours {
             let mode = Mode::Saturate {
@@ -160,7 +161,7 @@ impl Tools {
     }
 }
 
-/// Runs our generator. Returns its output and its CPU time in seconds.
+/// Runs Longhaul's generator as a separate process. Returns its output and its CPU time in seconds.
 pub(crate) fn ours(
     server: &Server,
     path: &str,
@@ -178,7 +179,7 @@ pub(crate) fn ours(
     Ok((serde_json::from_str(&said).with_context(failed)?, cpu_s))
 }
 
-/// CPU time of ended children, in seconds, exact to 10 ms.
+/// CPU time of all child processes that have ended, in seconds, in steps of 10 ms.
 fn children_cpu_s() -> Result<f64> {
     let stat = Process::myself()?.stat()?;
     Ok((stat.cutime + stat.cstime) as f64 / procfs::ticks_per_second() as f64)

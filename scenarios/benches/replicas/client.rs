@@ -1,4 +1,4 @@
-//! The client: connections that send one request after the other, and openssl for handshakes.
+//! The clients: connections that send one request after the other, and `openssl s_time` for handshakes.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -35,13 +35,13 @@ impl Caller {
         Ok(Self(Endpoint::new(address, world.authority.ca_pem(), Some(&pair), "")?))
     }
 
-    /// Whether a request is answered with a count.
+    /// Whether the server answers a request with a replica count.
     pub(crate) async fn is_answered(&self) -> bool {
         let asked = ask(self.0.clone(), Instant::now());
         matches!(tokio::time::timeout(Duration::from_secs(5), asked).await, Ok(Ok(times)) if !times.is_empty())
     }
 
-    /// Requests counts over this many connections, for this long.
+    /// Requests replica counts over this many connections, for this long.
     pub(crate) async fn read(&self, connections: usize, window: Duration) -> Result<Reading> {
         let begun = Instant::now();
         let mut tasks = JoinSet::new();
@@ -56,7 +56,7 @@ impl Caller {
     }
 }
 
-/// At least one request, and others until `end`.
+/// Sends one request after the other until `end`, but at least one. Returns the times of the answers.
 async fn ask(endpoint: Endpoint, end: Instant) -> Result<Histogram<u64>> {
     let mut client = endpoint.connect().await?;
     let path = format!("/api/v1/namespaces/{NAMESPACE}/deployments/{}/replicas", name(0));

@@ -1,4 +1,4 @@
-//! The measured servers, and the start of each.
+//! Starts the three measured servers.
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -12,13 +12,13 @@ use super::world::World;
 use crate::kit::floor as bare;
 use crate::kit::process::{Running, beside, free};
 
-/// Time limit of a start: a list of 100,000 Deployments takes a while on a small machine.
+/// Time limit of a start. On a small machine the service needs a while to list 100,000 Deployments.
 const START_LIMIT: Duration = Duration::from_mins(2);
-/// Time in which buffers are released after the list.
+/// Wait after the list, until the service has released its buffers.
 const SETTLE: Duration = Duration::from_secs(15);
-/// The service's number of threads.
+/// Number of threads of the plain server, as many as the service has.
 const FLOOR_THREADS: usize = 2;
-/// The answer is the same for all servers, because the floor has no other.
+/// The Go server. All servers give the same answer, the only one that the plain server can give.
 const GO_SOURCE: &str = include_str!("go/main.go");
 const GO_MODULE: &str = include_str!("go/go.mod");
 
@@ -41,7 +41,7 @@ impl Subject {
     }
 }
 
-/// The service as released.
+/// Starts the service as released.
 pub(crate) async fn service(world: &World) -> Result<Subject> {
     let address = free()?;
     let bucket = json!({"perSecond": 10_000_000, "burst": 10_000_000});
@@ -65,7 +65,7 @@ pub(crate) async fn floor(world: &World) -> Result<Subject> {
     Subject::start(world, "floor", address, command.arg(world.file("ca.crt"))).await
 }
 
-/// The Go server; an error names the missing requirement.
+/// Starts the Go server. The error names the missing requirement.
 pub(crate) async fn go(world: &World) -> Result<Subject, String> {
     let program = installer::go_program("replicas-server", GO_SOURCE, GO_MODULE)?;
     let run = async {

@@ -1,4 +1,4 @@
-//! The common parts of the servers: an API server with Deployments, certificates, and writes by other clients.
+//! The environment of the measured servers: an API server with Deployments, certificates, and other clients that write.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::kit::apiserver::ApiServer;
 
-/// Connections that create the Deployments, and that write.
+/// Number of connections that create the Deployments and that write later.
 const WRITERS: usize = 16;
 /// The namespace of the Deployments.
 pub(crate) const NAMESPACE: &str = "bench";
@@ -25,7 +25,7 @@ pub(crate) struct World {
     deployments: u32,
 }
 
-/// Writes by other clients under way.
+/// The writes of other clients, while they run.
 pub(crate) struct Writing {
     tasks: JoinSet<Result<()>>,
     written: Arc<AtomicU64>,
@@ -80,7 +80,7 @@ impl World {
         Ok(())
     }
 
-    /// Begins to write counts at this rate, until it is stopped.
+    /// Starts clients that write replica counts at this rate until they are stopped.
     pub(crate) fn write(&self, per_second: u32) -> Writing {
         let written = Arc::new(AtomicU64::new(0));
         let mut tasks = JoinSet::new();
@@ -106,7 +106,7 @@ impl World {
 }
 
 impl Writing {
-    /// Ends the writes. Returns their number per second.
+    /// Stops the writing clients. Returns the number of writes per second.
     pub(crate) async fn stop(mut self) -> Result<f64> {
         let per_second = self.written.load(Ordering::Relaxed) as f64 / self.begun.elapsed().as_secs_f64();
         while let Some(ended) = self.tasks.try_join_next() {
@@ -121,7 +121,7 @@ pub(crate) fn name(number: u32) -> String {
     format!("deployment-{number:06}")
 }
 
-/// A Deployment of the size of those in real clusters, for an informer that keeps whole objects.
+/// A Deployment as large as those in real clusters, because an informer keeps whole objects.
 fn deployment(number: u32) -> Value {
     let labels = json!({"app": name(number), "team": "bench", "pod-template-hash": "6c9f7d5b8"});
     let environment: Vec<Value> =

@@ -1,4 +1,4 @@
-//! Go programs from source that is shipped with Longhaul: built once into the user's cache, and again when the source
+//! Builds Go programs from source that is shipped with Longhaul: once into the user's cache, and again if the source
 //! changes.
 
 use std::fmt::Write as _;
@@ -6,27 +6,27 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The most files of a module's folder that are read to detect a change; our programs have fewer.
+/// The most files of a module's folder that are read to detect a change. Longhaul's own programs have fewer.
 const FILES_MAX: usize = 1000;
 
-/// The reason why a Go program is missing.
+/// The reason why a Go program could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum GoError {
-    /// A missing requirement; the text follows `skipped: needs`.
+    /// A requirement is missing. The text follows the words `skipped: needs` in a message.
     #[error("{0}")]
     Needs(String),
-    /// All requirements are there, and the source does not compile.
+    /// The requirements are met, but the source does not compile.
     #[error("it does not compile: {0}")]
     Source(String),
 }
 
-/// Builds the program `name` from its one source file and its `go.mod`, unless the cache has it. Modules come through
-/// Go's own proxy. Concurrent callers build it once.
+/// Builds the program `name` from one source file and its `go.mod`, unless the cache has it. Go downloads the modules
+/// through its own proxy. Callers at the same time share one build.
 ///
 /// # Errors
 ///
-/// The missing requirement, as text after `skipped: needs`: a Go toolchain, a folder to build in, or a module that the
-/// proxy does not have.
+/// A missing requirement, as text that continues `skipped: needs`: a Go toolchain, a folder to build in, or a module
+/// that the proxy does not have.
 pub fn go_program(name: &str, source: &str, module: &str) -> Result<PathBuf, String> {
     let (go, folder) = (go()?, folder(name)?);
     let lock = File::create(folder.join("lock")).map_err(|error| failed(&error))?;
@@ -47,12 +47,12 @@ pub fn go_program(name: &str, source: &str, module: &str) -> Result<PathBuf, Str
     Ok(program)
 }
 
-/// Builds the program of `package` (such as `./cmd`) of the Go module in `module`, unless the cache has it from the
-/// same files. Concurrent callers build it once.
+/// Builds the program of `package` (such as `./cmd`) of the Go module in the folder `module`. If the cache has a build
+/// of the same files, that is used. Callers at the same time share one build.
 ///
 /// # Errors
 ///
-/// The missing requirement, or a compile error, which no machine can cure.
+/// A missing requirement, or a compile error, which is the fault of the source and not of the machine.
 pub fn go_module(name: &str, module: &Path, package: &str) -> Result<PathBuf, GoError> {
     let needs = GoError::Needs;
     let (go, folder) = (go().map_err(needs)?, folder(name).map_err(needs)?);
@@ -83,7 +83,7 @@ fn go() -> Result<PathBuf, String> {
     crate::on_path("go").ok_or_else(|| "a Go toolchain".to_owned())
 }
 
-/// The folder in which `name` is built.
+/// The cache folder in which `name` is built.
 fn folder(name: &str) -> Result<PathBuf, String> {
     let folder = crate::cache().map_err(|missing| missing.to_string())?.join("go").join(name);
     std::fs::create_dir_all(&folder).map_err(|error| failed(&error))?;
@@ -98,7 +98,7 @@ pub(crate) fn is_built(program: &Path, stamp: &Path, asked: &str) -> bool {
     std::fs::read_to_string(stamp).is_ok_and(|text| text == asked) && program.is_file()
 }
 
-/// Every source file of a module, with its name, in order.
+/// The names and texts of all source files of a module, in order of their names.
 fn sources(module: &Path) -> std::io::Result<String> {
     let (mut folders, mut files) = (vec![module.to_owned()], Vec::new());
     while let Some(folder) = folders.pop() {
@@ -124,7 +124,7 @@ fn sources(module: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// Runs a command to its end; the error is its output.
+/// Runs a command to its end. The error is the command's output.
 pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| failed(&error))?;
     if output.status.success() {

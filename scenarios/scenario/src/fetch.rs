@@ -1,6 +1,6 @@
-//! Pages of the subject over plain HTTP: its state and its metrics.
+//! Reads HTTP pages of the subject over plain HTTP: its state and its metrics.
 //!
-//! Owns the connection, which is kept open: a new one for every reading would show in the subject's own numbers.
+//! This module owns the connection and keeps it open, because new connections would show in the subject's own figures.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use hyper::client::conn::http1::SendRequest;
 use hyper::{Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 
-/// A page that is read, perhaps repeatedly.
+/// An HTTP page that is read once or repeatedly.
 pub struct Page {
     url: String,
     authority: String,
@@ -19,12 +19,12 @@ pub struct Page {
     open: Option<Connection>,
 }
 
-/// Limits of time and size for a page.
+/// Limits of time and size for reading a page.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Longest time for the whole page.
+    /// Time limit for the whole page.
     pub answer: Duration,
-    /// Most bytes of its body.
+    /// The most bytes of the page's body.
     pub bytes: usize,
 }
 
@@ -34,7 +34,7 @@ struct Connection {
 }
 
 impl Page {
-    /// A page that has not been read yet, or an error about its address.
+    /// A page that has not been read yet. An error if the address is invalid.
     pub fn new(url: &str, limits: Limits) -> Result<Self, String> {
         let (authority, uri) = page_address(url, "http://127.0.0.1:9000/metrics")?;
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
@@ -45,7 +45,7 @@ impl Page {
         &self.url
     }
 
-    /// Reads the page. An error names the request and the answer; the next reading then uses a new connection.
+    /// Reads the page. An error names the request and the answer; the next call of `get` then uses a new connection.
     pub async fn get(&mut self) -> Result<Bytes, String> {
         let answer = self.limits.answer;
         match tokio::time::timeout(answer, self.kept_or_new()).await {
@@ -58,8 +58,7 @@ impl Page {
         }
     }
 
-    /// Reads over the open connection, or over a new one: the server may have closed the old one meanwhile, which is no
-    /// error of the page.
+    /// Reads over the open connection. If the server has closed it meanwhile, reads over a new one; that is no error.
     async fn kept_or_new(&mut self) -> Result<(Bytes, Connection), String> {
         if let Some(connection) = self.open.take().filter(|open| !open.sender.is_closed())
             && let Ok(read) = self.exchange(connection).await
@@ -93,7 +92,7 @@ impl Page {
     }
 }
 
-/// Host with port, and the whole address, or an error with an example.
+/// Host with port, and the whole address. The error contains `example`, an address that works.
 pub fn page_address(url: &str, example: &str) -> Result<(String, Uri), String> {
     let example = format!("write for example `{example}`");
     let uri: Uri = url.parse().map_err(|error| format!("`{url}` is no address ({error}): {example}"))?;
@@ -122,7 +121,7 @@ mod tests {
         }
     }
 
-    /// A server that answers each request of a connection, and closes the connection after the last answer.
+    /// A server that answers the requests of one connection with `answers`, and closes the connection after the last.
     async fn server(answers: &'static [&'static str]) -> (String, tokio::task::JoinHandle<()>) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/metrics", listener.local_addr().unwrap());
@@ -141,7 +140,7 @@ mod tests {
         (url, task)
     }
 
-    /// Two readings use one connection; the third finds it closed and opens a new one.
+    /// Two reads share one connection; the third finds it closed and opens a new one.
     #[tokio::test]
     async fn the_connection_is_kept_and_made_anew() {
         const FINE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\na1";

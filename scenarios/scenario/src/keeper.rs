@@ -1,12 +1,12 @@
 //! Cleans up after a harness that was killed.
 //!
-//! A killed process ends no child and removes no file. So another process of this program, which does nothing else,
-//! gets a list of everything that would be left: process groups, and folders with keys. It learns of the harness's end
-//! from the pipe of that list, because the kernel closes the pipe in any case. It then ends and removes everything that
-//! is still on the list. The list has process groups, because the parent-death signal of the kernel does not reach
-//! grandchildren.
+//! A killed process ends no child and removes no file. So a second process of this program, the keeper, gets a list of
+//! everything that would be left: process groups, and folders with keys. The list comes through a pipe. The kernel
+//! closes the pipe when the harness ends for any reason, and the keeper then ends and removes everything on the list.
+//! The list has process groups, because the kernel's parent-death signal does not reach grandchildren.
 //!
-//! Owns that process, its orders and its actions. It must never touch anything that is not on its list.
+//! This module owns the keeper's process, its orders and its actions. The keeper must never touch anything that is not
+//! on its list.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -25,53 +25,53 @@ use tempfile::TempDir;
 
 use crate::out::err;
 
-/// The command that becomes the first process of a node.
+/// The command of this program that runs as the first process of a node.
 pub const NODE_COMMAND: &str = "node";
-/// Prefix of our folders. No other folder is ever removed.
+/// Prefix of the names of Longhaul's temporary folders. The keeper removes no other folder.
 const FOLDER_PREFIX: &str = "longhaul-";
-/// Longest order: it has a path or a number.
+/// Longest order in bytes: an order has a path or a number.
 const ORDER_BYTES_MAX: u64 = 16 << 10;
-/// The most entries at one time: runs beside each other, each with a subject and a folder.
+/// The most entries of the list: several runs at the same time, each with a subject and a folder.
 const KEPT_MAX: usize = 4096;
-/// Number of tries to remove a folder. A killed process still writes until the kernel has ended it, so the folder may
-/// fill again.
+/// Number of attempts to remove a folder. A killed process still writes until the kernel has ended it, so files may
+/// appear again.
 const TRIES: u32 = 40;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
-/// The process, once it was needed.
+/// The keeper's process, once it was needed.
 static KEEPER: Mutex<Keeper> = Mutex::new(Keeper::None);
 
-/// An entry that would be left behind, or the removal of one.
+/// A message to the keeper: an entry for its list, or the removal of one.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Order {
     Group(i32),
     Ended(i32),
-    /// A folder was made.
+    /// A folder was created.
     Folder(PathBuf),
     /// A file with a token was written at a path that the user chose.
     File(PathBuf),
     /// The folder or file was removed.
     Removed(PathBuf),
-    /// The process with this number keeps control planes of real programs in this state directory.
+    /// The process with this number runs a real kube-apiserver and etcd whose state is in this directory.
     ControlPlanes(PathBuf, u32),
 }
 
 enum Keeper {
-    /// The running program is not `longhaul`, but a test of its parts: there is no program to start.
+    /// The running program is not `longhaul` but a test, so no keeper can be started.
     None,
     Wanted,
     Running(Child),
 }
 
-/// A folder that only this user can read, and that is removed with its owner in all cases.
+/// A folder that only this user can read. The folder is removed on drop, and by the keeper if the harness is killed.
 pub struct Folder {
-    /// `None` only during the drop.
+    /// The folder; `None` only during the drop.
     directory: Option<TempDir>,
 }
 
 impl Folder {
-    /// Makes a folder for keys.
+    /// Creates a folder for keys.
     pub fn make() -> anyhow::Result<Self> {
         let mode = std::fs::Permissions::from_mode(0o700);
         let directory = tempfile::Builder::new().prefix(FOLDER_PREFIX).permissions(mode).tempdir();
@@ -97,7 +97,7 @@ impl Drop for Folder {
     }
 }
 
-/// Allows a keeper to be started: the running program has the command `keeper`.
+/// Allows a keeper to be started, because the running program has the command `keeper`.
 pub fn allow() {
     *KEEPER.lock() = Keeper::Wanted;
 }
@@ -114,7 +114,7 @@ pub fn tell(order: &Order) -> std::io::Result<()> {
     child.stdin.as_mut().map_or(Ok(()), |pipe| pipe.write_all(&line))
 }
 
-/// Ends the keeper, because this process is about to end in good order.
+/// Ends the keeper, because this process is about to end normally.
 pub fn end() {
     if let Keeper::Running(mut child) = std::mem::replace(&mut *KEEPER.lock(), Keeper::None) {
         drop(child.stdin.take());
@@ -132,7 +132,7 @@ fn start() -> std::io::Result<Child> {
     command.process_group(0).spawn()
 }
 
-/// `longhaul keeper`: reads orders until its harness is gone.
+/// The command `longhaul keeper`: reads orders until the harness has ended, and then cleans up.
 pub fn keeper() {
     let mut kept = Kept::default();
     let mut orders = BufReader::new(std::io::stdin());
@@ -147,7 +147,7 @@ pub fn keeper() {
     kept.tidy();
 }
 
-/// The list of everything that would be left behind now.
+/// The keeper's list of everything that would be left behind now.
 #[derive(Debug, Default)]
 struct Kept {
     groups: BTreeSet<i32>,
@@ -211,8 +211,8 @@ impl Kept {
     }
 }
 
-/// Groups that were never reported, because the harness was killed between the start of a process and its report. They
-/// are the processes whose variables name one of its folders.
+/// Process groups that are not on the list, because the harness was killed between starting a process and sending the
+/// order. Such groups are found by an environment variable that names one of the folders on the list.
 fn strays(folders: &BTreeSet<PathBuf>) -> Vec<i32> {
     let own = rustix::process::getpgrp();
     let mut found = Vec::new();
@@ -234,13 +234,13 @@ fn strays(folders: &BTreeSet<PathBuf>) -> Vec<i32> {
     found
 }
 
-/// Stops the control planes that a killed process left.
+/// Stops the control planes that a killed process has left running.
 fn take_down(state: &Path, owner: u32) -> anyhow::Result<usize> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(kind::cluster::take_down_runs_of(state, owner))?)
 }
 
-/// The command line that makes this program the first process of a node, which then finds its folder.
+/// The command line that starts this program as the first process of a node.
 pub fn first_process_of_node() -> Vec<OsString> {
     // The file may have been replaced by a newer build since the start; this path is the running program.
     vec![format!("/proc/{}/exe", std::process::id()).into(), NODE_COMMAND.into()]

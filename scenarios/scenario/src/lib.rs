@@ -1,6 +1,7 @@
 //! The definition of a run: its scenario, its subject and the subject's witness.
 //!
-//! Reads and checks files, starts and ends a subject, and reads its witness. The crate `scenarios` runs a scenario.
+//! This crate reads and checks scenario files, starts and ends a subject, and reads its witness. The crate `scenarios`
+//! runs scenarios.
 
 pub mod accept;
 pub mod clock;

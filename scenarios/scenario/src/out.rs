@@ -1,17 +1,17 @@
-//! Output that never panics. `println!` and `eprintln!` panic if the reader is gone (`| head -1`) or the disk is full.
-//! A soak without a reader of its summary must still write its reports and exit with its verdict. A closed pipe is no
-//! error; any other error on stdout is remembered for the exit code.
+//! Output that never panics. `println!` and `eprintln!` panic if the reader has closed the pipe (`| head -1`) or the
+//! disk is full. A soak whose output nobody reads must still write its reports and exit with its verdict. A closed pipe
+//! is no error; any other error on stdout is remembered for the exit code.
 
 use std::io;
 use std::sync::OnceLock;
 
-/// The first error on stdout.
+/// The first error of a write to stdout.
 static LOST: OnceLock<String> = OnceLock::new();
 
 /// Whether to use colours, if the command line sets it.
 static COLOURS: OnceLock<bool> = OnceLock::new();
 
-/// Sets the command line's choice of colours.
+/// Sets whether output uses colours, as the command line says.
 pub fn colours(wanted: bool) {
     COLOURS.get_or_init(|| wanted);
 }
@@ -21,7 +21,7 @@ pub fn has_colours() -> bool {
     COLOURS.get().copied().unwrap_or_else(usual)
 }
 
-/// Prints a line to stdout, without the control characters of foreign texts.
+/// Prints a line to stdout and escapes control characters, which may come from foreign text.
 #[macro_export]
 macro_rules! print_out {
     ($($argument:tt)*) => {{
@@ -31,8 +31,8 @@ macro_rules! print_out {
     }};
 }
 
-/// Prints a line to stderr, without the control characters of foreign texts. A failure is ignored, because there is no
-/// other output.
+/// Prints a line to stderr and escapes control characters, which may come from foreign text. An error of the write is
+/// ignored, because no other output is left.
 #[macro_export]
 macro_rules! print_err {
     ($($argument:tt)*) => {{
@@ -44,7 +44,7 @@ macro_rules! print_err {
 
 pub use crate::{print_err as err, print_out as out};
 
-/// Remembers the result of a write to stdout.
+/// Remembers the first failed write to stdout.
 pub fn note(written: io::Result<()>) {
     if let Err(error) = written
         && error.kind() != io::ErrorKind::BrokenPipe
@@ -53,7 +53,7 @@ pub fn note(written: io::Result<()>) {
     }
 }
 
-/// The reason why a part of stdout is lost, if one is.
+/// The first error of a write to stdout, if output was lost.
 pub fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }

@@ -1,7 +1,7 @@
 //! The scenario file: the description of a run, as users write it.
 //!
-//! This module owns the YAML shape and its checks. It does not run anything. Each section that belongs to another crate
-//! (admission load, churn, faults, budgets) is that crate's own type; this module only combines them.
+//! This module owns the keys of the YAML and their checks; it runs nothing. Sections that belong to another crate
+//! (admission load, churn, faults, budgets) have that crate's own types. This module only combines them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -80,7 +80,7 @@ pub use written::{parts, written};
 
 /// Default seed. Runs with the same seed have the same plan.
 const DEFAULT_SEED: u64 = 1;
-/// Default interval of bookmarks. A real server sends one a minute, far too rarely for a run of a minute.
+/// Default interval of bookmarks. A real server sends one a minute, which is too rare for a run of a minute.
 const DEFAULT_BOOKMARKS_EVERY: Span = Span::from_secs(1);
 
 /// One scenario: the question, the control plane and registry, the subject, the load and faults, and the budgets of the
@@ -107,29 +107,30 @@ pub struct Scenario {
     pub registry: Registry,
     /// The system under test.
     pub subject: Subject,
-    /// Admission load, or nothing.
+    /// Admission reviews that the load generator sends. Default: none.
     #[serde(default)]
     pub admission: Option<loadgen::admission::Config>,
-    /// Calls of the subject's API over Deployments, or nothing. Only for the built-in service, which offers this API in
-    /// such a run. Beside `churn`, `script` or `admission`.
+    /// Calls of the subject's API over Deployments. Only for the built-in service, which offers this API in such a run.
+    /// Allowed together with `churn`, `script` or `admission`. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api: Option<loadgen::calls::Config>,
-    /// Receivers of alerts that the built-in service uses, or nothing. The alerts are compared with the answers to
-    /// `admission`.
+    /// Receivers of alerts, for the built-in service. The alerts are compared with the answers to `admission`. Default:
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alerts: Option<Alerts>,
-    /// A Redis in which the built-in service keeps verdicts, or nothing. Needs `registry: {signed: true}`.
+    /// A Redis in which the built-in service keeps verdicts. Needs `registry: {signed: true}`. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_cache: Option<SharedCache>,
-    /// Object churn, or nothing; a list churns several resources at once.
+    /// Objects that are created, changed and deleted under load. A list churns several resources at once. Default:
+    /// none.
     #[serde(default)]
     pub churn: loadgen::churn::Sections,
-    /// Writes at exact times, or after the hit of a fault; beside churn or instead of it.
+    /// Writes at exact times, or after a fault has hit something. Allowed together with churn or instead of it.
     #[serde(default)]
     pub script: Option<loadgen::script::Config>,
-    /// The faults and their times. Times count from the start of the warm-up; a fault without a time is armed before
-    /// the subject starts. Either a list, or `random: {every, from}` with faults that the seed draws, and optionally
-    /// `planned` with a list beside it.
+    /// The faults and their times. Times count from the start of the warm-up. A fault without a time is active before
+    /// the subject starts. Either a list, or `random: {every, from}` with faults that the seed draws; `planned` can
+    /// then add a list.
     #[serde(default)]
     pub faults: Faults,
     /// The limits that decide the verdict.
@@ -140,12 +141,13 @@ pub struct Scenario {
     pub repro: Option<Repro>,
 }
 
-/// Time before the end of the steady phase at which every random fault is over, if healing is not given longer.
+/// The last random fault is over at least this long before the end of the steady phase, unless `budgets.events.heal` is
+/// longer.
 const HEAL_LEAST: Duration = Duration::from_secs(10);
 
 impl Scenario {
-    /// Draws the faults of `faults.random` by seed and length; to be called again after either has changed. The first
-    /// comes after the warm-up. After the last one there is the time of `budgets.events.heal`, which includes the
+    /// Draws the faults of `faults.random` by seed and length. Must be called again if either changes. The first random
+    /// fault comes after the warm-up. After the last one, the time of `budgets.events.heal` is left, which includes the
     /// drain.
     pub fn draw(&mut self) -> Result<(), mock_faults::random::Error> {
         let heal = self.budgets.events.as_ref().and_then(|events| events.heal).unwrap_or_default();
@@ -161,7 +163,7 @@ impl Scenario {
         self.subject.upkeep().clock_rate.unwrap_or(1).max(1)
     }
 
-    /// Converts lengths and rates to real time, if they are in a clock that runs `rate` times faster.
+    /// Converts phases and rates to real time, if they are written in a clock that runs `rate` times faster.
     pub fn by_real_clock(&mut self, rate: u32) {
         self.phases.by_real_clock(rate);
         let Some(times) = self.phases.hurry_rates(rate) else { return };
@@ -179,9 +181,9 @@ impl Scenario {
         self.control_plane.compress.or(self.subject.upkeep().clock_rate).unwrap_or(1).max(1)
     }
 
-    /// The judged resources, as names and spellings: `packages.longhaul.dev` and `packages.longhaul.dev/v1alpha1`. They
-    /// are those that the subject is configured to watch, or else those that script and churn write; none if it watches
-    /// nothing.
+    /// The judged resources, without and with their version: `packages.longhaul.dev` and
+    /// `packages.longhaul.dev/v1alpha1`. Judged are the resources that the subject is configured to watch, or else
+    /// those that script and churn write. Empty if the subject watches nothing.
     pub fn judged(&self) -> Vec<(String, String)> {
         if self.subject.watches_nothing() {
             return Vec::new();
@@ -215,27 +217,29 @@ pub struct ControlPlane {
     /// The kind of control plane.
     #[serde(default = "mock")]
     pub kind: ControlPlaneKind,
-    /// Interval of bookmarks on a watch that asked for them.
+    /// Interval between two bookmarks on a watch that requested bookmarks.
     #[serde(default = "default_bookmarks_every")]
     pub bookmarks_every: Span,
-    /// How many times shorter lifetimes on a server are: watches, tokens, history that can be resumed from, idle
-    /// connections, and the time between bookmarks if it is longer than a minute divided by this. So a day's watches
-    /// are remade in minutes. Faults and phases keep their times. Only for the mock control plane. Default: the
-    /// subject's `clockRate`.
+    /// How many times shorter lifetimes on the mock control plane are, so that a day's watches are remade in minutes.
+    /// This shortens watches, tokens, the history that a watch can resume from, and idle connections. The interval of
+    /// bookmarks is shortened if it is longer than a minute divided by this. Faults and phases keep their times.
+    /// Default: the subject's `clockRate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compress: Option<u32>,
-    /// How workloads become ready on the mock. Default: they never do, as on an API server alone.
+    /// How the mock lets workloads become ready. Default: they never become ready, as with kube-apiserver and etcd
+    /// alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workloads: Option<Workloads>,
-    /// The HTTP versions that the subject is offered. Default: both, HTTP/2 first.
+    /// The HTTP versions that the server offers to the subject. Default: both, HTTP/2 first.
     #[serde(default)]
     pub http: Http,
-    /// Manifests that are applied, server-side, and served before the subject starts: files and folders of plain YAML,
-    /// relative to the scenario file. Definitions of custom resources come first, then namespaces, then the rest as
-    /// written.
+    /// Manifests that are applied, server-side, before the subject starts: files and folders of plain YAML, relative to
+    /// the scenario file. Definitions of custom resources are applied first, then namespaces, then the rest in the
+    /// written order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifests: Vec<PathBuf>,
-    /// The cluster. No file can name it: only the user who starts a run knows which clusters may be touched.
+    /// The cluster that the command line names. A scenario file cannot name it: only the user who starts a run knows
+    /// which clusters may be touched.
     #[serde(skip)]
     pub named: Named,
 }
@@ -245,14 +249,14 @@ pub struct ControlPlane {
 pub struct Named {
     /// The settings of a kind cluster.
     pub containers: kind::containers::Config,
-    /// The kubeconfig; `None`: that of `KUBECONFIG`.
+    /// The kubeconfig. `None`: the one that `KUBECONFIG` names.
     pub kubeconfig: Option<PathBuf>,
-    /// The name of the cluster or context in it.
+    /// The name of the cluster or of a context in the kubeconfig.
     pub cluster: Option<String>,
 }
 
 impl ControlPlane {
-    /// Reads [`Self::manifests`].
+    /// Reads the files and folders of [`Self::manifests`].
     pub fn manifests(&self) -> Result<Vec<Manifest>, String> {
         manifests::read(&Ground::looked_at(Path::new("")), &self.manifests)
     }
@@ -272,7 +276,7 @@ impl Default for ControlPlane {
     }
 }
 
-/// The control planes that exist.
+/// The kinds of control planes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "camelCase")]
 pub enum ControlPlaneKind {
@@ -280,17 +284,18 @@ pub enum ControlPlaneKind {
     Mock,
     /// Real etcd and kube-apiserver from `KUBEBUILDER_ASSETS`, as child processes of the run.
     Local,
-    /// A whole real node in its own namespaces on this machine, from the programs in `KUBEBUILDER_ASSETS`, containerd and runc. Needs root.
+    /// A whole real node in its own namespaces on this machine. The node is built from the programs in `KUBEBUILDER_ASSETS`, containerd and
+    /// runc. Needs root.
     Node,
-    /// A kind cluster (kind.sigs.k8s.io): the one that `longhaul cluster up --kind kind` started, otherwise one that is removed after the
-    /// run.
+    /// A kind cluster (kind.sigs.k8s.io). If `longhaul cluster up --kind kind` has started one, that one is used. Otherwise the run creates
+    /// one and removes it at the end.
     Kind,
     /// An existing cluster, through its kubeconfig. The command line must name it: `--i-know-this-cluster NAME`.
     Kubeconfig,
 }
 
 impl ControlPlaneKind {
-    /// The name in a scenario file.
+    /// The name of the kind in a scenario file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mock => "mock",

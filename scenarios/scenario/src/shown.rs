@@ -1,7 +1,7 @@
 //! Escapes foreign text for logs, messages and summaries.
 //!
 //! An unknown peer or a foreign file can send bytes that move a terminal's cursor, change its title or forge a line of
-//! the log. This module owns the replacement. Pure but for forwarding the text.
+//! the log. This module replaces such bytes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -9,13 +9,13 @@ use std::io::{self, Write};
 
 use record::is_hidden;
 
-/// A text without control characters except line ends and tabs: the others are escaped as in JSON, `\u001b`, so that
-/// JSON stays JSON.
+/// Escapes all control characters except line ends and tabs, in the form of JSON (`\u001b`), so that JSON stays valid
+/// JSON.
 pub fn text(text: &str) -> Cow<'_, str> {
     escaped(text, |c| matches!(c, '\n' | '\t'))
 }
 
-/// A text escaped to one line, so that a name from a foreign file forges no second line.
+/// Escapes a text to one line, so that a name from a foreign file cannot forge a second line.
 pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, |c| c == '\t')
 }
@@ -45,11 +45,12 @@ fn escape(c: char, out: &mut String) {
     }
 }
 
-/// A log with one line per event: line ends and control characters within an event are escaped.
+/// A writer of log events that keeps each event on one line: line ends and control characters within an event are
+/// escaped.
 pub struct Lines<W>(pub W);
 
 impl<W: Write> Write for Lines<W> {
-    /// Writes one event, with its line end.
+    /// Writes one event, which includes its line end.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let (line, end) = text.strip_suffix('\n').map_or((&*text, ""), |line| (line, "\n"));

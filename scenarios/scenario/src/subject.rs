@@ -1,6 +1,6 @@
 //! The system under test as a process tree: started, watched, and stopped in all cases.
 //!
-//! This module owns the child process, its output and its end. It knows nothing of the ledger or of load.
+//! This module owns the child process, its output and its end. This module knows nothing of the ledger or of load.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -31,38 +31,39 @@ use tail::Tail;
 
 use crate::keeper;
 
-/// Time for reading the pipes of an exited subject for its last output.
+/// Time limit for reading the remaining output of a subject that has exited.
 const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(1);
-/// Time between SIGKILL and the end of the process. The kernel needs milliseconds; more means that it cannot be killed.
+/// Time limit from SIGKILL to the end of the process. The kernel needs milliseconds; a process that takes longer cannot
+/// be killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The running process groups. Only for [`kill_all`]: the starter of a group ends it.
+/// The running process groups, used only by [`kill_all`]. Otherwise each group is ended by the code that started it.
 static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// Kills every subject at once: for a process that is about to exit without unwinding.
+/// Kills every subject at once, before this process exits without unwinding.
 pub fn kill_all() {
     for group in GROUPS.lock().drain(..) {
         let _ = rustix::process::kill_process_group(group, Signal::KILL);
     }
 }
 
-/// A program to start, with its environment.
+/// A program to start, with its arguments and environment.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// Its name, if the subject has several processes.
+    /// The name of the process, if the subject has several processes.
     pub name: Option<String>,
-    /// The program: a path, or a name that is searched as a shell would.
+    /// The program: a path, or a name that is searched in `PATH`.
     pub program: PathBuf,
     pub arguments: Vec<String>,
-    /// Variables beside those of the run.
+    /// Environment variables in addition to those of the run.
     pub environment: Vec<(String, String)>,
-    /// The working directory, if it is not the run's.
+    /// The working directory, if it differs from the run's.
     pub directory: Option<PathBuf>,
-    /// A line of its output that is waited for.
+    /// A line of the program's output that the harness waits for.
     pub awaited: Option<Arc<Line>>,
-    /// Its own clock, if that runs faster.
+    /// The program's own clock, if its clock runs faster or can be changed.
     pub clock: Option<OwnClock>,
-    /// Folders that it alone finds.
+    /// Folders that only this program sees.
     pub mounts: Option<Mounts>,
 }
 
@@ -73,55 +74,55 @@ pub enum Error {
         "the program `{program}` of `subject` is not there: build or install it, or check its path and that `cwd` exists"
     )]
     Missing {
-        /// The name in the scenario.
+        /// The program's name in the scenario.
         program: String,
     },
-    /// The program exists and does not start.
+    /// The program exists but could not be started.
     #[error("the subject's program `{program}` could not be started: {source}; {remedy}")]
     Start {
-        /// The name in the scenario.
+        /// The program's name in the scenario.
         program: String,
         source: std::io::Error,
         remedy: &'static str,
     },
-    /// This machine gives a program no mounts of its own.
+    /// This machine does not allow a program its own mounts.
     #[error(
         "`mounts` of the subject needs a mount namespace, and this machine makes none: {0}; run as root, allow unprivileged user namespaces, \
          or leave `mounts` out"
     )]
     Mounts(String),
-    /// Its output cannot be written.
+    /// The file for the subject's output cannot be written.
     #[error("the subject's log {path} could not be written: {source}")]
     Log { path: PathBuf, source: std::io::Error },
 }
 
 impl Error {
-    /// Whether the program is not there. Nothing was started then.
+    /// Whether the error is a missing program. In that case nothing was started.
     pub fn misses_program(&self) -> bool {
         matches!(self, Self::Missing { .. })
     }
 }
 
-/// A started subject. Dropping it kills the rest of its process group.
+/// A process of the subject, with its process group. Dropping it kills what is left of the group.
 pub struct Running {
     child: Child,
     pid: u32,
     tail: Arc<Mutex<Tail>>,
     readers: tokio::task::JoinSet<()>,
     exited: Option<ExitStatus>,
-    /// Whether it was asked to exit.
+    /// Whether the process was asked to exit.
     asked: bool,
-    /// Whether its group is empty; the number may belong to another group by now.
+    /// Whether the process group is known to be empty. After that, its number may belong to another group.
     buried: bool,
 }
 
 impl Launch {
-    /// Program and arguments, in the form of the manifest.
+    /// Program and arguments, as the run's manifest stores them.
     pub fn command_line(&self) -> Vec<String> {
         std::iter::once(self.program.display().to_string()).chain(self.arguments.iter().cloned()).collect()
     }
 
-    /// Starts the process in its own process group, with its output going to `log`.
+    /// Starts the process in its own process group. Its output goes to `log`.
     pub fn start(&self, log: Log) -> Result<Running, Error> {
         let mut command = self.command().map_err(|source| self.not_started(source))?;
         command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -149,7 +150,7 @@ impl Launch {
         Ok(Running { child, pid, tail, readers, exited: None, asked: false, buried: false })
     }
 
-    /// The command with its input, under a clock of its own if it has one.
+    /// The command with its standard input, wrapped so that the program has its own clock if the launch has one.
     fn command(&self) -> std::io::Result<Command> {
         let mut before: Vec<std::ffi::OsString> = Vec::new();
         if let Some(mounts) = &self.mounts {
@@ -180,7 +181,7 @@ impl Launch {
         Ok(command)
     }
 
-    /// Checks that the program exists, before anything else is started.
+    /// Checks that the program exists, before any process is started.
     pub fn check(&self) -> Result<(), Error> {
         if self.mounts.is_some() {
             Mounts::check().map_err(Error::Mounts)?;
@@ -191,7 +192,7 @@ impl Launch {
         }
     }
 
-    /// The file that is started.
+    /// The path of the program file.
     fn found(&self) -> Option<PathBuf> {
         let folder = self.directory.as_deref().unwrap_or(Path::new(""));
         let is_path = self.program.components().count() > 1 || self.program.is_absolute();
@@ -214,12 +215,12 @@ impl Launch {
 }
 
 impl Running {
-    /// The process ID of the tree's root.
+    /// The process ID of the process that was started, the root of its process tree.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Its exit status if it has exited, without waiting.
+    /// The exit status if the process has exited. Does not wait.
     pub fn exited(&mut self) -> Option<ExitStatus> {
         if self.exited.is_none() {
             self.exited = self.child.try_wait().ok().flatten();
@@ -227,8 +228,8 @@ impl Running {
         self.exited
     }
 
-    /// The last lines of its output. After its exit, the rest in its pipes is read first, because the cause of its end
-    /// comes last.
+    /// The last lines of the process's output. If it has exited, the rest of its pipes is read first, because the
+    /// reason of the exit comes last.
     pub async fn last_words(&mut self) -> String {
         if self.exited().is_some() {
             let drained = async { while self.readers.join_next().await.is_some() {} };
@@ -238,21 +239,21 @@ impl Running {
         self.tail.lock().words()
     }
 
-    /// After its exit: ends the rest of its group, as a container ends with its first process.
+    /// Ends what is left of the process group after the process has exited, as a container ends with its first process.
     pub fn bury(&mut self) {
         self.signal(Signal::KILL);
         self.forget();
         self.buried = true;
     }
 
-    /// Sends SIGTERM to the group, once: many programs treat a second one as impatience.
+    /// Sends SIGTERM to the group, but only once: many programs exit at once without cleanup at a second one.
     pub fn ask(&mut self) {
         if !std::mem::replace(&mut self.asked, true) && self.exited().is_none() {
             self.signal(Signal::TERM);
         }
     }
 
-    /// Sends SIGTERM to the group, then SIGKILL if it has not exited in time.
+    /// Sends SIGTERM to the group, and SIGKILL if the process has not exited in time.
     pub async fn stop(&mut self, timeout: Duration) -> Stopped {
         let stopped = self.end(timeout).await;
         // The rest of the group is killed too; then the pipes close and the readers end by themselves.
@@ -294,7 +295,7 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Removes its group from the list of those to end.
+    /// Removes the process group from the list that [`kill_all`] uses.
     fn forget(&self) {
         if let Some(mine) = group(self.pid).filter(|_| !self.buried) {
             GROUPS.lock().retain(|group| *group != mine);
@@ -307,18 +308,19 @@ fn group(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
-/// How a subject ended.
+/// How a process of the subject ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
-    /// The subject had exited before it was asked to.
+    /// The process had exited before it was asked to.
     Before(ExitStatus),
-    /// The subject exited after SIGTERM.
+    /// The process exited after SIGTERM.
     Orderly(ExitStatus),
-    /// The subject had to be killed.
+    /// The process had to be killed.
     Killed,
 }
 
-/// The program `name` beside the running one: `longhaul` and the service are built and shipped together.
+/// The path of the program `name` in the folder of the running program. `longhaul` and the service are built and
+/// shipped together.
 pub fn sibling(name: &str) -> std::io::Result<PathBuf> {
     let here = std::env::current_exe()?;
     let directory = here.parent().unwrap_or(Path::new("."));

@@ -1,10 +1,10 @@
-//! The witness: the channel that carries a subject's observations.
+//! The witness: the channel that carries a subject's observations to the harness.
 //!
-//! Every kind of witness is one file, with its keys, and one line in the list below. It turns its input into
-//! [`facts::Observation`]s and passes them to the run through one bounded channel. If the input names no version (but
-//! an object's name, a generation, or an existence), the witness makes a [`Claim`], which the run resolves with the
-//! commits up to then. Unreadable input is counted with an example: a broken witness must not look like a broken
-//! subject.
+//! Each kind of witness is one file with its keys, and one line in the list below. A witness turns its input into
+//! [`facts::Observation`]s and sends them to the run through one bounded channel. Some input names no version but an
+//! object's name, a generation, or an existence. From such input the witness makes a [`Claim`], which the run resolves
+//! with the commits up to then. Unreadable input is counted and one example kept, so that a broken witness does not
+//! look like a broken subject.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -39,25 +39,26 @@ pub use none::Nothing;
 
 /// One kind of witness. The implementing type holds its keys.
 trait Kind {
-    /// The name in a scenario file.
+    /// The name of this kind of witness in a scenario file.
     const NAME: &'static str;
-    /// The places to check if it stays silent.
+    /// A message for the user about the settings to check if the witness reports nothing.
     const REMEDY: &'static str;
 
-    /// The facts that it can observe.
+    /// The kinds of facts that the witness can observe.
     fn sees(&self, about: &About) -> Sees;
 
-    /// A mistake in its keys, for the author of the file.
+    /// A mistake in the keys, as a message for the author of the scenario.
     fn check(&self, _: &About) -> Result<(), String> {
         Ok(())
     }
 
-    /// The place in each object where the subject shows its progress, if the witness uses that.
+    /// The field of each object in which the subject shows its progress, if the witness reads one.
     fn looks(&self) -> Option<Looks> {
         None
     }
 
-    /// The number of unreadable lines that are tolerated; `None`: they matter as soon as a version looks missed.
+    /// The number of unreadable lines that are tolerated. `None`: as soon as a version looks missed, unreadable lines
+    /// make the run invalid.
     fn tolerates(&self) -> Option<u64> {
         None
     }
@@ -65,54 +66,54 @@ trait Kind {
     async fn open(&self, reporter: &Reporter, scene: &Scene) -> anyhow::Result<Open>;
 }
 
-/// Other parts of a scenario that define the abilities of a witness.
+/// Facts from other sections of a scenario that decide what a witness can observe.
 #[derive(Debug, Clone, Default)]
 pub struct About {
-    /// The objects that the subject creates for the churned ones.
+    /// The objects that the subject creates for the churned objects.
     pub family: Option<Family>,
     /// Whether the subject has a metrics page.
     pub has_metrics: bool,
     /// Whether objects are deleted and created again under the same name.
     pub reuses_names: bool,
-    /// Judged resources other than the churned one.
+    /// Judged resources other than the churned resource.
     pub others: Vec<String>,
 }
 
-/// The inputs of a witness that polls or watches by itself.
+/// The connections and facts for a witness that polls or watches by itself.
 #[derive(Debug, Clone)]
 pub struct Scene {
-    /// The control plane, with the harness's identity.
+    /// The API of the control plane, with the harness's own identity.
     pub api: Api,
-    /// Other parts of the scenario.
+    /// Facts from other sections of the scenario.
     pub about: About,
     /// The subject's metrics page.
     pub metrics_url: Option<String>,
-    /// This machine's address for the subject.
+    /// The address at which the subject can reach this machine.
     pub machine: std::net::Ipv4Addr,
 }
 
-/// An open witness. Dropping it closes it.
+/// A witness that receives reports. Dropping this value ends the witness.
 #[derive(Default)]
 pub struct Open {
-    /// Environment variables with the address for the subject's reports.
+    /// Environment variables that tell the subject where to send its reports.
     pub variables: Vec<(&'static str, String)>,
-    /// The reader of the subject's output lines.
+    /// Reads the lines of the subject's output.
     pub lines: Option<Arc<dyn Lines>>,
-    /// The reader of every commit.
+    /// Reads every commit.
     pub commits: Option<Box<dyn Commits>>,
-    /// Dropped together with this.
+    /// A listener or task that ends when this value is dropped.
     _listens: Option<Box<dyn Any + Send>>,
 }
 
 pub trait Lines: Send + Sync {
-    /// The observation in a line, or the reason why it cannot be read. A line without an observation is `None` and no
-    /// error.
+    /// The observation in a line of output, or the reason why the line cannot be read. `None` for a line without an
+    /// observation, which is no error.
     fn read(&self, line: &str, t_ms: u64) -> Option<Result<Statement, &'static str>>;
 }
 
 macro_rules! witnesses {
     ($($(#[$doc:meta])* $variant:ident($settings:ty)),* $(,)?) => {
-        /// How the subject proves its observations.
+        /// How the subject proves what it has observed.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "kind", rename_all = "camelCase")]
         pub enum Witness {
@@ -120,27 +121,27 @@ macro_rules! witnesses {
         }
 
         impl Witness {
-            /// The name in a scenario file.
+            /// The name of this kind of witness in a scenario file.
             pub fn name(&self) -> &'static str {
                 match self { $(Self::$variant(_) => <$settings>::NAME),* }
             }
 
-            /// The places to check if it stays silent.
+            /// A message for the user about the settings to check if the witness reports nothing.
             pub fn remedy(&self) -> &'static str {
                 match self { $(Self::$variant(_) => <$settings>::REMEDY),* }
             }
 
-            /// The facts that it can observe.
+            /// The kinds of facts that the witness can observe.
             pub fn sees(&self, about: &About) -> Sees {
                 match self { $(Self::$variant(settings) => settings.sees(about)),* }
             }
 
-            /// A mistake in its keys, for the author of the file.
+            /// A mistake in the keys, as a message for the author of the scenario.
             pub fn check(&self, about: &About) -> Result<(), String> {
                 match self { $(Self::$variant(settings) => settings.check(about)),* }
             }
 
-            /// The place in each object where the subject shows its progress, if the witness uses that.
+            /// The field of each object in which the subject shows its progress, if the witness reads one.
             pub fn looks(&self) -> Option<Looks> {
                 match self { $(Self::$variant(settings) => settings.looks()),* }
             }
@@ -160,24 +161,24 @@ macro_rules! witnesses {
 witnesses! {
     /// The subject posts JSON lines to `$LONGHAUL_WITNESS_URL`.
     Http(http::Http),
-    /// The subject's log lines are matched.
+    /// A regular expression or a known library format is matched against the subject's log lines.
     Log(log::Log),
-    /// The subject repeats the generation or version that it saw in the object itself: in the status, a condition or an
-    /// annotation.
+    /// The subject writes the generation or version that it saw into the object itself: into the status, a condition or
+    /// an annotation.
     Status(status::Status),
-    /// The subject creates objects for the churned ones: those in `subject: {children: …}` prove its observations.
+    /// The subject creates child objects for the churned objects. The objects in `subject: {children: …}` prove its
+    /// observations.
     Children(children::Children),
-    /// The subject adds its own finalizer to each object, and removes it again.
+    /// The subject adds its own finalizer to each object, and removes the finalizer again.
     Finalizer(finalizer::Finalizer),
     /// The subject's metrics page has a series for each object.
     Metrics(metrics::Metrics),
-    /// The subject watches nothing and need not observe anything. This is the witness of every subject of
-    /// `role: webhook`.
+    /// The subject watches nothing and need not observe anything. Every subject with `role: webhook` has this witness.
     None(Nothing),
 }
 
 impl Witness {
-    /// The path of the generation that the subject repeats in each object, if it does.
+    /// The path of the field in which the subject repeats an object's generation, if it does.
     pub fn generation(&self) -> Option<String> {
         match self {
             Self::Status(status) if status.is_of_generations() => status.looks().map(|looks| looks.observed),
@@ -192,20 +193,22 @@ impl Default for Witness {
     }
 }
 
-/// The most observations that wait for the run. A full queue delays the subject's POST and drops nothing.
+/// The most observations that wait to be read by the run. If the queue is full, the subject's POST waits; nothing is
+/// dropped.
 const QUEUE_MAX: usize = 16_384;
-/// The most characters shown of an unreadable line: enough to recognize it, on one line of a report.
+/// The most characters shown of an unreadable line: enough to recognize the line, and short enough for one line of a
+/// report.
 const SHOWN_CHARS: usize = 200;
 
-/// The outputs of a witness.
+/// The receiving end of a witness's channel.
 pub struct Reported {
-    /// Its reports, in the order in which they came.
+    /// The reports of the witness, in the order of their arrival.
     pub statements: mpsc::Receiver<Statement>,
     /// Counts of readable and unreadable input.
     pub tally: Arc<Tally>,
 }
 
-/// The sending side, shared by all listeners of a witness.
+/// The sending end of a witness's channel, shared by all listeners of the witness.
 #[derive(Clone)]
 pub struct Reporter {
     sender: mpsc::Sender<Statement>,
@@ -213,7 +216,7 @@ pub struct Reporter {
     clock: Clock,
 }
 
-/// Counts of a witness's input so far.
+/// Numbers of lines that a witness has read so far.
 #[derive(Default)]
 pub struct Tally {
     lines: AtomicU64,
@@ -221,7 +224,7 @@ pub struct Tally {
     example: Mutex<Option<String>>,
 }
 
-/// Makes the two sides of a witness's channel.
+/// Creates both ends of a witness's channel.
 pub fn channel(clock: Clock) -> (Reporter, Reported) {
     let (sender, statements) = mpsc::channel(QUEUE_MAX);
     let tally = Arc::new(Tally::default());
@@ -237,7 +240,7 @@ impl Reporter {
         self.clock.at_ms(at)
     }
 
-    /// Passes a statement on, waiting for room.
+    /// Sends a statement to the run. Waits while the queue is full.
     pub async fn report(&self, statement: Statement) {
         if !matches!(statement, Statement::Deaf(_)) {
             self.tally.lines.fetch_add(1, Ordering::Relaxed);
@@ -246,7 +249,7 @@ impl Reporter {
         let _ = self.sender.send(statement).await;
     }
 
-    /// Passes a line of the subject's output, the n-th of its pipe, to its reader.
+    /// Passes a line of the subject's output to its reader. `number` counts the lines of the pipe.
     pub async fn line(&self, lines: &dyn Lines, number: u64, line: &str) {
         match lines.read(line, self.now_ms()) {
             Some(Ok(statement)) => self.report(statement).await,
@@ -255,7 +258,7 @@ impl Reporter {
         }
     }
 
-    /// Counts an unreadable line and keeps the first example.
+    /// Counts an unreadable line. The first one is kept as an example.
     pub fn malformed(&self, line: &str, why: &str) {
         let mut example = self.tally.example.lock();
         if example.is_none() {
@@ -284,7 +287,7 @@ impl Tally {
     }
 }
 
-/// Parses a change in the spelling of clients: `ADDED`, `added`, `create`, `Deleted` …
+/// Parses the kind of a change as clients write it: `ADDED`, `added`, `create`, `Deleted` …
 pub fn change(word: &str) -> Option<Change> {
     match word.to_ascii_lowercase().as_str() {
         "add" | "added" | "create" | "created" | "apply" | "applied" => Some(Change::Added),
@@ -294,7 +297,7 @@ pub fn change(word: &str) -> Option<Change> {
     }
 }
 
-/// A scene without a control plane and without pages.
+/// A scene without a control plane and without metrics page.
 #[cfg(test)]
 pub fn nowhere() -> Scene {
     let api = Api { url: String::new(), ca_pem: String::new(), token: String::new(), mark: None };
@@ -343,7 +346,7 @@ mod tests {
         Witness::Finalizer(finalizer::Finalizer { name: "example.com/cleanup".to_owned() })
     }
 
-    /// The name of a kind in its own file is equal to serde's name in the list.
+    /// The name of each kind in its own file is equal to the name that serde uses.
     #[test]
     fn kinds_have_one_name() {
         let about = family(Parent::Owner, None);
@@ -362,7 +365,7 @@ mod tests {
         }
     }
 
-    /// The abilities of each kind are those in the table of docs/witnesses.md.
+    /// The facts that each kind can observe are those in the table of docs/witnesses.md.
     #[test]
     fn what_each_kind_tells_is_what_the_page_says() {
         let page = include_str!("../../../docs/witnesses.md");
@@ -399,7 +402,7 @@ mod tests {
         }
     }
 
-    /// Keys of another kind are refused.
+    /// A key that belongs to another kind of witness is refused.
     #[test]
     fn a_key_belongs_to_a_kind() {
         let read = |text: &str| serde_json::from_str::<Witness>(text).map_err(|error| error.to_string());

@@ -1,7 +1,7 @@
-//! Answers of a webhook: the decision of a real kube-apiserver, of the mock, and of direct load.
+//! Compares how a real kube-apiserver, the mock, and the load generator judge the same answers of a webhook.
 //!
-//! Each case is one answer, sent over TLS with a certificate that stands in the `caBundle` itself, as envtest writes
-//! it. The table has the real server's decision; any difference is a bug of ours.
+//! Each case is one answer. The answer is sent over TLS with a self-signed certificate that is itself the `caBundle`,
+//! as envtest does. The table has the real server's decision; any difference is a bug of Longhaul.
 
 use std::convert::Infallible;
 use std::io::Write as _;
@@ -26,12 +26,12 @@ use crate::driver::{self, Endpoint, Raw};
 use crate::sequence::{Sequence, Step};
 use crate::servers;
 
-/// The result of a request.
+/// The result of a request after the webhook's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Decision {
     Allowed,
     Denied,
-    /// The call failed, or its patch did.
+    /// The request fails, because the call or the webhook's patch failed.
     Failed,
 }
 
@@ -41,16 +41,17 @@ struct Case {
     what: &'static str,
     mutating: bool,
     status: u16,
-    /// `None`: no header at all.
+    /// The content type of the answer; `None` if it has no such header.
     content_type: Option<&'static str>,
     packed: bool,
-    /// `UID` is replaced by that of the review.
+    /// The body of the answer. `UID` is replaced by the uid of the review.
     body: String,
     decision: Decision,
 }
 
 const PATH: &str = "/api/v1/namespaces/{ns}/configmaps?dryRun=All";
-/// Time until kube-apiserver uses a new configuration: within a second, on a busy machine later.
+/// Time limit until kube-apiserver uses a new webhook configuration. Usually that takes a second, on a busy machine
+/// longer.
 const EFFECT: Duration = Duration::from_secs(30);
 
 fn review(response: &str) -> String {
@@ -266,7 +267,7 @@ fn table() -> Vec<Case> {
     [media(), statuses(), shapes(), responses(), patches()].into_iter().flatten().collect()
 }
 
-/// The webhook. A label of the object selects the case.
+/// A webhook that answers as the label of the object says.
 struct Webhook {
     url: String,
     certificate_pem: String,
@@ -362,7 +363,7 @@ async fn post(endpoint: &Endpoint, path: &str, object: Value) -> anyhow::Result<
     }
 }
 
-/// An API server's decision in each case.
+/// The decision of an API server in each case.
 async fn through(endpoint: &Endpoint, webhook: &Webhook, table: &[Case]) -> anyhow::Result<Vec<(Decision, String)>> {
     for mutating in [true, false] {
         let (collection, object) = configuration(webhook, mutating);
@@ -394,7 +395,7 @@ async fn through(endpoint: &Endpoint, webhook: &Webhook, table: &[Case]) -> anyh
     Ok(decisions)
 }
 
-/// The decision of direct load.
+/// The decision of the load generator, which calls the webhook directly.
 async fn directly(webhook: &Webhook, number: usize, case: &Case) -> anyhow::Result<(Decision, String)> {
     let by = if case.mutating { "/changes" } else { "/looks" };
     let hook = Hook { path: by.to_owned(), mutating: case.mutating, operations: vec![Operation::Create] };
@@ -430,7 +431,7 @@ async fn directly(webhook: &Webhook, number: usize, case: &Case) -> anyhow::Resu
     Ok((decision, interval.examples.join("; ")))
 }
 
-/// The decisions that differ from the table.
+/// The decisions that differ from the table, as text.
 fn others(who: &str, table: &[Case], decisions: &[(Decision, String)]) -> Vec<String> {
     let pairs = table.iter().zip(decisions).filter(|(case, (decision, _))| case.decision != *decision);
     pairs

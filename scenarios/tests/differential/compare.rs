@@ -1,17 +1,17 @@
-//! Finds the differences between two sets of answers, and separates the intended ones.
+//! Finds the differences between the answers of two servers, and separates the intended ones.
 //!
-//! Owns the list of intended differences. Each has a name under which `mocks/DIFFERENCES.md` gives the reason, and is
-//! as narrow as possible.
+//! This module owns the list of intended differences. Each entry is as narrow as possible. The name of an entry is a
+//! heading in `mocks/DIFFERENCES.md`, where the reason stands.
 
 use serde_json::Value;
 
 use crate::sequence::{Sequence, Step};
 
-/// One differing value.
+/// One value that differs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     pub step: usize,
-    /// A JSON pointer into the answer.
+    /// The JSON pointer of the value in the answer.
     pub at: String,
     pub real: Option<Value>,
     pub mock: Option<Value>,
@@ -21,7 +21,8 @@ pub struct Difference {
 pub struct Meant {
     /// The heading in `mocks/DIFFERENCES.md`.
     pub name: &'static str,
-    /// Whether the servers are in different states from there on, so that later steps of the sequence say nothing.
+    /// Whether the difference leaves the servers in different states, so that later steps of the sequence are not
+    /// compared.
     pub diverges: bool,
     applies: fn(&Step, &Difference) -> bool,
 }
@@ -145,7 +146,7 @@ fn is(value: Option<&Value>, number: u64) -> bool {
     value.and_then(Value::as_u64) == Some(number)
 }
 
-/// The unintended differences, up to the first step with any: later ones may only follow from it.
+/// The unintended differences up to the first step that has any. Later differences may only follow from these.
 pub fn unmeant(sequence: &Sequence, real: &[Value], mock: &[Value]) -> Vec<Difference> {
     let mut kept: Vec<Difference> = Vec::new();
     let mut diverged = None;
@@ -169,7 +170,7 @@ pub fn unmeant(sequence: &Sequence, real: &[Value], mock: &[Value]) -> Vec<Diffe
     kept
 }
 
-/// All differences, intended or not, in order of steps.
+/// All differences, intended or not, ordered by step.
 fn differences(real: &[Value], mock: &[Value]) -> Vec<Difference> {
     let mut found = Vec::new();
     for (step, (real, mock)) in real.iter().zip(mock).enumerate() {

@@ -1,8 +1,8 @@
-//! Objects that are written in one form and read in all others: both APIs of events, the versions of a custom resource
-//! without a conversion webhook, and the `Scale` of scalable resources.
+//! Tests of objects that are written in one form and read in all others. The tests cover both APIs of events, the
+//! versions of a custom resource without a conversion webhook, and the `Scale` of scalable resources.
 //!
-//! Owns the table of objects. They differ in one field at a time, because a conversion loses values that are unset,
-//! null or written in an unusual way.
+//! This module owns the table of objects. The objects differ in one field at a time, because a conversion can lose
+//! values that are unset, null or written in an unusual way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use crate::driver::{self, Endpoint, Raw};
 use crate::sequence::{Sequence, Step};
 
-/// Resources with several forms that have objects here, as `plural/kind`.
+/// The resources with several forms that these tests cover, as `plural/kind`.
 const COVERED: &[&str] = &["events/Event"];
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const GROUP: &str = "{ns}.example.com";
 const PLURAL: &str = "shapes";
 const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 
-/// One form of the same objects.
+/// One form in which the objects can be written and read.
 #[derive(Clone, Copy)]
 struct Form {
     api_version: &'static str,
@@ -148,7 +148,7 @@ const SHAPE_FIELDS: &[(&str, [&str; 3], &[&str])] = &[
         &["null", "{}", r#"{"a": ""}"#, r#"{"a": "long"}"#],
     ),
 ];
-/// The stored version stands in the middle.
+/// The versions of the custom resource. The stored version is the one in the middle.
 const SHAPE_VERSIONS: [&str; 3] = ["v1beta1", "v1", "v2"];
 
 /// `(apiVersion, kind, path of the collection, whether its selector is a map)`.
@@ -166,7 +166,7 @@ const SELECTORS: &[&str] = &[
         {"key": "a", "operator": "NotIn", "values": ["z", "y"]}]}"#,
 ];
 
-/// A sequence for each object and each form that it is written in.
+/// One sequence for each object and each form in which it is written.
 pub fn all() -> Vec<Sequence> {
     let mut all = Vec::new();
     all.extend(events());
@@ -179,7 +179,7 @@ fn parse(json: &str) -> Value {
     serde_json::from_str(json).unwrap()
 }
 
-/// Reads the object in every form, alone and in lists.
+/// Adds steps that read the object in every form, alone and in lists.
 fn read(forms: &[Form], steps: &mut Vec<Step>) {
     for form in forms {
         steps.push(Step::get(format!("{}/a", form.path)));
@@ -318,8 +318,8 @@ fn scales() -> Vec<Sequence> {
     all
 }
 
-/// Every built-in resource that both servers serve in several forms and that has no objects here, as `plural/kind`. A
-/// new version needs new objects.
+/// Every built-in resource that both servers serve in several forms and that these tests do not cover, as
+/// `plural/kind`. A new version of Kubernetes may need new objects here.
 pub async fn uncovered(servers: [&Endpoint; 2]) -> Vec<String> {
     let mut both: Option<BTreeSet<(String, String)>> = None;
     for server in servers {
@@ -337,7 +337,7 @@ pub async fn uncovered(servers: [&Endpoint; 2]) -> Vec<String> {
     several.filter(|resource| !COVERED.contains(&resource.as_str())).collect()
 }
 
-/// `(plural/kind, group and version)` of all resources that a server lists, without subresources.
+/// `(plural/kind, group and version)` of all resources in a server's discovery, without subresources.
 async fn served(server: &Endpoint) -> BTreeSet<(String, String)> {
     let groups = asked(server, vec!["/apis".to_owned()], "groups").await.remove(0);
     let versions = groups["groups"].as_array().into_iter().flatten().flat_map(|group| {

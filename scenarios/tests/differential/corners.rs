@@ -1,4 +1,4 @@
-//! Hand-written sequences for cases that random ones rarely contain.
+//! Hand-written sequences of requests, for cases that random sequences rarely contain.
 
 mod creations;
 mod definitions;
@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::generator::Kind;
 use crate::sequence::{Sequence, Step};
 
-/// All hand-written sequences. They come first in every comparison.
+/// All hand-written sequences. Every comparison plays these sequences first.
 pub fn all() -> Vec<Sequence> {
     let one = |name: &str, steps: Vec<Step>| Sequence { name: name.to_owned(), steps };
     vec![
@@ -45,7 +45,7 @@ pub fn all() -> Vec<Sequence> {
     .collect()
 }
 
-/// Sequences about compacted history. Both servers must compact all the time.
+/// A sequence about compacted history. Both servers must compact continuously.
 pub fn compacted() -> Sequence {
     let path = Kind::ConfigMap.path();
     let create = |name: &str| Step::post(Kind::ConfigMap.path(), Kind::ConfigMap.object(name, 0));
@@ -92,7 +92,7 @@ fn namespaces() -> Vec<Step> {
     ]
 }
 
-/// Separate from the rest: with a namespace controller, it is soon gone.
+/// Steps in a deleted namespace. These steps are separate, because a namespace controller soon removes the namespace.
 fn deleted_namespace() -> Vec<Step> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "{ns}-x"}});
     vec![Step::post("/api/v1/namespaces", namespace), Step::delete("/api/v1/namespaces/{ns}-x")]
@@ -174,7 +174,7 @@ fn bound_pod() -> Vec<Step> {
     ]
 }
 
-/// A pod that is bound to a node.
+/// A Pod that is bound to a node.
 fn bound(name: &str) -> serde_json::Value {
     let mut pod = Kind::Pod.object(name, 0);
     pod["spec"]["nodeName"] = json!("n1");

@@ -1,7 +1,7 @@
-//! Sends a sequence to one server and returns the unchanged answers.
+//! Sends a sequence of requests to one server and returns the unchanged answers.
 //!
-//! Owns the connections: one for the requests, one for each watch. It must not judge answers. It is a raw HTTP/1.1
-//! client, so that nothing is retried, followed or decoded unnoticed.
+//! This module owns the connections: one for the requests, and one for each watch. The driver is a raw HTTP/1.1 client,
+//! so that nothing is retried, redirected or decoded unnoticed. Other modules compare the answers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use tokio_rustls::TlsConnector;
 
 use crate::sequence::{Learned, Sequence, Step};
 
-/// Time limit of an answer. A real server waits three seconds for a revision from the future.
+/// Time limit of an answer. A real server waits three seconds for a revision that does not exist yet.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
 const WATCH_DEADLINE: Duration = Duration::from_secs(20);
-/// Time limit for a real server to compact, which it does every second if configured so.
+/// Time limit until a real server has compacted its history. The tests configure it to compact every second.
 const GONE_DEADLINE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(100);
 const BODY_MAX_BYTES: usize = 8 << 20;
 const EVENTS_MAX: usize = 500;
-/// Prefix of the objects that end watches.
+/// Name prefix of the objects whose creation ends a watch.
 pub const LAST: &str = "zz-last";
 
-/// The address of a server, and the credentials.
+/// The address of a server, and credentials for it.
 #[derive(Clone)]
 pub struct Endpoint {
     pub address: SocketAddr,
@@ -41,10 +41,10 @@ pub struct Endpoint {
     pub token: String,
 }
 
-/// The result of one step.
+/// The unchanged result of one step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Raw {
-    /// The step refers to a value that no answer contained.
+    /// The step has a placeholder for a value that no answer contained.
     Unsaid(String),
     Answer {
         status: u16,
@@ -64,7 +64,7 @@ struct Session<'a> {
     connections: JoinSet<()>,
 }
 
-/// Plays a sequence in `namespace`, which must be new to the server.
+/// Sends a sequence to a server, in `namespace`, which must be new there.
 pub async fn play(endpoint: &Endpoint, sequence: &Sequence, namespace: &str) -> anyhow::Result<Vec<Raw>> {
     let mut connections = JoinSet::new();
     let sender = connect(endpoint, &mut connections).await?;
@@ -146,7 +146,7 @@ impl Session<'_> {
         Ok(answer)
     }
 
-    /// Opens a watch. Returns an answer instead if it was refused or could not be requested.
+    /// Opens a watch. Returns an answer instead if the watch was refused or could not be requested.
     async fn watch(&mut self, step: &Step) -> anyhow::Result<Result<Response<Incoming>, Raw>> {
         let request = match self.request(step)? {
             Ok(request) => request,
@@ -185,7 +185,7 @@ impl Session<'_> {
     }
 }
 
-/// A new connection, which lives as long as `connections`.
+/// Opens a connection that lives as long as `connections`.
 pub async fn connect(endpoint: &Endpoint, connections: &mut JoinSet<()>) -> anyhow::Result<SendRequest<Full<Bytes>>> {
     let connecting = async {
         let tcp = TcpStream::connect(endpoint.address).await?;

@@ -1,6 +1,6 @@
-//! The recorded answers of a real server.
+//! The file with the recorded answers of a real server.
 //!
-//! Owns the file: one line about its origin, then one line per sequence with its normalised answers.
+//! The first line says where the answers come from. Each further line is one sequence with its normalised answers.
 
 use std::path::PathBuf;
 
@@ -10,16 +10,16 @@ use serde_json::Value;
 
 use crate::sequence::Sequence;
 
-/// The origin of the answers.
+/// Where the recorded answers come from.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// The version, such as `v1.34.1`.
+    /// The version of the real server, such as `v1.34.1`.
     pub server: String,
     pub sequences: usize,
 }
 
-/// One sequence with its answers.
+/// One sequence with the real server's answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {

@@ -1,8 +1,8 @@
-//! Random sequences, as proptest strategies.
+//! Generates random sequences of requests, as proptest strategies.
 //!
-//! Owns the possible orders of requests. Most requests of a sequence are about one kind and few names, so that they
-//! affect each other. Actions of controllers (garbage collection, emptying namespaces) are not requested, because the
-//! real server has no controllers here.
+//! This module decides which requests can follow each other. Most requests of a sequence are about one kind and a few
+//! names, so that they affect each other. Actions of controllers (garbage collection, emptying namespaces) are not
+//! requested, because the real server runs here without controllers.
 
 mod objects;
 pub mod special;
@@ -188,7 +188,7 @@ fn patch(kind: Kind, name: u8, variant: u8) -> Step {
     }
 }
 
-/// Changes of a kind's own fields, in a form that is both a merge patch and a strategic one.
+/// Patches of fields that only this kind has. Each is valid as a merge patch and as a strategic merge patch.
 fn merges(kind: Kind) -> Vec<Value> {
     match kind {
         Kind::ConfigMap => vec![
@@ -440,7 +440,7 @@ fn watch(kind: Kind, name: u8, variant: u8) -> Step {
     }
 }
 
-/// Requests that are wrong independent of the object.
+/// Requests that are invalid whatever the object is.
 fn protocol(kind: Kind, name: u8, variant: u8) -> Step {
     let (name, path, _) = named(kind, name);
     let (all, object) = (kind.path(), kind.object(name, 0));

@@ -1,7 +1,7 @@
-//! Compares the mock API server with a real kube-apiserver: the same requests must have equivalent answers.
+//! Compares the mock API server with a real kube-apiserver: equal requests must get equivalent answers.
 //!
-//! Tests: random sequences against both, converted objects and compacted history on both (they need
-//! `KUBEBUILDER_ASSETS`), and the recorded answers of a real server against the mock (runs everywhere). One more test
+//! Tests that need `KUBEBUILDER_ASSETS` send random sequences, converted objects and requests about compacted history
+//! to both servers. A test that runs everywhere compares the mock with recorded answers of a real server. One more test
 //! checks that every intended difference is documented.
 //!
 //! | Variable | |
@@ -44,14 +44,15 @@ use normalise::Normal;
 use sequence::{Sequence, Step};
 
 const SEQUENCES: usize = 60;
-/// The most sequences at a time: more would only queue on the real server.
+/// The most sequences at a time. More sequences would only wait at the real server.
 const AT_ONCE: usize = 6;
-/// Number of tries. A difference that is not repeated depends on time, for example on a watch cache.
+/// How often a differing sequence is repeated. A difference that does not repeat depends on timing, for example of a
+/// watch cache.
 const TRIES: usize = 3;
 /// The most kinds of differences that are shrunk and printed.
 const SHOWN_MAX: usize = 40;
 
-/// A sequence with different answers.
+/// A sequence that the two servers answer differently.
 struct Disagreement {
     sequence: Sequence,
     difference: Difference,
@@ -63,7 +64,7 @@ fn number(variable: &str) -> Option<usize> {
     std::env::var(variable).ok().and_then(|text| text.parse().ok())
 }
 
-/// The hand-written sequences first, then random ones.
+/// The hand-written sequences, and then random ones.
 fn sequences(count: usize) -> Vec<Sequence> {
     let seed = number("LONGHAUL_DIFFERENTIAL_SEED").unwrap_or(1) as u64;
     let mut bytes = [0; 32];
@@ -75,7 +76,7 @@ fn sequences(count: usize) -> Vec<Sequence> {
     corners::all().into_iter().chain(random).take(count).collect()
 }
 
-/// A namespace that no earlier sequence used, the same on both servers.
+/// A namespace that no earlier sequence has used. The name is the same on both servers.
 fn namespace() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("seq-{:05}", NEXT.fetch_add(1, Ordering::Relaxed))
@@ -92,14 +93,14 @@ async fn answers(endpoint: &Endpoint, sequence: &Sequence, namespace: &str) -> N
     }
 }
 
-/// The unintended differences of a sequence, with the answers.
+/// The unintended differences of a sequence, and both servers' answers.
 async fn differences(real: &Endpoint, mock: &Endpoint, sequence: &Sequence) -> (Vec<Difference>, Normal, Normal) {
     let namespace = namespace();
     let (real, mock) = tokio::join!(answers(real, sequence, &namespace), answers(mock, sequence, &namespace));
     (compare::unmeant(sequence, &real.answers, &mock.answers), real, mock)
 }
 
-/// The identity of a finding: two differences with the same signature count as one.
+/// A text that identifies a finding: two differences with the same text count as one.
 fn signature(sequence: &Sequence, difference: &Difference) -> String {
     let step = &sequence.steps[difference.step];
     let at: Vec<&str> = difference.at.split('/').filter(|part| part.parse::<u32>().is_err()).collect();
@@ -115,7 +116,7 @@ fn signature(sequence: &Sequence, difference: &Difference) -> String {
     format!("{} {} {} {}", step.method, at.join("/"), shape(&difference.real), shape(&difference.mock))
 }
 
-/// Removes steps as long as the same difference appears.
+/// Removes steps from a sequence as long as the same difference remains.
 async fn shrink(real: &Endpoint, mock: &Endpoint, mut found: Disagreement) -> Disagreement {
     let wanted = signature(&found.sequence, &found.difference);
     let step = found.difference.step;
@@ -223,7 +224,7 @@ async fn the_mock_answers_like_a_real_server() {
     assert!(printed.is_empty(), "{} kinds of differences:\n{}", printed.len(), printed.concat());
 }
 
-/// Objects that are written in one version or API and read in all others.
+/// Objects that are written in one version or API can be read in all others, as on a real server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow"]
 async fn objects_are_converted_as_on_a_real_server() {
@@ -241,7 +242,7 @@ async fn objects_are_converted_as_on_a_real_server() {
     assert!(printed.is_empty(), "{} kinds of differences:\n{}", printed.len(), printed.concat());
 }
 
-/// 410 in all its forms: for an exact list, for a page, and in a watch.
+/// The mock answers 410 as a real server does: for a list at an exact revision, for a page of a list, and in a watch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow"]
 async fn compacted_history_is_gone_on_both() {
@@ -278,7 +279,7 @@ async fn compacted_history_is_gone_on_both() {
     assert_eq!(gone, 3, "the list, the watch and the page: {:?}", real.answers);
 }
 
-/// Records the sequences whose answers are equal twice.
+/// Records the real server's answers to the sequences that it answers equally twice.
 async fn record_all(real: &Endpoint, server: &str, count: usize) {
     let mut recorded = Vec::new();
     for sequence in sequences(count) {
@@ -325,8 +326,8 @@ fn every_meant_difference_is_documented() {
     }
 }
 
-/// A comparison without findings must be able to find some: every recorded sequence is noticed if one of its answers
-/// changes.
+/// If one recorded answer is changed, the comparison reports it. This holds for every recorded sequence, so a
+/// comparison without findings means something.
 #[test]
 fn a_changed_answer_is_noticed() {
     let (_, recorded) = fixture::read().unwrap();

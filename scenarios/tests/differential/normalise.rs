@@ -1,8 +1,8 @@
-//! Makes answers of different servers comparable.
+//! Makes the answers of different servers comparable.
 //!
-//! Owns the values that a server chooses (uids, revisions, times, generated names, texts of messages) and their
-//! replacements. The first uid of a sequence is `U1` on every server, the first revision `R1`. So it is compared
-//! whether a revision stays or changes, and its number is not.
+//! This module replaces the values that a server chooses: uids, revisions, times, generated names, and the texts of
+//! messages. The first uid of a sequence is `U1` on every server, the first revision `R1`. So the comparison sees
+//! whether a revision stays or changes, but not its number.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::driver::{LAST, Raw};
 use crate::sequence::Step;
 
-/// The replaced names of one sequence.
+/// The replaced values of one sequence.
 pub struct Normaliser {
     namespace: String,
     uids: BTreeMap<String, String>,
@@ -19,7 +19,7 @@ pub struct Normaliser {
     generated: BTreeMap<String, String>,
 }
 
-/// Answers with everything replaced, and separately the messages, which are only printed.
+/// Answers with all replacements. The messages are kept separately and only printed.
 pub struct Normal {
     pub answers: Vec<Value>,
     pub messages: Vec<String>,
@@ -144,7 +144,7 @@ impl Normaliser {
         self.text(value)
     }
 
-    /// Messages are text for users; all fields for programs stay.
+    /// Normalises a `Status`. The message is removed, because it is text for users; all fields for programs stay.
     fn status(&mut self, value: &Value) -> Value {
         let mut details = value["details"].clone();
         if let Some(causes) = details.get_mut("causes").and_then(Value::as_array_mut) {
@@ -198,7 +198,7 @@ impl Normaliser {
         }
     }
 
-    /// Replaces names inside texts.
+    /// Replaces known names inside texts.
     fn text(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(match self.generated.get(&text) {
@@ -212,7 +212,7 @@ impl Normaliser {
     }
 }
 
-/// Whether a cell shows an age: `5s`, `3m20s`, `2y291d`.
+/// Whether a table cell shows an age: `5s`, `3m20s`, `2y291d`.
 fn is_age(text: &str) -> bool {
     let digits = text.starts_with(|first: char| first.is_ascii_digit());
     digits
@@ -220,7 +220,7 @@ fn is_age(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_digit() || "smhdy".contains(c))
 }
 
-/// The index of a value in the order of first appearance.
+/// The replacement of a value: a letter, and the value's position in the order of first appearance.
 fn number(known: &mut BTreeMap<String, String>, letter: &str, value: &Value) -> Value {
     let text = value.as_str().unwrap_or_default().to_owned();
     let next = format!("{letter}{}", known.len() + 1);

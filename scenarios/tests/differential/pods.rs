@@ -1,7 +1,7 @@
-//! Whole pods, and pod templates in all kinds that create pods: the results or refusals of both servers.
+//! Compares how both servers complete or refuse Pods, and Pod templates in all kinds that create Pods.
 //!
-//! Owns drawing, requests, comparison and shrinking. Nothing is stored, because all requests are dry runs. The objects
-//! are drawn from the types that the real server publishes.
+//! The objects are drawn at random from the types that the real server publishes. All requests are dry runs, so nothing
+//! is stored. This module sends the objects, compares the answers and shrinks objects with differences.
 //!
 //! | Variable | Meaning |
 //! |---|---|
@@ -31,15 +31,15 @@ const OBJECTS: usize = 600;
 const AT_ONCE: usize = 50;
 /// The most kinds of differences that are shrunk and printed.
 const SHOWN_MAX: usize = 30;
-/// The most removals while shrinking one object.
+/// The most values that are removed while one object is shrunk.
 const CUTS_MAX: usize = 400;
 
-/// The compared part of a server's answer.
+/// The compared parts of a server's answer.
 #[derive(Debug, Clone, PartialEq)]
 enum Said {
     /// The object that would be stored.
     Object(Value),
-    /// The status, the reason, and the causes: reasons with fields.
+    /// Status code, reason, and causes. Each cause is a reason with its field.
     Refused(u64, String, BTreeSet<String>),
 }
 
@@ -66,7 +66,8 @@ fn said(raw: &Raw) -> (Said, String) {
     (Said::Object(serde_json::from_str(&text).unwrap()), message)
 }
 
-/// A stateful set's claimed volumes come in random order, before those of its template.
+/// A cause in a comparable form. A `StatefulSet` reports the volumes of its claims in random order, before the volumes of
+/// its template.
 fn ordered(cause: &str) -> String {
     match cause.split_once(" spec.template.spec.volumes[") {
         Some((reason, rest)) => {
@@ -76,14 +77,14 @@ fn ordered(cause: &str) -> String {
     }
 }
 
-/// The answers of a server about objects, with their messages.
+/// The answers of a server to these objects, with the messages.
 async fn ask(endpoint: &Endpoint, drawn: &[Drawn]) -> anyhow::Result<Vec<(Said, String)>> {
     let steps = drawn.iter().map(|one| Step::post(format!("{}?dryRun=All", one.path), one.object.clone())).collect();
     let sequence = Sequence { name: "pods".to_owned(), steps };
     Ok(driver::play(endpoint, &sequence, &namespace()).await?.iter().map(said).collect())
 }
 
-/// Records the answers of a server.
+/// Records the answers of a server to objects of these seeds.
 async fn record(real: &Endpoint, types: &Types, seeds: Vec<u64>, file: &Path) -> anyhow::Result<()> {
     let mut lines = String::new();
     for seeds in seeds.chunks(AT_ONCE) {
@@ -101,7 +102,7 @@ async fn record(real: &Endpoint, types: &Types, seeds: Vec<u64>, file: &Path) ->
     Ok(std::fs::write(file, lines)?)
 }
 
-/// The differences of two answers, with indices removed from paths.
+/// The differences of two answers. Indices are removed from paths.
 fn differences(real: &Said, mock: &Said) -> Vec<String> {
     let mut found = Vec::new();
     match (real, mock) {
@@ -159,7 +160,7 @@ fn walk(at: &str, real: Option<&Value>, mock: Option<&Value>, found: &mut Vec<St
     }
 }
 
-/// The same object without the values that do not matter to a difference.
+/// The same object without all values that are not needed for a difference.
 async fn shrink(real: &Endpoint, mock: &Endpoint, mut drawn: Drawn, wanted: &str) -> anyhow::Result<Drawn> {
     let mut cuts = 0;
     loop {
@@ -205,7 +206,7 @@ async fn shrink(real: &Endpoint, mock: &Endpoint, mut drawn: Drawn, wanted: &str
     }
 }
 
-/// The differences, each with the first seed that shows it and its frequency.
+/// The differences, each with its frequency and the first seed that shows it.
 async fn compare(
     real: &Endpoint,
     mock: &Endpoint,
@@ -273,7 +274,7 @@ async fn pods_are_completed_and_refused_as_by_a_real_server() {
     assert!(printed.is_empty(), "{} kinds of differences; {repeat}:\n{}", printed.len(), printed.concat());
 }
 
-/// A comparison without findings must be able to find some.
+/// Differing answers are reported, so a comparison without findings means something.
 #[test]
 fn answers_that_differ_are_noticed() {
     let object = |number: i64| Said::Object(json!({"spec": {"list": [{"a": number}]}}));

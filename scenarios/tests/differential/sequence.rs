@@ -1,21 +1,21 @@
-//! The requests of a test: short lists, written so that the same list means the same on any server.
+//! Sequences of requests, written so that the same sequence can be sent to any server.
 //!
-//! Owns the placeholders for values that only a server knows, and their replacement. It must not send anything.
+//! Placeholders stand for values that only a server knows; this module replaces them. This module sends nothing.
 //!
-//! `{ns}` is the sequence's own namespace, `{rv:Kind/name}` and `{old:Kind/name}` the newest and the first revision
-//! seen of an object, `{uid:Kind/name}` its uid, `{name:Kind}` the last generated name, `{list}` the revision of the
-//! last list, `{continue}` its token.
+//! `{ns}` is the sequence's own namespace. `{rv:Kind/name}` is the newest revision seen of an object, `{old:Kind/name}`
+//! the first, and `{uid:Kind/name}` its uid. `{name:Kind}` is the last generated name. `{list}` is the revision of the
+//! last list, and `{continue}` its page token.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A list of requests that is sent in its own namespace, in order, over one connection.
+/// Requests that are sent in a namespace of their own, in order, over one connection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sequence {
-    /// The subject of the sequence, for messages.
+    /// The tested behaviour, for messages.
     pub name: String,
     pub steps: Vec<Step>,
 }
@@ -23,8 +23,8 @@ pub struct Sequence {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// An HTTP method. `WATCH` is a GET that stays open and is read when everything else was answered. `UNTIL 410` and
-    /// `UNTIL 200` are a GET that is repeated until it has this status.
+    /// An HTTP method. `WATCH` is a GET that stays open and is read after all other requests were answered. `UNTIL 410`
+    /// and `UNTIL 200` are a GET that is repeated until it gets this status.
     #[serde(rename = "do")]
     pub method: String,
     pub path: String,
@@ -37,15 +37,15 @@ pub struct Step {
     /// A body that is not JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The object whose creation ends a watch; without one the watch must end by itself (`timeoutSeconds`).
+    /// The object whose creation ends a watch. Without it the watch must end by itself (`timeoutSeconds`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Value>,
-    /// A bearer token instead of the valid one; empty for none at all.
+    /// A bearer token to send instead of the valid one. Empty: no token is sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
 }
 
-/// The facts about objects in the answers so far.
+/// Revisions, uids and names from the answers so far.
 #[derive(Debug, Default)]
 pub struct Learned {
     values: BTreeMap<String, String>,
@@ -72,7 +72,7 @@ impl Step {
         Self::new("DELETE", path)
     }
 
-    /// `form` is the word in the middle of the media type: `merge-patch`, `json-patch`, `strategic-merge-patch`.
+    /// A patch. `form` is the middle part of its media type: `merge-patch`, `json-patch`, `strategic-merge-patch`.
     pub fn patch(path: impl Into<String>, form: &str, body: Value) -> Self {
         let content = Some(format!("application/{form}+json"));
         Self { body: Some(body), content, ..Self::new("PATCH", path) }
@@ -99,7 +99,7 @@ impl Step {
         self
     }
 
-    /// The status that a GET waits for.
+    /// The status until which a GET is repeated.
     pub fn until(&self) -> Option<u16> {
         self.method.strip_prefix("UNTIL ").and_then(|status| status.parse().ok())
     }
@@ -108,7 +108,7 @@ impl Step {
         self.method == "WATCH"
     }
 
-    /// Whether the step was removed while a shorter sequence was searched.
+    /// Whether the step was removed while shrinking the sequence.
     pub fn is_nothing(&self) -> bool {
         self.method.is_empty()
     }
@@ -119,7 +119,7 @@ impl Learned {
         Self { values: BTreeMap::from([("ns".to_owned(), namespace.to_owned())]) }
     }
 
-    /// Records the facts about an object or a list in an answer.
+    /// Remembers revisions, uids and names in an answer.
     pub fn learn(&mut self, answer: &Value) {
         let text = |pointer: &str| answer.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         // An expired list has a token for continuing without its snapshot.
@@ -149,7 +149,7 @@ impl Learned {
         }
     }
 
-    /// Replaces the placeholders; the error is a placeholder without a value.
+    /// Replaces the placeholders in a text. The error is a placeholder without a value.
     pub fn fill(&self, template: &str) -> Result<String, String> {
         let mut filled = String::with_capacity(template.len());
         let mut rest = template;

@@ -1,6 +1,7 @@
-//! The two servers.
+//! Starts the mock and the real server that are compared.
 //!
-//! Owns their start in a comparable state: administrators only, no history before the first sequence.
+//! Both servers start in a comparable state: their only users are administrators, and no history exists before the
+//! first sequence.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,10 +15,10 @@ use crate::generator::{Kind, special};
 use crate::sequence::{Sequence, Step};
 
 const TOKEN: &str = "a-token-for-the-comparison";
-/// The group of the kind that both servers have from the start.
+/// The API group of the custom resource that both servers have from the start.
 const GROUP: &str = "differential.example.com";
 
-/// The folder with a real server's programs, if there is one.
+/// The folder with the programs of a real server, if `KUBEBUILDER_ASSETS` names one.
 pub fn assets() -> Option<PathBuf> {
     let assets = std::env::var_os("KUBEBUILDER_ASSETS");
     if assets.is_none() {
@@ -46,7 +47,7 @@ pub async fn mock_with(adapt: impl FnOnce(&mut Config)) -> anyhow::Result<(Serve
     Ok((server, endpoint))
 }
 
-/// A real server; `arguments` are added to the required ones.
+/// Starts a real server. `arguments` are added to those that it needs anyway.
 pub async fn real(assets: PathBuf, directory: &Path, arguments: &[&str]) -> anyhow::Result<(Local, Endpoint)> {
     let mut config = local::Config::new(assets, directory.join("plane"));
     config.apiserver_arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();

@@ -1,7 +1,7 @@
-//! Watches over a WebSocket: the same handshakes and frames against both servers, byte by byte.
+//! Compares watches over WebSocket: equal handshakes and frames must get equal answers from both servers, byte by byte.
 //!
-//! Owns a raw client: it writes heads and frames itself, reads until the server closes, and splits the answer. It must
-//! not judge: the two servers are compared with each other.
+//! This module is a raw client. The client writes heads and frames itself, reads until the server closes, and splits
+//! the answer.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::generator::Kind;
 use crate::sequence::{Sequence, Step};
 use crate::servers;
 
-/// Time limit until the server closes; the watches last a second.
+/// Time limit until the server closes the connection. The watches last one second.
 const DEADLINE: Duration = Duration::from_secs(20);
 const NAMESPACE: &str = "sockets";
 const HEADERS: [(&str, &str); 5] = [
@@ -27,17 +27,17 @@ const HEADERS: [(&str, &str); 5] = [
     ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
     ("Origin", "https://localhost"),
 ];
-/// Headers that a WebSocket client reads.
+/// Response headers that a WebSocket client reads.
 const SHOWN: [&str; 5] =
     ["upgrade", "connection", "sec-websocket-accept", "sec-websocket-protocol", "sec-websocket-version"];
-/// Frames of a client, masked with zeros: a ping, a text, a close.
+/// Frames that a client sends, masked with zeros: a ping, a text, a close.
 const PING: &[u8] = b"\x89\x83\0\0\0\0abc";
 const TEXT: &[u8] = b"\x81\x82\0\0\0\0hi";
 const GOODBYE: &[u8] = b"\x88\x82\0\0\0\0\x03\xe8";
 
-/// One connection: the changes to a good handshake (an empty value removes a header), and the frames after it.
+/// One connection: changes to a valid handshake, and the frames after it. An empty value removes a header.
 struct Case {
-    /// The query; `{gone}` is replaced by a compacted revision.
+    /// The query of the request. `{gone}` is replaced by a compacted revision.
     query: &'static str,
     changed: &'static [(&'static str, &'static str)],
     frames: &'static [&'static [u8]],
@@ -75,8 +75,8 @@ const CASES: &[Case] = &[
     talk("watch=true&fieldSelector=nonsense%3Da", &[]),
 ];
 
-/// Creates two objects to watch. If the server compacts by itself, it waits until the history between them is gone.
-/// Returns the first revision.
+/// Creates two objects to watch. If the server compacts, waits until the history between them is gone. Returns the
+/// first revision.
 async fn fill(endpoint: &Endpoint, compacts: bool) -> String {
     let path = Kind::ConfigMap.path();
     let mut steps: Vec<Step> = ["one", "two"].map(|name| Step::post(&path[..], Kind::ConfigMap.object(name, 0))).into();
@@ -102,7 +102,7 @@ fn request(endpoint: &Endpoint, case: &Case, gone: &str) -> String {
     text + "\r\n"
 }
 
-/// The whole answer of a server, split into parts.
+/// The whole answer of a server, split into head and frames.
 async fn said(endpoint: &Endpoint, case: &Case, gone: &str) -> Value {
     let talking = async {
         let tcp = TcpStream::connect(endpoint.address).await.unwrap();
@@ -146,12 +146,12 @@ async fn said(endpoint: &Endpoint, case: &Case, gone: &str) -> Value {
     json!({"status": status, "headers": headers, "told": if is_plain(&head) { Value::Null } else { told }})
 }
 
-/// Whether the answer is one to a plain request.
+/// Whether the answer is to a plain HTTP request, not to a WebSocket handshake.
 fn is_plain(head: &str) -> bool {
     head.to_ascii_lowercase().contains("content-type: application/json")
 }
 
-/// `[first byte, payload]` of each frame; events by their type and name.
+/// `[first byte, payload]` of each frame. Events are shown by type and name.
 fn frames(mut bytes: &[u8]) -> Value {
     let mut all = Vec::new();
     while let [first, short, rest @ ..] = bytes {

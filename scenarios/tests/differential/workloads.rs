@@ -1,5 +1,5 @@
-//! Compares workloads on the mock with those on kube-apiserver and the controllers of kube-controller-manager: each
-//! object at rest, field by field. [`kubelet`] plays the kubelet on the real side.
+//! Compares workloads on the mock with those on a real kube-apiserver with kube-controller-manager: each object at
+//! rest, field by field. [`kubelet`] plays scheduler and kubelet on the real server.
 
 mod compared;
 mod kubelet;
@@ -21,12 +21,12 @@ const PROGRAM: &str = "kube-controller-manager";
 const CONTROLLERS: &str = "deployment-controller,replicaset-controller,statefulset-controller,daemonset-controller,job-controller,\
                            endpoints-controller,endpointslice-controller,persistentvolume-binder-controller";
 const READY_AFTER: Duration = Duration::from_millis(200);
-/// Time limit; a controller that was just started is slow.
+/// Time limit until everything is at rest. Controllers that were just started are slow.
 const DEADLINE: Duration = Duration::from_mins(1);
-/// Time without a write after which everything counts as at rest.
+/// Time without a write after which all objects count as at rest.
 const REST: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(100);
-/// The compared collections.
+/// The collections whose objects are compared.
 const COMPARED: [&str; 12] = [
     "/apis/apps/v1/namespaces/default/deployments",
     "/apis/apps/v1/namespaces/default/replicasets",
@@ -52,7 +52,7 @@ impl Api {
         Self { endpoint: endpoint.clone(), connections: JoinSet::new() }
     }
 
-    /// Sends a request on a separate connection.
+    /// Sends a request over a connection of its own.
     async fn ask(&mut self, method: &str, path: &str, content: &str, body: &Value) -> (u16, Value) {
         let mut sender = driver::connect(&self.endpoint, &mut self.connections).await.unwrap();
         let request = Request::builder().method(method).uri(path).header(header::HOST, "localhost");
@@ -79,7 +79,7 @@ impl Api {
     }
 }
 
-/// All compared objects, once nothing has changed for a while.
+/// All compared objects, once none has changed for [`REST`].
 async fn at_rest(api: &mut Api) -> Vec<Value> {
     let began = Instant::now();
     let (mut seen, mut since) = (Vec::new(), Instant::now());
@@ -98,7 +98,7 @@ async fn at_rest(api: &mut Api) -> Vec<Value> {
     }
 }
 
-/// kube-controller-manager beside a kube-apiserver; it ends on drop.
+/// Starts kube-controller-manager for a kube-apiserver. The process ends on drop.
 fn controllers(assets: &Path, folder: &Path, endpoint: &Endpoint, ca_pem: &str) -> tokio::process::Child {
     let (config, ca) = (folder.join("kubeconfig"), folder.join("ca.crt"));
     std::fs::write(&ca, ca_pem).unwrap();

@@ -1,22 +1,22 @@
-//! Judges of a subject's objects: whether it comes to rest, removes its finalizers, creates no child twice, orphans
-//! none, and leaves foreign objects alone. Each mistake is caught by its own judge and by no other, and the clean twin
-//! passes.
+//! Tests of the budgets about a subject's objects. The subject must come to rest, remove its finalizers, create no
+//! child twice, orphan none, and leave foreign objects alone. Each mistake breaks only its own budget, and the operator
+//! without the mistake passes.
 
 use crate::support::Soak;
 use crate::witness_kinds::{LABEL as CHILDREN, SCENARIO, play_in};
 
-/// Only the budget of the witness: the others are judged by default.
+/// Only the budget of the witness. The budgets tested here are judged by default.
 const UNASKED: &str = "{unseen: 0}";
 const ANNOTATION: &[&str] = &["{kind: status, annotation: example.com/seen}"];
 const LABEL: &[&str] = &["{kind: children}", CHILDREN];
 
-/// Runs the small operator with a drain that also shows slow activity.
+/// Runs the small operator with a drain so long that slow activity shows too.
 fn play(witness: &[&str], mode: &str, budgets: &str) -> Option<Soak> {
     play_in(&SCENARIO.replace("drain: 7s", "drain: 12s"), witness, mode, budgets)
 }
 
-/// The clean operator passes, and `judged` is among its judged budgets. Returns the text of the single broken finding
-/// of the mistaken one.
+/// Checks that the correct operator passes, and that `judged` is among its judged budgets. Returns the text of the only
+/// broken finding of the operator with the mistake.
 fn clean_and_mistaken(
     witness: &[&str],
     [clean, mistaken]: [&str; 2],
@@ -57,7 +57,7 @@ fn a_child_that_is_made_twice_is_found_although_it_was_tidied_up() {
     assert!(text.contains("had 2 configmaps instead of 1"), "{text}");
 }
 
-/// Without further writes, a subject learns the fate of its children only by its own watch of them.
+/// Children are changed after the load ends. Only an operator that watches its children repairs them.
 #[test]
 #[ignore = "slow"]
 fn drift_after_the_load_shows_who_looks_after_children() {
@@ -93,7 +93,8 @@ fn who_deletes_what_others_made_is_found_unless_that_is_allowed() {
     assert_eq!(allowed.finding("objects.deletedByOthers")["verdict"], "pass", "{}", allowed.story());
 }
 
-/// The finding says more than "too few children".
+/// A child without an owner is reported as orphaned after its parent is deleted. While the parent exists, the finding
+/// names the missing owner, and not only "too few children".
 #[test]
 #[ignore = "slow"]
 fn a_child_without_an_owner_is_found_behind_its_parent_and_beside_it() {

@@ -1,4 +1,4 @@
-//! The user's first contact: errors name their place and their remedy, the record is kept, and no process is left.
+//! Tests of wrong input: an error names its position and a remedy, the run record is kept, and no process is left.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ fn file(text: &str) -> tempfile::NamedTempFile {
     file
 }
 
-/// Runs `longhaul check`. Returns exit code and message.
+/// Runs `longhaul check`. Returns the exit code and the message.
 fn check(text: &str) -> (Option<i32>, String) {
     let file = file(text);
     let output = longhaul(&["check", file.path().to_str().unwrap()]).output().unwrap();
@@ -35,7 +35,8 @@ fn an_unknown_key_is_named_with_its_place_and_the_nearest_known_one() {
     assert!(message.starts_with("FILE:6:1: unknown key `churns`: did you mean `churn`?"), "{message}");
 }
 
-/// A subject in the earlier notation is refused with the section in the new notation, ready for pasting.
+/// A subject in the notation of earlier versions is refused. The message has the section in the new notation, ready for
+/// pasting.
 #[test]
 fn a_flat_subject_is_told_as_it_is_written_now() {
     let flat = "subject:\n  kind: command\n  command: [./x]\n  env: {A: b}\n  witness: {kind: http}\n";
@@ -61,8 +62,8 @@ fn a_wrong_unit_is_named_with_the_units_that_exist() {
     assert!(message.contains("`2` has no unit: write for example `15s`"), "{message}");
 }
 
-/// A name is part of a folder's name and of a command: `v1.2` is valid for both. The message for an invalid one names a
-/// valid one.
+/// A scenario's name is used as a folder name and in commands. `v1.2` is valid; the message for an invalid name
+/// suggests a valid one.
 #[test]
 fn names_may_have_dots_and_others_are_told_what_to_write() {
     let named = |name: &str| {
@@ -149,7 +150,7 @@ fn restarts_certificates_and_budgets_of_the_registry_that_cannot_be_are_refused(
     assert!(hidden.contains("which `through: apiserver` hides"), "{hidden}");
 }
 
-/// Receivers, locks and shared caches belong to the service, and are judged by its own answers.
+/// Alerts, locks and shared caches need the built-in service, because its own answers decide their budgets.
 #[test]
 fn alerts_locks_and_shared_caches_that_nothing_could_decide_are_refused() {
     let load = "admission: {rate: 5/s, mix: {createPod: 1}}\n";
@@ -179,7 +180,7 @@ fn alerts_locks_and_shared_caches_that_nothing_could_decide_are_refused() {
     }
 }
 
-/// An attack has its time in the load.
+/// An attack that does not fit into the load is refused.
 #[test]
 fn attacks_that_nothing_could_show_are_refused() {
     let with = |attacks: &str| {
@@ -199,7 +200,8 @@ fn attacks_that_nothing_could_show_are_refused() {
     }
 }
 
-/// Workers judge by the answers known before the run, so nothing may change them.
+/// Worker processes judge answers by what was known before the run. So a scenario with workers must not change the
+/// right answers.
 #[test]
 fn workers_beside_what_changes_the_right_answers_are_refused() {
     let said = |more: &str| {
@@ -217,7 +219,8 @@ fn workers_beside_what_changes_the_right_answers_are_refused() {
     }
 }
 
-/// Workers in Pods are started by kubectl, which is searched before a cluster is started; the plan describes them.
+/// Workers in Pods are started by kubectl. `check` looks for kubectl before a cluster is started, and the plan
+/// describes the workers.
 #[test]
 fn workers_in_pods_are_planned_and_need_kubectl() {
     let folder = tempfile::tempdir().unwrap();
@@ -241,7 +244,7 @@ fn workers_in_pods_are_planned_and_need_kubectl() {
     assert!(told.contains("`workers` in Pods") && told.contains("kubectl"), "{told}");
 }
 
-/// Pods need a node, and impossible actions on them are reported before one is started.
+/// A subject in Pods needs a node. Impossible actions on Pods are reported before a node is started.
 #[test]
 fn a_subject_in_pods_without_a_node_is_refused() {
     let deployed = scenarios::scenario::library::text("deployed").unwrap();
@@ -329,7 +332,7 @@ fn a_subject_that_never_asks_is_not_ready() {
     assert!(soak.stdout().contains("no request to the control plane"), "{}", soak.story());
 }
 
-/// A subject that sends one request, so that it counts as ready, and then does `then`.
+/// A program that sends one request, so that it counts as ready, and then does `then`.
 fn asks_once(then: &str) -> String {
     let python = "import os,re,ssl,sys,time,urllib.request as u; t=open(os.environ['KUBECONFIG']).read(); \
         s=re.search(r'server: (\\S+)',t).group(1).strip('\\\"'); k=re.search(r'token: (\\S+)',t).group(1).strip('\\\"'); \
@@ -337,7 +340,7 @@ fn asks_once(then: &str) -> String {
     format!("[python3, -c, \"{}\"]", format!("{python}{then}").replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// A scenario for a subject that sends a request; on a busy machine Python takes seconds until then.
+/// A scenario with a subject that sends one request. On a busy machine Python takes seconds to send it.
 fn asking(then: &str) -> String {
     command(&asks_once(then), "{events: {missed: 0}}").replace("startTimeout: 2s", "startTimeout: 30s")
 }
@@ -366,8 +369,8 @@ fn a_silent_witness_leaves_the_run_undecided() {
     assert!(soak.stdout().contains("$LONGHAUL_WITNESS_URL"), "{}", soak.story());
 }
 
-/// A subject that follows another resource gets a message after 20 s, and not after the whole run: its requests, the
-/// churned resources, and the remedy.
+/// A subject that watches another resource is reported after 20 s, not after the whole run. The message has its
+/// requests, the churned resources, and a remedy.
 #[test]
 #[ignore = "slow"]
 fn a_subject_that_asks_for_nothing_that_is_churned_is_told_early() {
@@ -410,7 +413,8 @@ fn a_port_in_use_is_named_with_the_remedy() {
     assert!(!kubeconfig.exists(), "a kubeconfig of a server that does not run would only mislead");
 }
 
-/// A pipeline names the folder, reads the verdict from stdout, and decides itself how to treat an undecided one.
+/// A CI job names the folder of the record, reads the verdict from stdout, and decides itself how to treat an
+/// inconclusive one.
 #[test]
 #[ignore = "slow"]
 fn a_pipeline_gets_its_folder_and_its_json() {
@@ -442,8 +446,8 @@ fn the_doctor_says_what_is_there_and_what_is_not() {
     assert!(text.contains("missing   kubectl ") && text.contains("apt-get install valgrind"), "{text}");
 }
 
-/// A scenario from a pull request may name any file. No file outside of its folder is read, and no error shows the
-/// content of one.
+/// A scenario from a pull request may name any file. No file outside its folder is read, and no error shows the content
+/// of such a file.
 #[test]
 fn a_strangers_scenario_reads_nothing_outside_of_its_folder() {
     let folder = tempfile::tempdir().unwrap();

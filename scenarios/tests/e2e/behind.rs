@@ -1,5 +1,5 @@
-//! A queue is no loss, and an operator's own slowness is not its client's fault: each case with an operator that shows
-//! it and one that does not.
+//! Tests that a queue does not count as lost events, and that an operator's own slowness is not blamed on its client
+//! library. Each case has an operator that shows it and one that does not.
 
 use crate::support::{Soak, findings, has_python, soak_text};
 
@@ -14,7 +14,7 @@ fn play(mode: &str, population: u32, rate: &str) -> Option<Soak> {
     Some(soak_text(&text.replace("POPULATION", &population.to_string()).replace("RATE", rate), &[]))
 }
 
-/// The cause on the first screen, with parts of its sentence.
+/// Checks the cause at the top of the summary, with parts of its sentence.
 fn says(soak: &Soak, cause: &str, parts: &[&str]) {
     let markdown = std::fs::read_to_string(soak.record().join("report.md")).unwrap();
     let line = markdown.lines().find(|line| line.contains(cause)).unwrap_or_else(|| panic!("{cause}:\n{markdown}"));
@@ -38,7 +38,7 @@ fn an_operator_that_is_behind_has_lost_nothing() {
     says(&soak, "still in the subject's queue", &[" still waited", "more at its "]);
 }
 
-/// The same operator at a rate that it can sustain, which the run finds out.
+/// The slow operator passes if the run first measures the rate that the operator can sustain.
 #[test]
 #[ignore = "slow"]
 fn a_rate_that_is_found_out_leaves_nothing_behind() {

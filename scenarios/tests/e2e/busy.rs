@@ -1,4 +1,4 @@
-//! Runs on a busy machine still have a verdict.
+//! Tests that runs on a busy machine still have a verdict.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use crate::support::{Soak, has_python, program, soak};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
-/// Number of programs that never wait, like the load on machines of others.
+/// Number of processes that compute without pause, to make the machine busy.
 const LOAD: usize = 10;
 
 struct Busy(Vec<Child>);
@@ -28,7 +28,7 @@ impl Drop for Busy {
     }
 }
 
-/// Counted figures do not depend on the duration, and the harness needs little processor time.
+/// With ten busy processes beside it, the run still decides counted figures, and the harness uses little CPU time.
 #[test]
 #[ignore = "slow"]
 fn a_run_at_load_ten_has_a_verdict() {
@@ -40,8 +40,8 @@ fn a_run_at_load_ten_has_a_verdict() {
     assert!(soak.stdout().contains("the machine was busy"), "{}", soak.story());
 }
 
-/// A minute that decides growth of a series and of descriptors, and whether events are seen in time. Twelve blocks of
-/// readings, one a second, take 40 s, and some may be missing.
+/// A minute that decides growth of a series and of open files, and whether events are seen in time. Growth needs twelve
+/// blocks of readings, one reading a second. Twelve blocks take 40 s, and some readings may be missing.
 const DECIDES: &str = "\
 apiVersion: longhaul/v1
 name: one-verdict
@@ -67,7 +67,7 @@ budgets:
   descriptors: {growth: 10}
 ";
 
-/// The example watcher beside a metrics page. If it leaks, it leaves six tasks and two descriptors behind each second.
+/// The example watcher with a metrics page. With a leak, it keeps six tasks and two open files more each second.
 const LEAKY: &str = r##"
 import http.server, os, runpy, sys, threading, time
 began, leaks, kept = time.monotonic(), os.environ["LEAKS"] == "yes", []
@@ -92,7 +92,7 @@ threading.Thread(target=leak, daemon=True).start()
 runpy.run_path(sys.argv[1], run_name="__main__")
 "##;
 
-/// Plays it once beside this many programs that never wait.
+/// Plays the scenario once, with this many busy processes beside it.
 fn play(leak: &str, load: usize) -> Soak {
     let watcher = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects/watcher.py");
     let mut shim = tempfile::Builder::new().suffix(".py").tempfile().unwrap();
@@ -104,13 +104,14 @@ fn play(leak: &str, load: usize) -> Soak {
     soak
 }
 
-/// The first sentence of a reason without its numbers, so that equal reasons are counted together.
+/// The first sentence of a reason without its numbers, so that equal reasons can be counted together.
 fn kind(reason: &str) -> String {
     reason.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).collect::<String>().replace("##", "#")
 }
 
-/// One file, seed and build: the verdict is the same on a quiet machine and on a busy one, or it is undecided for a
-/// reason that names the machine. `LONGHAUL_ROUNDS` sets how often each of the four is played; the table is printed.
+/// For the same file, seed and build, a busy machine gives the same verdict as a quiet one, or an inconclusive verdict
+/// whose reason names the machine. `LONGHAUL_ROUNDS` sets how often each of the four cases is played; the results are
+/// printed.
 #[test]
 #[ignore = "slow"]
 fn nightly_one_file_has_one_verdict() {

@@ -1,4 +1,4 @@
-//! `cargo xtask calibrate` as a user runs it.
+//! Tests of `cargo xtask calibrate` as a user runs it.
 
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ fn generated_series_need_no_service_and_write_the_pages() {
     assert!(out.join("calibration.md").is_file() && out.join("calibration.html").is_file());
 }
 
-/// The canary and its clean twin as real runs: one is caught by its own judge, and one passes.
+/// The run with a planted bug breaks the bug's own budget, and the same run without the bug passes.
 #[test]
 #[ignore = "slow"]
 fn nightly_the_canary_is_caught_and_its_twin_passes() {

@@ -1,4 +1,4 @@
-//! `longhaul load --capacity` against a webhook with a known capacity.
+//! Tests of `longhaul load --capacity` against a webhook with a known capacity.
 
 use std::process::Output;
 use std::time::Duration;
@@ -16,7 +16,8 @@ fn capacity(webhook: &Webhook, arguments: &[&str]) -> (Output, Value) {
     (output, json)
 }
 
-/// Two places of 50 ms each are forty reviews a second: further ones wait longer and longer, and the limit breaks.
+/// A webhook that handles two reviews at a time, each in 50 ms, does 40 reviews a second. At a higher rate reviews wait
+/// longer and longer, and the limit breaks.
 #[test]
 #[ignore = "slow"]
 fn nightly_a_known_capacity_is_found_and_confirmed() {
@@ -35,7 +36,7 @@ fn nightly_a_known_capacity_is_found_and_confirmed() {
     assert!(json["text"].as_str().unwrap().contains("what broke first, at "), "{}", story(&output));
 }
 
-/// One set of workers measures every stage, and together they send as many requests as planned.
+/// The same worker processes measure every rate, and together they send as many requests as planned.
 #[test]
 #[ignore = "slow"]
 fn workers_search_together() {
@@ -50,7 +51,7 @@ fn workers_search_together() {
     assert!(prints.len() == 2 && prints[0] != prints[1] && prints[0].len() == 64, "{prints:?}");
 }
 
-/// A rate that breaks the limits says nothing about the lower ones, which have too few answers to decide.
+/// If a rate breaks the limits, and lower rates have too few answers to decide, the search has no result.
 #[test]
 #[ignore = "slow"]
 fn what_is_undecided_is_no_verdict_on_the_webhook() {

@@ -1,5 +1,5 @@
-//! Each planted client gets its own cause: in the summary, in the Markdown, on the page, and from the facts of the
-//! record.
+//! Tests that each mistake of the planted client gets its own cause: in the summary, in the Markdown, in the HTML
+//! report, and computed again from the record.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::support::{Soak, longhaul, program, rows, soak};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
 
-/// The record of a bug, or of a file of these tests, played against the planted client.
+/// The run record of a bug of the library, or of a file of these tests, with the planted client as subject.
 fn play(bug: &str, mistakes: &[&str]) -> Option<(PathBuf, tempfile::TempDir)> {
     let client = program("planted-client")?;
     let out = tempfile::tempdir().unwrap();
@@ -27,7 +27,8 @@ fn play(bug: &str, mistakes: &[&str]) -> Option<(PathBuf, tempfile::TempDir)> {
     Some((answer["record"].as_str().unwrap().into(), out))
 }
 
-/// Checks that the cause and the begin of its sentence stand at the top, and that each anomaly has its history.
+/// Checks that the reports begin with the cause and the beginning of its sentence, and that each anomaly has its
+/// history.
 pub fn told(record: &Path, cause: &str, parts: &[&str]) {
     let rows = rows(record, "anomalies.jsonl");
     assert!(!rows.is_empty(), "nothing was found");
@@ -53,14 +54,14 @@ pub fn told(record: &Path, cause: &str, parts: &[&str]) {
     assert!(said.lines().any(|line| line.starts_with("cause ") && line.contains(cause)), "{said}");
 }
 
-/// The correct client in the same story has no cause.
+/// The correct client in the same scenario gets no cause.
 fn clean(bug: &str) {
     let Some((record, _out)) = play(bug, &[]) else { return };
     let markdown = std::fs::read_to_string(record.join("report.md")).unwrap();
     assert!(!markdown.contains("What to do next"), "{markdown}");
 }
 
-/// A deletion that was sent and not reported is lost in the client.
+/// A deletion that was sent to the client and not reported was lost in the client.
 pub fn lost_in_the_client(soak: &Soak) {
     told(&soak.record(), "lost in the client", &["sent on watch ", "never reported"]);
     // The mock remembers a thousand lines; on a busy machine some are gone before their deletion is overdue.
@@ -126,8 +127,8 @@ fn who_asks_no_more_is_said_to_ask_no_more() {
     clean("clean-close-not-told");
 }
 
-/// Both ends of a stream open the next watch. Repeated reports after that are no matter of queues, and the judge states
-/// the number of watches.
+/// Both ends of a stream open the next watch. The cause is the number of watches, not a queue, although reports are
+/// repeated.
 #[test]
 #[ignore = "slow"]
 fn watches_that_multiply_are_told_as_that() {

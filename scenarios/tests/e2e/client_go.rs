@@ -1,4 +1,4 @@
-//! Behaviour of a client-go client after hours, by its own clock.
+//! Tests of what a client-go client does after hours of its own clock.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,8 @@ use crate::support::soak;
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects/client-go");
 const SCENARIO: &str = include_str!("../files/client-go-resync.yaml");
 
-/// The client, built unless the cache has it. `None` (and a message) if Go or its modules are missing.
+/// The client-go program, built unless the cache has it. Prints a message and returns `None` if Go or its modules are
+/// missing.
 fn client() -> Option<PathBuf> {
     match installer::go_module("client-go", Path::new(SOURCE), ".") {
         Ok(program) => Some(program),
@@ -21,8 +22,8 @@ fn client() -> Option<PathBuf> {
     }
 }
 
-/// After the first resync, which comes after ten hours, a handler receives no update any more if a transform blanks the
-/// revisions. With its revisions the same client receives all. Both take less than two minutes.
+/// A transform that removes resource versions stops updates to a handler after the first resync, which comes after ten
+/// hours. The same client with resource versions receives all updates. Both runs take less than two minutes.
 #[test]
 #[ignore = "slow"]
 fn nightly_updates_vanish_after_ten_hours_if_a_transform_blanks_revisions() {

@@ -1,15 +1,16 @@
-//! Every adapter of a real client reports every create, update and delete if nothing goes wrong. No test demands a
-//! certain behaviour after faults: `cargo xtask matrix` records that.
+//! Tests that the adapter of each real client reports every create, update and delete if nothing goes wrong. Behaviour
+//! after faults is not tested here: `cargo xtask matrix` records it.
 
 use crate::support::{Soak, soak_text};
 
 const CLEAN: &str = include_str!("../files/client.yaml");
 
-/// Clients whose handlers run side by side: on a busy machine the next event of an object may overtake a handler (row
-/// 54 of docs/matrix.md), which is no fault of an adapter.
+/// Clients that run handlers in parallel. On a busy machine the next event of an object may overtake a handler (row 54
+/// of docs/measured/matrix.md), which is no fault of the adapter.
 const OVERTAKE: [&str; 3] = ["client-node-", "kfc-", "pepr-"];
 
-/// Runs the clean scenario against a column of the matrix; `None` (and a message) if it cannot be started here.
+/// Runs the scenario without faults against a client of the matrix. Prints a message and returns `None` if the client
+/// cannot be started here.
 fn clean(id: &str) -> Option<Soak> {
     let columns = scenarios::clients::columns();
     let column = columns.iter().find(|column| column.id() == id).expect("the column is in the list");
@@ -35,7 +36,7 @@ macro_rules! clean {
             assert_eq!(soak.code(), Some(0), "{}", soak.story());
         })*
 
-        /// A new column needs a test.
+        /// Every client of the matrix has a test here.
         #[test]
         fn every_column_has_a_test() {
             let tested = [$($id),*];

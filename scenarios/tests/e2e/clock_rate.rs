@@ -1,5 +1,5 @@
-//! A subject's own clock runs faster: mistakes that come after ten minutes are seen in seconds, even in a Go operator.
-//! Programs whose clock cannot be changed are refused.
+//! Tests of a faster clock for the subject: mistakes that come after ten minutes show in seconds, even in a Go
+//! operator. Programs whose clock cannot be changed are refused.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ const WATCHER: &str = include_str!("../files/watcher.yaml");
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
 const SUBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects");
 
-/// The example watcher. If `TIRES` is set, it handles nothing any more after ten minutes of its clock.
+/// The example watcher. If `TIRES` is set, it stops handling events after ten minutes of its own clock.
 const SHIM: &str = r#"
 import os, runpy, sys, time
 module = runpy.run_path(sys.argv[1])
@@ -21,7 +21,7 @@ Watcher.report = tired
 Watcher().run()
 "#;
 
-/// Runs the watcher for about 18 s; `None` without Python.
+/// Runs the watcher for about 18 s. `None` if Python is missing.
 fn watcher(tires: &str, more: &[&str]) -> Option<Soak> {
     if !has_python() {
         return None;
@@ -34,7 +34,8 @@ fn watcher(tires: &str, more: &[&str]) -> Option<Soak> {
     Some(soak_text(&text, more))
 }
 
-/// In real time the bug is not seen; a hundred times faster it is, and its clean twin passes.
+/// In real time the bug does not show. With a clock a hundred times faster it does, and the watcher without the bug
+/// passes.
 #[test]
 #[ignore = "slow"]
 fn what_fails_after_ten_minutes_fails_in_seconds() {
@@ -48,8 +49,8 @@ fn what_fails_after_ten_minutes_fails_in_seconds() {
     assert!(fast.broken().iter().any(|budget| budget == "events.missed"), "{}", fast.story());
 }
 
-/// An operator of controller-runtime is written in Go and asks the kernel for the time by itself. Thirty times faster
-/// it is also right, through conflicts, errors, a reset and a 410.
+/// A Go operator with controller-runtime reads the kernel's clock itself. With a clock thirty times faster it still
+/// passes, through conflicts, errors, a reset and a 410.
 #[test]
 #[ignore = "slow"]
 fn an_operator_in_go_does_right_thirty_times_faster() {
@@ -61,7 +62,7 @@ fn an_operator_in_go_does_right_thirty_times_faster() {
     assert!(soak.stdout().contains("the subject's own clock ran 30 times faster"), "{}", soak.story());
 }
 
-/// Nothing is started: the exit code is that of a wrong scenario.
+/// A program whose clock cannot be changed is not started. The exit code is that of an invalid scenario.
 #[test]
 #[ignore = "slow"]
 fn what_cannot_have_another_clock_is_refused_by_name() {
@@ -76,15 +77,15 @@ fn what_cannot_have_another_clock_is_refused_by_name() {
     assert!(soak.stderr().contains("needs the interpreter /no/such/interpreter"), "{}", soak.story());
 }
 
-/// Plays the scenario of clocks; `None` without its programs.
+/// Plays the scenario with clock faults. `None` if a program is missing.
 fn clocks(plant: Option<&str>) -> Option<Soak> {
     program("example-watcher-planted").filter(|_| cfg!(target_arch = "x86_64"))?;
     let plant: Vec<&str> = plant.into_iter().flat_map(|plant| ["--plant", plant]).collect();
     Some(soak(&[&["clock"][..], &plant].concat()))
 }
 
-/// Two replicas share one Lease correctly for any clocks. A replica that trusts the other's wall clock, or is late by
-/// its own, does not.
+/// Two correct replicas share one Lease whatever their clocks show. Replicas fail if they trust each other's wall
+/// clock, or if they renew late by their own clock.
 #[test]
 #[ignore = "slow: three runs of a minute"]
 fn nightly_clocks_that_disagree_show_who_believes_them() {
@@ -97,7 +98,8 @@ fn nightly_clocks_that_disagree_show_who_believes_them() {
     }
 }
 
-/// Certificates that are valid for eight real seconds expire by the service's own clock and by that of the checks.
+/// The certificates expire after 160 s of the service's faster clock, which are eight real seconds. The checks use the
+/// same clock.
 #[test]
 #[ignore = "slow: half a minute"]
 fn certificates_end_by_the_subjects_clock() {
@@ -119,7 +121,7 @@ fn certificates_end_by_the_subjects_clock() {
     assert!(replaced >= 6, "{replaced} in 25 s, one each three");
 }
 
-/// Whether to run tests that take longer than a whole CI run; prints a message if not.
+/// Whether to run tests that take longer than a whole CI run. Prints a message if they are skipped.
 fn has_hours() -> bool {
     let is_there = std::env::var_os("LONGHAUL_HOURS").is_some();
     if !is_there {
@@ -128,7 +130,7 @@ fn has_hours() -> bool {
     is_there
 }
 
-/// The unchanged scenario.
+/// The scenario `soak-10h` of the library ends in ten minutes at 60 times the speed.
 #[test]
 #[ignore = "slow: ten minutes, asked for by LONGHAUL_HOURS"]
 fn ten_hours_are_over_in_ten_minutes() {
@@ -137,8 +139,8 @@ fn ten_hours_are_over_in_ten_minutes() {
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
 }
 
-/// An hour of the same scenario: too short to decide growth, and long enough for mistakes of the service at sixty times
-/// the speed.
+/// An hour of the scenario with ten hours ends in a minute. An hour is too short to decide growth, but shows mistakes
+/// of the service at sixty times the speed.
 #[test]
 #[ignore = "slow: a minute"]
 fn nightly_an_hour_of_ten_is_over_in_a_minute() {
@@ -153,8 +155,8 @@ fn nightly_an_hour_of_ten_is_over_in_a_minute() {
     assert!(matches!(soak.code(), Some(0 | 2)) && soak.broken().is_empty(), "{}", soak.story());
 }
 
-/// A day of an operator with two replicas and leader election, with a new token every hour and a new certificate twice
-/// a day.
+/// An operator with two replicas and leader election runs for a day of its own clock. The operator's token changes
+/// every hour and its certificate twice.
 #[test]
 #[ignore = "slow: 24 minutes, asked for by LONGHAUL_HOURS"]
 fn an_operator_lasts_a_day_of_its_own() {
@@ -165,7 +167,7 @@ fn an_operator_lasts_a_day_of_its_own() {
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
 }
 
-/// The service requests watches of ten seconds: compressed they end after one, and nothing is lost.
+/// The service requests watches of ten seconds. Compressed, they end after one second, and no event is lost.
 #[test]
 #[ignore = "slow"]
 fn a_days_watches_are_remade_in_seconds() {

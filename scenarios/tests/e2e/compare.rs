@@ -1,8 +1,8 @@
-//! Several subjects under one scenario: a correct one, one with a planted bug, one that dies.
+//! Tests of `longhaul compare` with three subjects: a correct one, one with a planted bug, and one that exits.
 
 use crate::support::{longhaul, program, story};
 
-/// Long enough for deletions in ten stretches of five seconds, with one fault.
+/// A run with deletions in ten stretches of five seconds, and one fault.
 const SCENARIO: &str = "\
 apiVersion: longhaul/v1
 name: three
@@ -15,8 +15,8 @@ faults: [{name: watch-reset, at: 8s, resource: packages}]
 budgets: {events: {missed: 0, ghost: 0}}
 ";
 
-/// The subject that loses events ranks lower for them, with the cause. The subject that dies is a row, and the
-/// comparison goes on.
+/// The subject that loses events ranks lower, with the cause. The subject that exits still has a row in the table, and
+/// the comparison continues.
 #[test]
 #[ignore = "slow: three runs of a minute, side by side"]
 fn who_loses_is_behind_and_who_dies_is_a_row() {

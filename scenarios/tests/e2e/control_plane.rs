@@ -1,4 +1,4 @@
-//! A soak against a real kube-apiserver, if its binaries are there.
+//! Tests of soaks against a real kube-apiserver. The tests are skipped if its programs are missing.
 
 use crate::support::{has_python, program, soak, soak_text};
 
@@ -12,7 +12,8 @@ fn assets() -> bool {
     there
 }
 
-/// Versions of a real server are no positions in the audit's order: a canary is found by its version.
+/// The service passes on a real API server. There a resourceVersion is not a position in the audit log, so a planted
+/// write is found by its version.
 #[test]
 #[ignore = "slow"]
 fn the_service_passes_on_a_real_control_plane_and_canaries_are_seen() {
@@ -44,7 +45,7 @@ fn the_service_passes_on_a_real_control_plane_and_canaries_are_seen() {
     assert_eq!(soak.finding("events.hotLoop")["verdict"], "pass", "{}", soak.story());
 }
 
-/// Its audit log shows a client that keeps opening watches; the same client with one watch passes.
+/// The real server's audit log shows a client that opens more and more watches. The same client with one watch passes.
 #[test]
 #[ignore = "slow"]
 fn watches_that_become_more_are_counted_on_a_real_control_plane_too() {
@@ -101,7 +102,7 @@ fn a_missed_delete_is_a_ghost_on_a_real_control_plane_too() {
     assert_eq!(broken, ["events.ghost"], "{}", soak.story());
 }
 
-/// A foreign definition is applied and established there before its objects are churned.
+/// A foreign definition of a custom resource is applied and established before objects of its kind are churned.
 #[test]
 #[ignore = "slow"]
 fn manifests_are_applied_on_a_real_control_plane_too() {

@@ -1,4 +1,4 @@
-//! `longhaul mock kube` with more clients than it may have open files.
+//! Tests of `longhaul mock kube` with more clients than its limit of open files allows.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,10 +15,10 @@ use serde_json::Value;
 
 use crate::support::itself;
 
-/// The server's limit of open files: a dozen or two for itself, and a few clients.
+/// The server's limit of open files: about two dozen for itself, and the rest for clients.
 const FILES: u32 = 64;
-/// More clients than there is room for, and fewer than the system's queue of unaccepted connections (128 on old
-/// systems).
+/// Number of clients: more than the server can accept, but fewer than the kernel's queue of waiting connections (128 on
+/// old systems).
 const CLIENTS: usize = 100;
 const PATIENCE: Duration = Duration::from_mins(1);
 const EXHAUSTED: &str = "no connection can be accepted";
@@ -104,7 +104,7 @@ impl Client {
         self.0.flush().unwrap();
     }
 
-    /// Reads until this text has come. Returns all of the output.
+    /// Reads the server's output until it contains this text. Returns all output.
     fn read_until(&mut self, end: &str) -> String {
         let (mut text, mut buffer) = (String::new(), [0; 4096]);
         while !text.contains(end) {
@@ -115,7 +115,7 @@ impl Client {
         text
     }
 
-    /// Whether there is no output for this long.
+    /// Whether the server prints nothing for this long.
     fn is_silent_for(&mut self, time: Duration) -> bool {
         self.0.sock.set_read_timeout(Some(time)).unwrap();
         let read = self.0.read(&mut [0; 1]);

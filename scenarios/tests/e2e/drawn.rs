@@ -1,11 +1,11 @@
-//! Random faults: one of them shows a planted bug, and the clean twin survives them all.
+//! Tests of random faults: one of them shows a planted bug, and the client without the bug survives them all.
 
 use serde_json::Value;
 
 use crate::support::{Soak, program, soak_text};
 
 const SMALL: &str = include_str!("../files/small.yaml");
-/// Both make a watch's revision expire, each in its own way. The seed decides their order.
+/// Each of the two faults expires the revision of a watch, in its own way. The seed decides their order.
 const FAULTS: &str = "faults:\n  random: {every: 5s, from: [watch-410, {name: error-event, code: 410, then: end}]}\n";
 
 fn drawn(service: &str, more: &[&str]) -> Option<Soak> {
@@ -17,7 +17,7 @@ fn drawn(service: &str, more: &[&str]) -> Option<Soak> {
     Some(soak_text(&text, &[&["--service", service.to_str().unwrap()][..], more].concat()))
 }
 
-/// Name, time and hits of each fault, in order.
+/// Name, time and hits of each fault, in the order of their times.
 fn struck(soak: &Soak) -> Vec<(String, u64, u64)> {
     let manifest = std::fs::read_to_string(soak.record().join("manifest.json")).unwrap();
     let manifest: Value = serde_json::from_str(&manifest).unwrap();
@@ -45,7 +45,7 @@ fn the_clean_service_takes_what_is_drawn() {
     assert_ne!(struck[0].0, struck[1].0, "each comes once before any comes again: {struck:?}");
 }
 
-/// The same seed draws the same schedule; the first of its faults is enough.
+/// The same seed draws the same faults at the same times. The first fault is enough to show the bug.
 #[test]
 #[ignore = "slow"]
 fn a_drawn_fault_shows_who_ignores_410() {

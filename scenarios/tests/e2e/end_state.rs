@@ -1,5 +1,5 @@
-//! The end state: the subject's own state and its children, compared with the control plane. Each planted bug is caught
-//! by its own judge and by no other, and the clean twin passes.
+//! Tests of the end state: the subject's own state and its children, compared with the control plane. Each planted bug
+//! breaks only its own budget, and the subject without the bug passes.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ fn end_state(soak: &Soak) -> Value {
     serde_json::from_slice(&std::fs::read(soak.record().join("end-state.json")).unwrap()).unwrap()
 }
 
-/// A copy of the small watcher's scenario, with some lines replaced.
+/// A copy of the small watcher's scenario in which some lines are replaced.
 fn watcher(changes: &[(&str, &str)]) -> Option<(tempfile::TempDir, String)> {
     watched_by("example-watcher", changes)
 }
@@ -76,7 +76,7 @@ fn children_that_are_not_as_they_should_be_are_found_and_nothing_else() {
     });
 }
 
-/// The subject reports every event and stores something else: only the end state can show that.
+/// The subject reports every event but stores another state. Only the end state can show that.
 #[test]
 #[ignore = "slow"]
 fn a_store_that_went_stale_is_found_and_nothing_else() {
@@ -97,7 +97,7 @@ fn who_started_empty_ends_empty() {
     assert_eq!(numbers, [Some(0); 3], "{state:#}");
 }
 
-/// A subject that misses deletions still has objects when there are none.
+/// A subject that misses deletions still has objects at the end, when the control plane has none.
 #[test]
 #[ignore = "slow"]
 fn who_started_empty_and_kept_something_is_found() {
@@ -110,7 +110,7 @@ fn who_started_empty_and_kept_something_is_found() {
     );
 }
 
-/// Without a page and without children, the state is that of the last observations.
+/// For a subject without a state page and without children, the last reported versions count as its state.
 #[test]
 #[ignore = "slow"]
 fn what_was_told_last_is_what_a_plain_watcher_believes() {
@@ -124,7 +124,7 @@ fn what_was_told_last_is_what_a_plain_watcher_believes() {
 
 const TOLD: (&str, &str) = ("heal: 15s", "heal: 15s, converged: true");
 
-/// A subject that reported no deletion has objects that are gone. The ledger also sees this mistake.
+/// A subject that reports no deletion still has the deleted objects. The ledger finds this mistake as well.
 #[test]
 #[ignore = "slow"]
 fn what_was_told_last_of_what_is_gone_is_found() {
@@ -137,7 +137,7 @@ fn what_was_told_last_of_what_is_gone_is_found() {
     assert_eq!(state["differences"]["behind"].as_u64().unwrap_or_default(), 0, "{state:#}");
 }
 
-/// A subject that stopped receiving in the middle of the run reported old versions last, and nothing later.
+/// A subject that stops receiving events in mid-run has reported old versions last.
 #[test]
 #[ignore = "slow"]
 fn what_was_told_last_before_going_deaf_is_found() {
@@ -156,7 +156,8 @@ fn what_was_told_last_before_going_deaf_is_found() {
     assert!(numbers.iter().all(|number| *number > 0), "{state:#}");
 }
 
-/// The service as a foreign controller: a command without a known page, so that only its children can be read.
+/// The service as a foreign controller. As a command without a known state page, it shows its state only by its
+/// children.
 fn by_children(plant: Option<&str>) -> Option<(tempfile::TempDir, Soak)> {
     let service = program(if plant.is_some() { "longhaul-service-planted" } else { "longhaul-service" })?;
     let folder = tempfile::tempdir().unwrap();
@@ -191,7 +192,7 @@ fn who_keeps_its_children_converges() {
     assert!(state["children"]["found"].as_u64().unwrap() >= 40, "{state:#}");
 }
 
-/// All events are reported, and the children are wrong.
+/// The subject reports all events, but its children are wrong.
 #[test]
 #[ignore = "slow"]
 fn nightly_who_does_not_keep_its_children_does_not_converge() {
@@ -206,7 +207,7 @@ fn nightly_who_does_not_keep_its_children_does_not_converge() {
     }
 }
 
-/// A page that does not answer proves nothing, and no other source replaces it.
+/// A state page that does not answer makes the end state inconclusive. No other source replaces it.
 #[test]
 #[ignore = "slow"]
 fn a_page_that_cannot_be_read_is_inconclusive() {

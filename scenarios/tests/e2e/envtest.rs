@@ -1,6 +1,6 @@
-//! `longhaul envtest` as authors of suites use it. Each flag shows a mistake of a controller that the suite alone does
-//! not see, and the same controller without the mistake passes. Further tests cover the folders of `--path` and
-//! `install`.
+//! Tests of `longhaul envtest` as authors of test suites use it. Each flag shows a mistake of a controller that its
+//! suite alone does not show; the same controller without the mistake passes. Further tests cover the folders of
+//! `--path` and `install`.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -10,10 +10,10 @@ use crate::support::{longhaul, story};
 
 const SOURCE: &str = include_str!("../files/envtest/main.go");
 const MODULE: &str = include_str!("../files/envtest/go.mod");
-/// Number of seeds. Each draws other moments, and one of these is enough.
+/// Number of seeds. Each seed draws other times of faults, and one time that shows the mistake is enough.
 const SEEDS: &str = "4";
 
-/// The suite's program; `None` (and a message) if Go or its modules are missing.
+/// The compiled test suite. Prints a message and returns `None` if Go or its modules are missing.
 fn program() -> Option<PathBuf> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     match PROGRAM.get_or_init(|| installer::go_program("envtest-flags", SOURCE, MODULE)) {
@@ -25,7 +25,7 @@ fn program() -> Option<PathBuf> {
     }
 }
 
-/// Runs a suite of the program with these flags.
+/// Runs one suite of the program with these flags.
 fn play(runs: &Path, flags: &[&str], suite: [&str; 2]) -> Option<Output> {
     let program = program()?;
     let mut command = longhaul(&["envtest"]);
@@ -38,7 +38,7 @@ fn code(runs: &Path, flags: &[&str], suite: [&str; 2], wanted: i32) {
     assert_eq!(output.status.code(), Some(wanted), "{flags:?} {suite:?}: {}", story(&output));
 }
 
-/// The suite passes without the flag, fails with the flag, and passes with the flag once the mistake is fixed.
+/// The suite passes without the flag. With the flag it fails, and passes again once the mistake is fixed.
 fn shows(flags: &[&str], suite: &str) {
     let runs = tempfile::tempdir().unwrap();
     code(runs.path(), &[], [suite, "buggy"], 0);
@@ -117,7 +117,8 @@ fn judge_shows_a_hot_loop_and_faults_without_effect() {
     assert!(said.contains("no fault hit anything in any of 2 runs"), "{said}");
 }
 
-/// Two checkouts that differ in a mistake: the gate names the one with it, and calls two equal ones the same.
+/// `longhaul gate` compares two checkouts by their suite: it names the one with a mistake, and finds two equal ones
+/// equal.
 #[test]
 #[ignore = "slow: minutes of suites"]
 fn nightly_a_gate_compares_two_checkouts_by_their_suite() {
@@ -142,7 +143,7 @@ fn nightly_a_gate_compares_two_checkouts_by_their_suite() {
     assert_eq!(same.status.code(), Some(0), "{}", story(&same));
 }
 
-/// fabric8's kit with its own suite: it uses other flags and other keys, and needs `kubectl`.
+/// The suite of fabric8's test kit passes. The kit uses other flags and other keys, and needs `kubectl`.
 #[test]
 #[ignore = "slow: Maven fetches the kit the first time"]
 fn a_suite_of_fabric8s_kit_passes() {
@@ -168,13 +169,13 @@ fn a_suite_of_fabric8s_kit_passes() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("1 control planes"), "{}", story(&output));
 }
 
-/// The folder with the real programs, if there is one.
+/// The folder with a real kube-apiserver and etcd, if there is one.
 fn assets() -> Option<PathBuf> {
     let folder = PathBuf::from(std::env::var_os("KUBEBUILDER_ASSETS")?);
     folder.join("kubectl").is_file().then_some(folder)
 }
 
-/// `kubernetes_lite` wraps Go's envtest for Python; the suite uses its client and the official one.
+/// `kubernetes_lite` wraps Go's envtest for Python. The suite uses its client and the official Python client.
 #[test]
 #[ignore = "slow: pip installs two clients the first time"]
 fn a_suite_of_kubernetes_lite_passes() {
@@ -199,7 +200,7 @@ fn a_suite_of_kubernetes_lite_passes() {
     );
 }
 
-/// A shell that sets its variables by hand.
+/// `--path` prints a folder with the programs, for a shell script that sets the variables itself.
 #[test]
 fn the_folder_of_path_has_the_programs() {
     let home = tempfile::tempdir().unwrap();
@@ -209,7 +210,7 @@ fn the_folder_of_path_has_the_programs() {
     programs(&folder);
 }
 
-/// Kits look in different layouts; existing foreign files stay.
+/// Test kits look for programs in different folder layouts. `install` serves them and keeps existing foreign files.
 #[test]
 fn install_puts_the_programs_where_kits_look() {
     let home = tempfile::tempdir().unwrap();
@@ -246,7 +247,7 @@ fn install_puts_the_programs_where_kits_look() {
     programs(&own.join(&leaf));
 }
 
-/// Each program is called by its name and identifies itself.
+/// Checks that each program in the folder starts under its name and prints the help text of that program.
 fn programs(folder: &Path) {
     for (name, line) in [("etcd", "--unsafe-no-fsync"), ("kube-apiserver", "--secure-port")] {
         let output = std::process::Command::new(folder.join(name)).arg("--help").output().unwrap();

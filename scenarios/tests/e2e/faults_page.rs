@@ -1,5 +1,5 @@
-//! Checks `docs/faults.md` as its readers use it. Every example is played, and every fault in it has as many hits as
-//! the page states. Examples cover every key of a scenario for faults, scripts, events and requests.
+//! Tests of `docs/faults.md` as its readers use it. Every example is played, and each of its faults has as many hits as
+//! the page states. The examples together use every key of a scenario for faults, scripts, events and requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -17,21 +17,22 @@ mod registry;
 use hits::Hits;
 
 const PAGE: &str = include_str!("../../../docs/faults.md");
-/// The pages with examples. The first example of the first page is the whole file that the others change.
+/// The pages with examples. The first example of the first page is a whole file, and the other examples change it.
 const PAGES: [(&str, &str); 2] =
     [("docs/faults.md", PAGE), ("docs/examples/faults.md", include_str!("../../../docs/examples/faults.md"))];
 const SCHEMA: &str = include_str!("../../scenario.schema.json");
 
-/// The comment before an example with arguments for the client.
+/// Begins the comment before an example that gives arguments for the client.
 const PLAYED_WITH: &str = "played with ";
-/// The comment before an example whose faults a registry alone plays to its clients.
+/// The comment before an example with faults that only a registry plays.
 const PLAYED_TO: &str = "played to a registry's clients";
-/// The comment before an example whose faults only a cluster has: those of a node are played in separate tests, and the
+/// The comments before examples with faults that only a cluster has. Separate tests play the faults of a node. Here the
 /// example only has to be a valid file.
 const PLAYED_IN: [(&str, &str); 2] = [("played on a node", "node"), ("played on kind", "kind")];
-/// The comment with the hits of each fault, see `hits`.
+/// Begins the comment that states the hits of each fault, see `hits`.
 const HITS: &str = "hits: ";
-/// Keys that choose requests; every other key of a fault is a parameter and must be shown for each fault that has it.
+/// Keys that select requests. Every other key of a fault is a parameter, and the examples must use it for each fault
+/// that has it.
 const CHOOSING: [&str; 15] = [
     "id",
     "at",
@@ -50,20 +51,20 @@ const CHOOSING: [&str; 15] = [
     "endpoint",
 ];
 
-/// One block of YAML on the page.
+/// One YAML block of a page.
 #[derive(Debug, Clone)]
 struct Example {
-    /// Where it begins: the page and the line.
+    /// The page and the line where the block begins.
     place: String,
     /// Arguments of the client.
     arguments: Vec<String>,
-    /// Whether a registry alone plays it.
+    /// Whether only a registry plays the example.
     registry: bool,
     /// Whether it needs a cluster.
     in_cluster: bool,
-    /// The expected hits of each fault.
+    /// The expected hits of each fault of the example.
     hits: Vec<Hits>,
-    /// The played scenario: a list replaces the faults of the first file, other keys replace its keys.
+    /// The scenario to play. A list replaces the faults of the first example, other keys replace its keys.
     scenario: Value,
 }
 
@@ -82,7 +83,7 @@ fn nightly_every_example_is_played_and_every_fault_in_it_is_hit_as_often_as_it_s
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Plays the example as a reader does: a file, and `longhaul soak FILE -- client`.
+/// Plays the example as a reader does: the YAML in a file, and `longhaul soak FILE -- client`.
 fn play(client: &Path, example: &Example) -> Seen {
     if example.registry {
         return Seen { wrong: registry::play(example.faults(), &example.hits), ..Seen::default() };
@@ -116,7 +117,7 @@ fn play(client: &Path, example: &Example) -> Seen {
     seen
 }
 
-/// The differences from the page; empty if there are none.
+/// The differences between the run and the page; empty if there are none.
 fn judge(example: &Example, code: Option<i32>, answer: &Value) -> String {
     let mut wrong = String::new();
     if code != Some(0) {
@@ -144,7 +145,7 @@ fn judge(example: &Example, code: Option<i32>, answer: &Value) -> String {
     wrong
 }
 
-/// The writes of the script that are not in the record.
+/// The writes of the script that are missing in the record.
 fn unwritten(example: &Example, record: &Path) -> BTreeMap<String, i64> {
     let mut missing: BTreeMap<String, i64> = BTreeMap::new();
     let script = &example.scenario["script"];
@@ -181,7 +182,7 @@ fn unwritten(example: &Example, record: &Path) -> BTreeMap<String, i64> {
     missing
 }
 
-/// The objects that a step writes with this verb.
+/// The names of the objects that a step writes with this verb.
 fn written(step: &Value, verb: &str) -> Vec<String> {
     let names = texts(&step[verb]);
     match step["times"].as_i64() {
@@ -192,7 +193,7 @@ fn written(step: &Value, verb: &str) -> Vec<String> {
     }
 }
 
-/// The objects of a script with this label, `key=value`.
+/// The objects of a script that have this label, `key=value`.
 fn labelled(script: &Value, selector: &str) -> Vec<String> {
     let (key, value) = selector.split_once('=').expect("a selector of the page is an equality");
     let has = |labels: &Value| labels[key] == value;
@@ -201,7 +202,7 @@ fn labelled(script: &Value, selector: &str) -> Vec<String> {
     if has(&script["labels"]) { texts(&script["objects"]).into_iter().chain(made).collect() } else { made.collect() }
 }
 
-/// One text, or a list of them.
+/// The texts in a value that is one text or a list of texts.
 fn texts(value: &Value) -> Vec<String> {
     let owned = |text: &Value| text.as_str().map(str::to_owned);
     owned(value).into_iter().chain(value.as_array().into_iter().flatten().filter_map(owned)).collect()
@@ -213,7 +214,7 @@ impl Example {
     }
 }
 
-/// Every example of the pages; the first is the whole file that the others change.
+/// Every example of the pages, in order.
 fn examples() -> Vec<Example> {
     let (mut examples, mut base) = (Vec::new(), Value::Null);
     for (name, page) in PAGES {
@@ -229,7 +230,7 @@ fn examples() -> Vec<Example> {
     examples
 }
 
-/// The example of a block, from the comments before it; the first becomes the base of the others.
+/// Parses the example in a block, with the comments before it. The first example becomes the base of the others.
 fn example(place: String, said: &[&str], text: &str, base: &mut Value) -> Example {
     let find = |word: &str| said.iter().find_map(|comment| comment.strip_prefix(word));
     let (registry, arguments, hits) = (find(PLAYED_TO).is_some(), find(PLAYED_WITH).unwrap_or_default(), find(HITS));
@@ -257,13 +258,13 @@ fn example(place: String, said: &[&str], text: &str, base: &mut Value) -> Exampl
     Example { place, arguments, registry, in_cluster: cluster.is_some(), hits, scenario }
 }
 
-/// The comments at the end of a text, the last first.
+/// The comments at the end of a text, the last one first.
 fn said_before(text: &'static str) -> Vec<&'static str> {
     let comment = |line: &'static str| line.strip_prefix("<!-- ")?.strip_suffix(" -->");
     text.lines().rev().map_while(comment).collect()
 }
 
-/// The keys of a part of the schema, by its path from the top.
+/// The keys that the schema allows at a path from the top.
 fn keys(schema: &Value, path: &[&str]) -> BTreeSet<String> {
     let at = path.iter().fold(resolved(schema, schema), |at, key| {
         let at = &at["properties"][*key];
@@ -272,7 +273,7 @@ fn keys(schema: &Value, path: &[&str]) -> BTreeSet<String> {
     at["properties"].as_object().unwrap_or_else(|| panic!("{path:?} has keys")).keys().cloned().collect()
 }
 
-/// The target of a reference. Of alternatives, it is the first reference, or the item type of a list.
+/// The target of a reference in the schema. If there are alternatives, the first reference, or the item type of a list.
 fn resolved<'a>(schema: &'a Value, at: &'a Value) -> &'a Value {
     let of = |at: &'a Value| at["$ref"].as_str().and_then(|text| text.strip_prefix("#/$defs/"));
     let reference = |at: &'a Value| of(at).or_else(|| of(&at["items"]));
@@ -287,7 +288,7 @@ fn words(schema: &Value, key: &str) -> Vec<String> {
     words.filter_map(|word| Some(word["const"].as_str()?.to_owned())).collect()
 }
 
-/// All keys that examples use below a path, including lists on the way.
+/// All keys that the examples use below a path. Lists on the path are passed through.
 fn used(path: &[&str]) -> BTreeSet<String> {
     let mut used = BTreeSet::new();
     for example in examples() {
@@ -378,7 +379,7 @@ fn every_key_of_scripts_and_budgets_is_in_an_example() {
     assert_eq!(used(&["faults", "nth"]), ["from", "to"].map(str::to_owned).into());
 }
 
-/// The tables describe every existing fault and key, and no other.
+/// The tables of the page list every fault and key that exists, and no other.
 #[test]
 #[ignore = "slow"]
 fn the_tables_name_everything_and_nothing_else() {

@@ -1,4 +1,5 @@
-//! Runs the commands of `docs/first-hour-go.md` literally, in one shell that changes folders like its reader.
+//! Runs the commands of `docs/first-hour-go.md` exactly as written, in one shell that changes folders as a reader
+//! would.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,7 +10,7 @@ use crate::support::programs;
 const PAGE: &str = include_str!("../../../docs/first-hour-go.md");
 const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// A block of commands, and the shown output of the last one.
+/// A block of commands, and the output that the page shows for the last one.
 struct Step<'a> {
     commands: Vec<&'a str>,
     shown: Vec<&'a str>,
@@ -32,8 +33,8 @@ fn steps(page: &str) -> Vec<Step<'_>> {
     steps
 }
 
-/// Runs a command in the folder where the one before it ended. Returns its own last folder, its exit code and its
-/// output.
+/// Runs a command in the folder in which the previous one ended. Returns the folder in which it ends, its exit code and
+/// its output.
 fn run(command: &str, at: &Path) -> (PathBuf, Option<i32>, String) {
     let path = std::env::join_paths(
         std::iter::once(programs()).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
@@ -52,7 +53,7 @@ fn run(command: &str, at: &Path) -> (PathBuf, Option<i32>, String) {
     (folder, output.status.code(), format!("{}{said}", String::from_utf8_lossy(&output.stdout)))
 }
 
-/// A line without parts that differ in each run: numbers, and the text behind `…`.
+/// A line without the text that differs in each run: numbers, and the text after `…`.
 fn fixed(line: &str) -> String {
     line.chars().take_while(|char| *char != '…').filter(|char| !char.is_ascii_digit()).collect()
 }

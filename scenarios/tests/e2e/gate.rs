@@ -1,4 +1,5 @@
-//! `longhaul gate` as a user runs it: two builds of the service, one with a planted bug, and one against itself.
+//! Tests of `longhaul gate` as a user runs it: a build of the service against one with a planted bug, and a build
+//! against itself.
 
 use std::path::Path;
 use std::process::Output;
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{has_python, longhaul, program, story};
 
-/// Slices of half a second: counted figures need no more.
+/// A scenario with slices of half a second, which are long enough for counted figures.
 const SHORT: &str = "\
 apiVersion: longhaul/v1
 name: short
@@ -20,8 +21,8 @@ subject: {service: {}, witness: {kind: http}}
 admission: {rate: 500/s, arrivals: poisson, maxInFlight: 100, mix: {createPod: 5, deletePod: 2}}
 ";
 
-/// Six pairs of slices, the fewest that can decide: the bugs planted by these tests are counted, or are many times the
-/// threshold.
+/// Three blocks of two pairs of slices, the fewest that can decide. The planted bugs of these tests change counted
+/// figures, or exceed the threshold many times.
 const FEWEST_BLOCKS: &str = "3";
 
 fn judgement(folder: &Path) -> Value {
@@ -33,12 +34,12 @@ fn word<'a>(judgement: &'a Value, metric: &str) -> &'a Value {
     &rows.iter().find(|row| row["metric"] == metric).unwrap_or_else(|| panic!("no {metric}"))["word"]
 }
 
-/// A gate of the planted service against itself, with this bug in B.
+/// Runs a gate of the build with planted bugs against itself. Only B gets this bug.
 fn gate(folder: &Path, planted: &Path, bug: Option<&str>) -> (Output, Value) {
     gate_in(folder, planted, bug, SHORT, &["--quiet", "--no-callgrind", "--blocks", FEWEST_BLOCKS])
 }
 
-/// The same in another scenario, with further arguments.
+/// Like [`gate`], in another scenario and with further arguments.
 fn gate_in(folder: &Path, planted: &Path, bug: Option<&str>, scenario: &str, more: &[&str]) -> (Output, Value) {
     let file = folder.join("short.yaml");
     std::fs::write(&file, scenario).unwrap();
@@ -52,7 +53,7 @@ fn gate_in(folder: &Path, planted: &Path, bug: Option<&str>, scenario: &str, mor
     (output, judgement)
 }
 
-/// Whether the gate could decide at all: if it reports that the machine was too busy, it proves nothing.
+/// Whether the gate could decide. If it reports that the machine was too busy, the test proves nothing.
 fn is_valid(output: &Output, judgement: &Value) -> bool {
     let pressed = judgement["reason"].as_str().is_some_and(|why| why.starts_with("the machine was under pressure"));
     if pressed {
@@ -87,8 +88,8 @@ fn what_is_wrong_is_refused_with_a_remedy() {
     );
 }
 
-/// A kibibyte more in each answer is found, in both sessions, whatever else happens. The same slices give the same
-/// pages again.
+/// An answer longer by one KiB is found in both sessions, on any machine. Rendering the same slices again gives the
+/// same reports.
 #[test]
 #[ignore = "slow"]
 fn an_answer_that_is_longer_is_worse() {
@@ -111,7 +112,7 @@ fn an_answer_that_is_longer_is_worse() {
     assert_eq!(pages, ["gate.json", "gate.md", "gate.html"].map(|name| std::fs::read(out.join(name)).unwrap()));
 }
 
-/// The clean twin: on any machine, a build is never worse than itself, and its answers are as long.
+/// Without a bug, a build is never worse than itself on any machine, and its answers have the same length.
 #[test]
 #[ignore = "slow"]
 fn a_build_is_not_worse_than_itself() {
@@ -139,7 +140,8 @@ fn a_build_is_not_worse_than_itself() {
     assert_ne!(prints(0)[0], prints(1)[0], "another block sends something else");
 }
 
-/// Two more system calls are found: on sockets by `perf`, if it is allowed, and on files by the kernel's own account.
+/// Two additional system calls are found: on sockets by `perf`, if it is allowed, and on files by the kernel's own
+/// counters.
 #[test]
 #[ignore = "slow"]
 fn nightly_two_more_calls_are_found() {
@@ -153,7 +155,7 @@ fn nightly_two_more_calls_are_found() {
     assert_eq!(output.status.code(), Some(1), "{}", story(&output));
 }
 
-/// A controller that only watches: changes of objects instead of reviews.
+/// A scenario with a controller that only watches: object changes instead of reviews.
 const WATCHES: &str = "\
 apiVersion: longhaul/v1
 name: watches
@@ -163,7 +165,7 @@ phases: {warmUp: 300ms, steady: 1s, drain: 100ms}
 subject: {command: [python3, watcher.py], witness: {kind: http}}
 churn: {resource: packages.longhaul.dev/v1alpha1, population: 20, rate: 150/s, mix: {create: 2, update: 5, delete: 2}}
 ";
-/// A webhook that watches nothing.
+/// A scenario with a webhook that watches nothing.
 const ANSWERS: &str = "\
 apiVersion: longhaul/v1
 name: answers
@@ -176,7 +178,7 @@ admission: {rate: 250/s}
 const WATCHER: &str = include_str!("../../subjects/watcher.py");
 const HOOK: &str = include_str!("../files/stranger/hook.py");
 
-/// A gate of two Python programs, in folders with a blank in their names.
+/// Runs a gate of two Python programs in folders with a space in their names.
 fn gate_of_commands(folder: &Path, scenario: &str, [a, b]: [&str; 2]) -> (Output, Value) {
     let file = folder.join("scenario.yaml");
     std::fs::write(&file, scenario).unwrap();
@@ -194,8 +196,8 @@ fn gate_of_commands(folder: &Path, scenario: &str, [a, b]: [&str; 2]) -> (Output
     (output, judgement(&out))
 }
 
-/// A watcher that uses a millisecond of processor time per event and drops deletions is worse in both, without any
-/// reviews. The bytes that it reads per event are equal.
+/// A watcher that uses a millisecond of CPU time per event and drops deletions is worse in both figures. The scenario
+/// has no reviews. The bytes read per event are equal.
 #[test]
 #[ignore = "slow"]
 fn nightly_a_watcher_that_works_more_and_misses_events_is_worse() {
@@ -226,7 +228,7 @@ fn nightly_a_watcher_that_works_more_and_misses_events_is_worse() {
     assert!(case.contains("<failure ") && case.contains("type=\"worse\""), "{junit}");
 }
 
-/// A foreign webhook whose answers are a kibibyte longer.
+/// A foreign webhook is worse if its answers are longer by one KiB.
 #[test]
 #[ignore = "slow"]
 fn nightly_a_webhook_of_somebody_else_that_answers_more_is_worse() {
@@ -246,8 +248,8 @@ fn nightly_a_webhook_of_somebody_else_that_answers_more_is_worse() {
     assert!(judgement["header"]["events"] == 0.0 && judgement["header"]["rate"].as_f64() > Some(0.0));
 }
 
-/// With valgrind, instructions and allocations are counted per request and per event, even with `--quick`, which prints
-/// the duration.
+/// With valgrind, instructions and allocations are counted per request and per event, also with `--quick`. The gate
+/// prints how long that takes.
 #[test]
 #[ignore = "slow"]
 fn nightly_callgrind_counts_what_is_the_same() {
@@ -274,7 +276,7 @@ fn nightly_callgrind_counts_what_is_the_same() {
     assert!(!notes.contains("instructions: not counted"), "{notes}");
 }
 
-/// A time that does not fit is refused before anything starts, with one that would fit.
+/// A gate that would take too long is refused before anything starts. The message suggests a value that fits.
 #[test]
 #[ignore = "slow"]
 fn a_gate_that_takes_too_long_is_refused() {

@@ -1,4 +1,4 @@
-//! Clusters of kind, and runs as guests in an existing cluster.
+//! Tests of kind clusters, and of runs in a cluster that existed before the run.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use crate::node;
 use crate::support::{itself, longhaul, program, rows, soak};
 
 const PAGE: &str = include_str!("../../../docs/deploy.md");
-/// The heading of the part that a test follows, up to the next heading.
+/// The heading of the page's section that a test follows, up to the next heading.
 const FOLLOWED: &str = "## From nothing to an armed webhook on kind\n";
 
 fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// Whether there is an engine with kind and kubectl, and a node image: a test pulls nothing.
+/// Whether a container engine, kind, kubectl and a node image are installed. A test never pulls an image.
 fn has_kind() -> bool {
     let works = |program: &str, words: &[&str]| {
         let ran = Command::new(program).args(words).stdin(Stdio::null()).output();
@@ -69,7 +69,7 @@ fn a_cluster_that_nobody_named_is_not_touched() {
     assert!(said.contains("it has no cluster or context `mine`") && said.contains("it has theirs"), "{said}");
 }
 
-/// The literal commands of the page, in one shell.
+/// The commands of the page, exactly as written, as one shell script.
 fn commands() -> Vec<String> {
     let (_, rest) = PAGE.split_once(FOLLOWED).unwrap();
     let (_, block) = rest.split_once("```console\n").unwrap();
@@ -111,7 +111,7 @@ fn the_page_leads_from_nothing_to_an_armed_webhook() {
     assert!(said.contains("kind: running\n") && said.contains("kind: ended node"), "{said}");
 }
 
-/// A machine for a node, and its kubectl.
+/// A machine that can run a node, and the path of kubectl.
 fn has_node() -> Option<(node::Machine, PathBuf)> {
     let machine = node::machine()?;
     let kubectl = machine.assets.join("kubectl");
@@ -122,7 +122,8 @@ fn has_node() -> Option<(node::Machine, PathBuf)> {
     Some((machine, kubectl))
 }
 
-/// For a run with only a kubeconfig, the cluster of `cluster up --kind node` is foreign.
+/// A run that gets only a kubeconfig treats the cluster of `cluster up --kind node` as foreign. Such a run passes and
+/// leaves nothing in the cluster.
 #[test]
 #[ignore = "slow: brings up a node"]
 fn nightly_a_guest_passes_on_a_cluster_that_is_there_and_leaves_nothing() {
@@ -160,7 +161,7 @@ fn nightly_a_guest_passes_on_a_cluster_that_is_there_and_leaves_nothing() {
     assert_eq!(left, "", "everything with the label is gone");
 }
 
-/// Pods from before the run are measured, read and left alone.
+/// Pods that existed before the run are measured and their logs are read. The run does not change these Pods.
 #[test]
 #[ignore = "slow: brings up a node"]
 fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {
@@ -258,7 +259,7 @@ fn nightly_pods_of_a_cluster_that_is_there_are_a_subject() {
     );
 }
 
-/// Kills the processes of the service's program in the containers of a Pod.
+/// Kills the processes of the service in the containers of a Pod.
 fn kill_containers(uid: &str) {
     let uids = [uid.to_owned(), uid.replace('-', "_")];
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {

@@ -1,11 +1,12 @@
-//! Uses of finished runs: a history of them, and the summary on a terminal with and without colours.
+//! Tests of what users do with finished runs: a history of them, and the summary on a terminal with and without
+//! colours.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::{itself, longhaul, program, story};
 
-/// A few seconds of the example watcher.
+/// A run of a few seconds with the example watcher.
 const SHORT: &str = "\
 apiVersion: longhaul/v1
 name: short
@@ -17,7 +18,7 @@ churn: {resource: packages.longhaul.dev/v1alpha1, population: 10, rate: 100/s, m
 budgets: {events: {missed: 0, ghost: 0}}
 ";
 
-/// Records of this many runs; `None` if the watcher is missing.
+/// The records of this many runs. `None` if the watcher is missing.
 fn records(folder: &Path, runs: usize) -> Option<Vec<PathBuf>> {
     program("example-watcher")?;
     let scenario = folder.join("short.yaml");
@@ -32,7 +33,8 @@ fn records(folder: &Path, runs: usize) -> Option<Vec<PathBuf>> {
     Some((0..runs).map(record).collect())
 }
 
-/// A run is added once, even if it is added again; the table has every run, and the picture one point for each.
+/// A run is added to the history once, even if it is added again. The table has every run, and the chart one point for
+/// each.
 #[test]
 #[ignore = "slow"]
 fn runs_are_added_once_and_shown() {
@@ -67,7 +69,7 @@ fn runs_are_added_once_and_shown() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), lines);
 }
 
-/// Colours are for terminals: not for a pipe, and not if `NO_COLOR` is set; `--color` takes precedence.
+/// Colours are used on terminals only: not in a pipe, and not if `NO_COLOR` is set. `--color` overrides both rules.
 #[test]
 #[ignore = "slow"]
 fn colours_are_where_they_are_wanted() {

@@ -1,11 +1,11 @@
-//! `longhaul init` in a project in kubebuilder's layout: the written file passes unchanged.
+//! Tests of `longhaul init` in a project in kubebuilder's layout: the scenario that it writes passes unchanged.
 
 use std::path::Path;
 
 use crate::operator::project;
 use crate::support::{findings, has_python, longhaul, soak, story};
 
-/// The first experience of a user who has never written a scenario.
+/// This is the first experience of a user who has never written a scenario.
 #[test]
 #[ignore = "slow"]
 fn what_init_writes_for_a_kubebuilder_project_passes_unedited() {
@@ -32,7 +32,7 @@ fn what_init_writes_for_a_kubebuilder_project_passes_unedited() {
     assert!(rows.contains("go_goroutines"), "{}", soak.story());
 }
 
-/// The files of a small project, in a folder that a test may change.
+/// The files of a small project, in a folder that the test may change.
 fn shop() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files/observed");
@@ -40,8 +40,8 @@ fn shop() -> tempfile::TempDir {
     folder
 }
 
-/// The file has the observed facts: the kind with the strongest reaction, its children, its finalizer, its port. It
-/// passes unchanged.
+/// The scenario has the observed facts: the kind to which the program reacts most, its children, its finalizer, its
+/// port. The scenario passes unchanged.
 #[test]
 #[ignore = "slow"]
 fn a_program_is_observed_and_what_is_written_passes_unedited() {
@@ -77,7 +77,7 @@ fn a_program_is_observed_and_what_is_written_passes_unedited() {
     assert_eq!(soak.code(), Some(0), "{text}\n{}", soak.story());
 }
 
-/// No program of a project runs without consent, and the file says that it was not observed.
+/// `init` runs no program of the project without consent. The scenario then says that the program was not observed.
 #[test]
 fn without_a_yes_nothing_is_run() {
     for words in [&["init"][..], &["init", "--no-run"]] {
@@ -94,7 +94,7 @@ fn without_a_yes_nothing_is_run() {
     }
 }
 
-/// A program that ends, or makes no request, leaves a file with its last output and the next step.
+/// If the program ends or sends no request, the scenario has its last output and the next step for the user.
 #[test]
 #[ignore = "slow"]
 fn a_program_that_ends_leaves_its_last_words() {
@@ -116,7 +116,7 @@ fn a_program_that_ends_leaves_its_last_words() {
     }
 }
 
-/// Files that are there are shown as they would change, and changed with `--force` alone; a scenario that is there stays in both cases.
+/// For existing files, the changes are shown; only `--force` makes them. An existing scenario is never changed.
 #[test]
 fn make_and_github_show_what_would_change() {
     let folder = tempfile::tempdir().unwrap();

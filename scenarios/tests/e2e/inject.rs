@@ -1,9 +1,9 @@
-//! Images into a cluster without a registry: the injector and the seed as processes, the mock API server, and a
-//! simulated kubelet.
+//! Tests of `longhaul-service inject`, which brings images into a cluster without a registry. The injector and the seed
+//! are processes; the mock API server and a simulated kubelet run in the test.
 //!
-//! Each scenario is a function of its name (`inject_small`, …) with the same judges: the served content equals the
-//! input, nothing is left, the seed's memory stays below its limit, and each part is sent once. Each planted bug is
-//! found by one judge and no other.
+//! Each scenario is a function with its name (`inject_small`, …). All have the same checks: the served content equals
+//! the input, nothing is left, the seed's memory stays below its limit, and each chunk is sent once. Each planted bug
+//! fails exactly one check.
 
 mod api;
 mod kubelet;
@@ -26,7 +26,7 @@ use kubelet::{Files, Tamper};
 use watched::{Churn, Watcher};
 use world::{Programs, Setup, World};
 
-/// Waits for a condition that becomes true by itself.
+/// Waits for a condition that becomes true without further action of the test.
 async fn eventually(what: &str, mut is: impl FnMut() -> bool) {
     let until = tokio::time::Instant::now() + Duration::from_secs(30);
     while !is() {
@@ -61,7 +61,7 @@ async fn inject_small() {
     assert!(code == 0 && said.contains("nothing was there"), "{said}");
 }
 
-/// Requests of a registry client beside pulls (`pulls.rs`) are refused as by a registry.
+/// Requests of a registry client that are no pulls are refused as by a registry. `pulls.rs` tests the pulls.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn the_seed_is_a_registry() {
@@ -92,7 +92,7 @@ async fn the_seed_is_a_registry() {
     }
 }
 
-/// More chunks than three digits can count: the order is that of the index.
+/// With more chunks than three digits can count, the index still decides their order.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_large() {
@@ -107,12 +107,12 @@ async fn inject_large() {
     assert_eq!((code, world.left().await), (0, Vec::new()), "{said}");
 }
 
-/// The allowed growth of the watching service while large foreign objects come and go: its Packages are a few
-/// kilobytes.
+/// The allowed growth of the watching service while large foreign objects come and go. Its own objects, the Packages,
+/// take a few kilobytes.
 const WATCHER_GROWTH_KIB_MAX: u64 = 8 << 10;
 
-/// Chunks concern only the injector: a service that watches Packages in the same API server misses no event, breaks off
-/// no watch and stays small.
+/// A service that watches Packages in the same API server ignores the injector's chunks. The service misses no event,
+/// breaks off no watch and stays small.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_while_watched() {
@@ -147,10 +147,10 @@ async fn inject_while_watched() {
     assert_eq!(watcher.metric("longhaul_watch_lists_total").await, lists, "no watch had to begin anew");
 }
 
-/// A change to the files of a payload.
+/// A change to the mounted files of a payload.
 type Damage = fn(&mut Files);
 
-/// A chunk that differs from the sent one is named exactly, and nothing is served.
+/// A mounted chunk that differs from the sent one is named exactly, and the seed serves nothing.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_corrupt() {
@@ -175,7 +175,7 @@ async fn inject_corrupt() {
     }
 }
 
-/// Changes the volume that holds chunk 3.
+/// A change to the volume that holds chunk 3.
 fn of_chunks(change: fn(&mut Files)) -> Arc<Tamper> {
     Arc::new(move |files: &mut Files| {
         if files.contains_key("00003") {
@@ -198,7 +198,7 @@ fn swapped(files: &mut Files) {
     files.extend([("00003".to_owned(), b), ("00004".to_owned(), a)]);
 }
 
-/// Killed at any chunk, the same command continues at that point; existing chunks are not sent again.
+/// If the injector is killed after any chunk, the same command continues there and sends no existing chunk again.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_killed() {
@@ -231,7 +231,7 @@ async fn inject_killed() {
     assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
 }
 
-/// A chunk with other bytes is found and sent again; chunks of another run are not used.
+/// An existing chunk with other bytes is found and sent again. Chunks of another run are not used.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn a_chunk_that_was_changed_is_sent_again_and_runs_are_not_mixed() {
@@ -259,7 +259,7 @@ async fn a_chunk_that_was_changed_is_sent_again_and_runs_are_not_mixed() {
     assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
 }
 
-/// Foreign objects with our names or our labels are neither taken over nor deleted.
+/// Foreign objects with the injector's names or labels are neither used nor deleted.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn what_belongs_to_others_stays() {
@@ -295,8 +295,8 @@ async fn what_belongs_to_others_stays() {
     assert_eq!(world.left().await, ["configmaps/theirs"]);
 }
 
-/// Refusals, silence, conflicts and slowness of the API server: all chunks arrive, and the server's waiting times are
-/// kept.
+/// The API server refuses, hangs, reports conflicts and is slow. All chunks arrive, and the injector waits as long as
+/// the server's `Retry-After` says.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn inject_sick_apiserver() {
@@ -327,7 +327,7 @@ async fn inject_sick_apiserver() {
     assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
 }
 
-/// An obstacle to an injection is reported with its remedy.
+/// If an injection is impossible, the message says why and what to do.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn what_stands_in_the_way_is_explained() {
@@ -355,7 +355,7 @@ async fn what_stands_in_the_way_is_explained() {
     assert_eq!((world.clean().await.0, world.left().await), (0, Vec::new()));
 }
 
-/// One delete is enough: all objects belong to the index.
+/// Deleting the index deletes all other objects, because it owns them.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn one_delete_takes_all() {
@@ -371,7 +371,7 @@ async fn one_delete_takes_all() {
     eventually("the seed ends", || world.kubelet.seen.lock().ended.is_some()).await;
 }
 
-/// The bugs that can be planted in the injector and the seed are each found by one judge.
+/// Each bug that can be planted in the injector or the seed fails exactly one check.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn planted_bugs_are_found() {

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM end a run in order: the record is judged, and the subject is gone.
+//! Tests that Ctrl-C and SIGTERM end a run in order: the record is judged, and the subject is gone.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use rustix::process::Signal;
 use crate::support::{longhaul, program, verdict};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
-/// A busy machine may take long to start everything; after this time a test has found a hang.
+/// Time limit. A busy machine may need long to start everything; a test that takes longer has found a hang.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Polls until `look` finds something.
+/// Polls until `look` returns something.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -29,7 +29,7 @@ fn record(runs: &Path) -> Option<PathBuf> {
     Some(std::fs::read_dir(runs).ok()?.next()?.ok()?.path())
 }
 
-/// Children of a process, by `/proc`.
+/// The child processes of a process, from `/proc`.
 fn children(pid: u32) -> Vec<String> {
     let path = format!("/proc/{pid}/task/{pid}/children");
     std::fs::read_to_string(path).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
@@ -79,8 +79,8 @@ fn sigterm_leaves_a_judged_record_and_no_process() {
     interrupted_by(Signal::TERM, "SIGTERM");
 }
 
-/// At any moment of a kill, the record reaches to at most five seconds before, and its content is judged. A kill in the
-/// middle of a write tears the last row.
+/// Whenever a run is killed, its record has everything up to five seconds before, and can be judged. If the kill comes
+/// in the middle of a write, the last row is incomplete.
 #[test]
 #[ignore = "slow"]
 fn a_run_that_is_killed_at_any_moment_loses_five_seconds_at_most() {
@@ -95,7 +95,7 @@ fn a_run_that_is_killed_at_any_moment_loses_five_seconds_at_most() {
     });
 }
 
-/// The most that an interval may be late, together with the time until a test sees it, on a busy machine.
+/// How late an interval may be on a busy machine, including the time until the test sees it.
 const SEEN_LATE: Duration = Duration::from_millis(1500);
 
 fn killed_after(moment: Duration, service: &Path) {
@@ -141,8 +141,8 @@ fn killed_after(moment: Duration, service: &Path) {
     assert!(latency.contains("Tag=response.allowed"), "{latency}");
 }
 
-/// A killed run leaves neither its subject, nor the subject's children, nor the folder with its keys. Its record is
-/// readable for this user alone and contains no secret.
+/// A killed run leaves neither its subject, nor the subject's children, nor the folder with its keys. Only this user
+/// can read its record, which contains no secret.
 #[test]
 #[ignore = "slow"]
 fn a_killed_run_leaves_no_process_and_no_keys() {

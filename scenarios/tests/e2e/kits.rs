@@ -1,5 +1,5 @@
-//! The kits with which tests in Go, Python and Java start `longhaul envtest`: their own tests, and one example in all languages. That in Rust is a
-//! crate of the workspace and is tested there.
+//! Tests of the kits with which tests in Go, Python and Java start `longhaul envtest`. Each kit runs its own tests, and one example is the
+//! same in all languages. The kit in Rust is a crate of the workspace and is tested there.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -16,7 +16,8 @@ fn kit(language: &str) -> (tempfile::TempDir, PathBuf) {
     (folder, kit)
 }
 
-/// Runs a command in a folder with the program that is tested. A kit skips its tests without it, so `CI` is set.
+/// Runs a command of a kit in a folder, with the tested `longhaul`. `CI` is set, because without it a kit skips its
+/// tests if `longhaul` is missing.
 fn run(command: &mut Command, folder: &Path) -> Output {
     command.current_dir(folder).stdin(Stdio::null()).env("LONGHAUL", itself()).env("CI", "true");
     command.env_remove("LONGHAUL_RUNS").output().unwrap()

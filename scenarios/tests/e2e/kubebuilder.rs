@@ -1,4 +1,5 @@
-//! The mistakes of operators: each is caught by its own judge, and the operator without it passes.
+//! Tests of the mistakes that can be planted in the kubebuilder operator. Each breaks its own budget, and the operator
+//! without a mistake passes.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -8,18 +9,18 @@ use crate::operator::{mistakes, project};
 use crate::plays::{Seen, is_held_up, play_so_many};
 use crate::support::{Soak, soak};
 
-/// The page with the promised judge of each mistake.
+/// The page that names the budget which each mistake breaks.
 const PAGE: &str = include_str!("../../../docs/operators.md");
 const SCENARIO: &str = include_str!("../files/kubebuilder.yaml");
-/// A longer scenario with more objects, for judges of growth.
+/// A longer scenario with more objects, for budgets of growth.
 const GROWTH: &str = include_str!("../files/kubebuilder-growth.yaml");
-/// Number of passes of the operator without a mistake, each with another seed.
+/// Number of runs of the operator without a mistake, each with another seed.
 const CLEAN: u64 = 10;
-/// Runs at a time: a manager in Go and the harness beside it take a fifth of a processor.
+/// Number of runs at the same time. A Go manager and its harness use a fifth of a processor.
 const AT_ONCE: usize = 4;
 
-/// Further budgets that a mistake may break, the more the busier the machine is: an operator that writes all the time
-/// is late with the rest.
+/// Budgets that a mistake may break in addition to its own, mainly on a busy machine. An operator that writes all the
+/// time is late with everything else.
 const CONSEQUENCES: [&str; 5] =
     ["events.missed", "events.restored", "finalizers.stuck", "requests.hotLoop", "requests.rate"];
 
@@ -27,20 +28,20 @@ const CONSEQUENCES: [&str; 5] =
 #[derive(Debug, Clone)]
 struct Play {
     scenario: &'static str,
-    /// `None`: the clean twin.
+    /// The planted mistake; `None` for the operator without a mistake.
     mistake: Option<Row>,
     seed: u64,
 }
 
-/// A row of the page's table.
+/// A row of the table in `docs/operators.md`.
 #[derive(Debug, Clone)]
 struct Row {
     mistake: String,
-    /// The budgets that are broken, its own first.
+    /// The budgets that must be broken, the mistake's own first.
     broken: Vec<String>,
 }
 
-/// A name with a typo plants nothing, and would look like a clean twin.
+/// An unknown mistake is refused. Otherwise a misspelt name would look like an operator without a mistake.
 #[test]
 #[ignore = "slow"]
 fn a_mistake_that_nobody_knows_is_refused() {
@@ -61,7 +62,7 @@ fn the_page_has_every_mistake() {
     assert_eq!(named, mistakes(), "docs/operators.md against internal/planted/planted.go");
 }
 
-/// They run side by side, since they mostly wait.
+/// The runs take place in parallel, because each run mostly waits.
 #[test]
 #[ignore = "slow"]
 fn nightly_mistakes_of_operators_are_caught_and_the_clean_operator_passes_ten_times() {
@@ -87,7 +88,7 @@ fn play(plays: Vec<Play>) {
 }
 
 impl Row {
-    /// These need the output of `init`, or a gate: `operator_webhooks` plays them.
+    /// Whether the mistake needs the output of `init`, or a gate. `operator_webhooks` tests these mistakes.
     fn is_of_webhooks(&self) -> bool {
         self.broken.iter().any(|budget| budget.starts_with("admission.") || budget == "gate")
     }
@@ -102,14 +103,14 @@ impl Play {
         self.mistake.as_ref().map_or_else(|| format!("clean, seed {}", self.seed), |row| row.mistake.clone())
     }
 
-    /// Whether a separate series counts the leak. That takes a minute, and the judge of memory cannot decide such a
-    /// small leak reliably in that time.
+    /// Whether a metrics series counts the leak. Such a run takes a minute, in which the budget of memory cannot
+    /// reliably decide a leak this small.
     fn is_counted(&self) -> bool {
         let counted = |row: &Row| row.broken.iter().all(|budget| budget.starts_with("metrics."));
         self.mistake.as_ref().is_some_and(counted)
     }
 
-    /// The scenario is the same for all: the script that starts the manager plants the mistake.
+    /// Plays the mistake. All mistakes have the same scenario; the script that starts the manager plants the mistake.
     fn soak(&self, project: &Path) -> Soak {
         let folder = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(project.join("config"), folder.path().join("config")).unwrap();
@@ -142,7 +143,7 @@ fn seen(soak: &Soak, play: &Play) -> Seen {
     Seen { wrong, stalled: is_held_up(&soak.verdict()).then(|| play.name()), ..Seen::default() }
 }
 
-/// The table of the page: `| `mistake` | what it does | `judge` … | …`.
+/// The rows of the page's table: `| `mistake` | what it does | `judge` … | …`.
 fn rows() -> Vec<Row> {
     let table = PAGE.split_once("<!-- mistakes -->").unwrap().1.split_once("<!-- up to here -->").unwrap().0;
     let lines = table.lines().filter(|line| line.starts_with("| `"));

@@ -1,5 +1,5 @@
-//! The further life of churned objects against the mock API server, each step seen in the commits; and writes that are
-//! refused before anything begins.
+//! Tests of what churn does with objects after their creation, on the mock API server: each step must appear in the
+//! commits. Further tests: a write that the server refuses ends the run before the load begins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{Soak, commits, program, soak};
 
-/// A scenario with this churn, for the correct watch client.
+/// A scenario with this churn, and the correct watch client as subject.
 fn scenario(client: &std::path::Path, watches: &str, churn: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("lifecycles.yaml");
@@ -29,7 +29,7 @@ fn play(watches: &str, churn: &str) -> Option<Soak> {
     Some(soak(&[path.to_str().unwrap(), "--keep-events"]))
 }
 
-/// The changes of each object of a resource, in order.
+/// For each object of a resource, its changes in order.
 fn lives(commits: &[Value], resource: &str) -> BTreeMap<String, Vec<String>> {
     let mut lives: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for commit in commits.iter().filter(|commit| commit["resource"] == resource) {
@@ -139,7 +139,7 @@ fn another_writer_writes_too() {
     }
 }
 
-/// The output has the server's message, before the first phase, and the exit code is 3.
+/// The output has the server's message before the first phase begins. The exit code is 3.
 #[test]
 #[ignore = "slow"]
 fn a_refused_write_ends_the_run_before_it_begins() {

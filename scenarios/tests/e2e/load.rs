@@ -1,4 +1,5 @@
-//! `longhaul load` against a webhook of the test: numbers, exit codes, and the message if there is no webhook.
+//! Tests of `longhaul load` against a webhook in the test process: figures, exit codes, and the message if no webhook
+//! answers.
 
 use std::net::TcpListener;
 use std::process::{Output, Stdio};
@@ -23,7 +24,7 @@ fn report(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", story(output)))
 }
 
-/// Every planned request arrives at the webhook, and every number of the result agrees with that.
+/// Every planned request arrives at the webhook, and every figure of the result agrees with the number of requests.
 #[test]
 #[ignore = "slow"]
 fn what_is_counted_is_what_the_webhook_saw() {
@@ -44,7 +45,8 @@ fn what_is_counted_is_what_the_webhook_saw() {
     assert_eq!(histograms(&hlog), numbers["sent"].as_u64().unwrap());
 }
 
-/// The samples of all `response.allowed` rows, read with the library whose ports all tools for this format use.
+/// The number of samples in all rows of `response.allowed`. The rows are read with the library from which the tools for
+/// this format are ported.
 fn histograms(path: &std::path::Path) -> u64 {
     use base64::Engine as _;
     use hdrhistogram::Histogram;
@@ -84,7 +86,8 @@ fn limits_decide_the_exit_code() {
     assert_eq!(output.status.code(), Some(0), "{}", story(&output));
 }
 
-/// A webhook that holds every call makes the in-flight limit overflow: that was not the planned load.
+/// If a webhook never answers, the limit of requests in flight is reached. The planned load is then not sent, so the
+/// result is invalid.
 #[test]
 #[ignore = "slow"]
 fn a_generator_that_could_not_send_is_invalid() {
@@ -118,7 +121,7 @@ fn a_signal_ends_it_early_with_the_summary() {
     assert!(said.contains("response time"), "{}", story(&output));
 }
 
-/// The plan is printed without any request, and the same seed prints the same.
+/// `--plan` prints the plan and sends no request. The same seed prints the same plan.
 #[test]
 #[ignore = "slow"]
 fn the_plan_is_printed() {
@@ -135,7 +138,7 @@ fn the_plan_is_printed() {
     assert_eq!(webhook.reviews(), 0);
 }
 
-/// A recording is sent again, review for review; files of others are too, and bad lines are named.
+/// A recording is sent again, review by review. Files in other formats are read too, and unreadable lines are named.
 #[test]
 #[ignore = "slow"]
 fn a_recording_is_sent_again() {
@@ -171,7 +174,7 @@ fn a_recording_is_sent_again() {
     assert_says(&text(&output.stderr), &["own.jsonl:2: atUs is 1, before 5 of an earlier line"]);
 }
 
-/// The program's message; it starts nothing.
+/// The error message of `longhaul load`, which must not start anything.
 fn refused(arguments: &[&str]) -> String {
     let output = longhaul(&["load"]).args(arguments).args(["--rate", "10/s", "--for", "1s"]).output().unwrap();
     assert_eq!(output.status.code(), Some(64), "{}", story(&output));
@@ -252,7 +255,7 @@ fn certificates_that_do_not_fit_say_what_to_give() {
     assert_says(&said, &["HTTP"]);
 }
 
-/// The certificate of `openssl req -x509` is both the CA and the server's. kube-apiserver accepts it as `caBundle`.
+/// The certificate of `openssl req -x509` is its own CA. `--ca` accepts it, as kube-apiserver does in `caBundle`.
 #[test]
 #[ignore = "slow"]
 fn a_certificate_that_is_its_own_ca_is_believed_when_it_is_given() {
@@ -286,7 +289,7 @@ fn plain_http_and_tls_are_told_apart() {
     }
 }
 
-/// A server of plain HTTP that refuses every request, as real ones do for a TLS greeting.
+/// An HTTP server without TLS that answers a TLS handshake with 400, as real servers do.
 struct Plain(std::net::SocketAddr);
 
 impl Plain {
@@ -305,7 +308,7 @@ impl Plain {
     }
 }
 
-/// A full disk costs the file and not the measurement; its content is printed elsewhere.
+/// If the disk is full, the result file is lost, but the measurement is not: the result is printed.
 #[test]
 #[ignore = "slow"]
 fn a_full_disk_does_not_lose_the_result() {
@@ -335,7 +338,7 @@ fn a_full_disk_does_not_lose_the_result() {
     assert_eq!(webhook.reviews(), before, "said before anything is sent");
 }
 
-/// If the result cannot be printed, the exit code shows it; an unwritable stderr ends no process.
+/// If the result cannot be printed, the exit code shows it. If stderr cannot be written, the program continues.
 #[test]
 #[ignore = "slow"]
 fn streams_that_cannot_be_written_are_told_by_the_exit_code() {
@@ -365,7 +368,8 @@ fn streams_that_cannot_be_written_are_told_by_the_exit_code() {
     assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0), "{}", story(&output));
 }
 
-/// Servers that break off, flood or attack in the first answer: the remedy is printed, and the terminal stays intact.
+/// Servers whose first answer breaks off, is endless, or contains escape sequences. The message has a remedy, and the
+/// terminal stays intact.
 #[test]
 #[ignore = "slow"]
 fn first_answers_that_are_none_say_what_to_do() {

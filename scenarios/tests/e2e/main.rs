@@ -1,4 +1,5 @@
-//! `longhaul` as its users run it: as a process, over real sockets, from a scenario file to an exit code.
+//! End-to-end tests of `longhaul` as its users run it: as a process, over real sockets, from a scenario file to an exit
+//! code.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it must be")]
 
 mod at_rest;

@@ -1,7 +1,8 @@
-//! Every mistake in the library of bugs is caught with its words, and the client without it passes: the proof that each
-//! scenario shows its bug and no other.
+//! Tests that every mistake in the library of bugs gets the words of its verdict, and that the client without the
+//! mistake passes. So each scenario shows its own bug and no other.
 //!
-//! One test plays the whole library, several runs at a time. They mostly wait, so it may run beside other tests.
+//! One test plays the whole library, several runs at a time. The runs mostly wait, so other tests may run at the same
+//! time.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,16 +12,16 @@ use serde_json::Value;
 use crate::plays::{Seen, left_open, play_all, stalled};
 use crate::support::{longhaul, program};
 
-/// Bugs of a few seconds, played before each change.
+/// Bugs whose scenarios take a few seconds. These bugs are played before each change.
 const SHORT: [&str; 3] = ["bad-line-swallowed", "cache-before-callback", "list-then-watch-without-rv"];
 
-/// One client against one bug.
+/// One client, and one scenario of a bug.
 #[derive(Debug, Clone)]
 struct Cell {
     bug: String,
-    /// The mistakes; empty for the correct client.
+    /// The mistakes of the client; empty for the correct client.
     mistakes: Vec<String>,
-    /// The words that it must get, and no other.
+    /// The words that the verdict must contain, and no others.
     words: BTreeSet<String>,
 }
 
@@ -44,7 +45,7 @@ fn nightly_mistakes_are_caught_and_the_correct_client_passes() {
     assert!(alarms.is_empty() && escaped.is_empty(), "{summary}\n{}", played.wrong(Cell::name));
 }
 
-/// The same on three bugs, each with its correct client and with one mistake.
+/// Three bugs, each played with the correct client and with one mistake.
 #[test]
 #[ignore = "slow"]
 fn six_cells_are_right() {
@@ -58,7 +59,7 @@ fn six_cells_are_right() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Every bug with its correct client and with each of its mistakes.
+/// Every bug, with the correct client and with each of its mistakes.
 fn cells() -> Vec<Cell> {
     let output = longhaul(&["show", "library", "--json"]).output().unwrap();
     let mut bugs: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
@@ -78,13 +79,13 @@ fn cells() -> Vec<Cell> {
     cells
 }
 
-/// The longest first, so that none of them is waited for at the end.
+/// The bugs ordered by length, the longest first, so that no long run starts at the end.
 fn in_order(mut bugs: Vec<Value>) -> Vec<Value> {
     bugs.sort_by(|one, other| other["seconds"].as_f64().unwrap().total_cmp(&one["seconds"].as_f64().unwrap()));
     bugs
 }
 
-/// Plays it as a user does: `longhaul soak bugs/NAME -- planted-client --mistake …`.
+/// Plays one client as a user does: `longhaul soak bugs/NAME -- planted-client --mistake …`.
 fn play(client: &Path, cell: &Cell) -> Seen {
     let out = tempfile::tempdir().unwrap();
     let mut run = longhaul(&["soak", &format!("bugs/{}", cell.bug), "--json", "--quiet", "--runs"]);

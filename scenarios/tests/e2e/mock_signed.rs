@@ -1,15 +1,15 @@
-//! `longhaul mock registry --signed`: its printed list of images agrees with the verdicts of the service with the
-//! configuration beside them.
+//! Tests of `longhaul mock registry --signed`. The service, with the printed configuration, must decide about each
+//! image as the printed list says.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
 use crate::support::{Ended, longhaul, program};
 
-/// Enough images that every kind of signature is among them.
+/// Number of images: enough that every kind of signature is present.
 const IMAGES: &str = "48";
 
-/// The service's message for an image with this kind of signature.
+/// The service's message about an image with this kind of signature.
 fn right(signing: &str) -> &'static str {
     match signing.split('(').next().unwrap_or_default() {
         "Release" | "Second" | "Both" | "Keyless" => "verified",
@@ -56,7 +56,7 @@ fn signed_images_of_the_mock_are_judged_as_it_says_by_the_policy_that_it_writes(
     assert!(String::from_utf8_lossy(&again.stderr).contains("name a new folder"), "{again:?}");
 }
 
-/// Loopback has more addresses than one: the mock listens on the named one, and on no other.
+/// Loopback has more than one address. The mock listens on the given address only.
 #[test]
 #[ignore = "slow"]
 fn a_registry_listens_where_it_is_told_to() {

@@ -1,5 +1,5 @@
-//! A whole real node: `longhaul cluster up --kind node`, and runs on `controlPlane: {kind: node}`. One at a time,
-//! because each is all of Kubernetes.
+//! Tests of a whole real node: `longhaul cluster up --kind node`, and runs on `controlPlane: {kind: node}`. The tests
+//! run one at a time, because each starts all of Kubernetes.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use serde_json::Value;
 use crate::support::{itself, longhaul, program, sends, soak};
 
 const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml");
-/// Time limit; a busy machine needs a minute for a node.
+/// Time limit. On a busy machine a node needs a minute to start.
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// A machine that can have a node, and the lock for it.
+/// A lock on this machine, which can run only one node at a time.
 pub struct Machine {
     pub assets: PathBuf,
     _turn: File,
 }
 
-/// `None` (and a message) if something is missing.
+/// Locks the machine. Prints a message and returns `None` if something that a node needs is missing.
 pub fn machine() -> Option<Machine> {
     let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty()) else {
         println!("skipped: needs KUBEBUILDER_ASSETS");
@@ -44,7 +44,7 @@ pub fn machine() -> Option<Machine> {
 }
 
 impl Machine {
-    /// The answer or the error of the assets' kubectl; `None` (and a message) without one.
+    /// The output or the error of kubectl. Prints a message and returns `None` if kubectl is missing.
     fn kubectl(&self, home: &Path, kubeconfig: &Path, arguments: &[&str]) -> Option<Result<String, String>> {
         let program = self.assets.join("kubectl");
         if !program.is_file() {
@@ -60,7 +60,7 @@ impl Machine {
     }
 }
 
-/// The traces of nodes on this machine: groups of cgroups, links.
+/// Traces of nodes on this machine: names of cgroups and of network links.
 fn traces() -> Vec<String> {
     let hierarchies = std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten().map(|entry| entry.path());
     let groups = hierarchies.chain([PathBuf::from("/sys/fs/cgroup")]);
@@ -72,7 +72,8 @@ fn traces() -> Vec<String> {
     ours
 }
 
-/// New traces of nodes. Earlier ones may disappear meanwhile, because they are foreign.
+/// Traces of nodes that are not in `before`. Earlier entries may disappear meanwhile, because they belong to other
+/// nodes.
 fn new(before: &[String]) -> Vec<String> {
     traces().into_iter().filter(|trace| !before.contains(trace)).collect()
 }
@@ -105,7 +106,7 @@ fn what_a_node_needs_is_said_before_anything_is_started() {
     assert!(!state.path().join("longhaul/clusters/node").exists());
 }
 
-/// From nothing to a running Pod, and to nothing again.
+/// A node starts, runs a Pod, and leaves nothing on the machine after `down`.
 #[test]
 #[ignore = "slow"]
 fn a_node_runs_a_pod_of_an_image_that_was_loaded_and_leaves_nothing() {
@@ -148,7 +149,7 @@ fn a_node_runs_a_pod_of_an_image_that_was_loaded_and_leaves_nothing() {
     assert_eq!(std::fs::read_dir(state.join("longhaul/clusters")).unwrap().count(), 0);
 }
 
-/// A scenario runs there as on the other control planes, and the API server reaches the webhook of a process on the
+/// A scenario runs on a node as on other control planes. The API server reaches the webhook of a process on the
 /// machine.
 #[test]
 #[ignore = "slow"]
@@ -168,7 +169,7 @@ fn nightly_the_service_passes_on_a_node() {
     }
 }
 
-/// The service as users deploy it: an image of its program, its own manifests, the webhook through its Service.
+/// The service as users deploy it: an image with its program, its own manifests, and the webhook behind its Service.
 #[test]
 #[ignore = "slow"]
 fn nightly_the_service_in_pods_pins_every_pod_that_is_stored() {
@@ -198,7 +199,7 @@ fn nightly_a_missed_delete_is_a_ghost_in_pods_too() {
     assert_eq!(broken, ["events.ghost"], "{}", soak.story());
 }
 
-/// `smoke`'s own load, sent to the Pods directly.
+/// The load of the scenario `smoke` is sent directly to the Pods of the service.
 #[test]
 #[ignore = "slow"]
 fn the_service_in_pods_passes_smoke() {
@@ -223,8 +224,8 @@ fn the_service_in_pods_passes_smoke() {
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
 }
 
-/// Workers in Pods send the load of a scenario to the Pods of the service; if a worker is taken away, the run is
-/// undecided.
+/// Workers in Pods send the load of a scenario to the Pods of the service. If a worker is deleted, the run is
+/// inconclusive.
 #[test]
 #[ignore = "slow: a node, twice"]
 fn nightly_workers_in_pods_send_the_load_of_a_scenario() {
@@ -270,7 +271,7 @@ fn nightly_workers_in_pods_send_the_load_of_a_scenario() {
     assert!(said.contains("a part of the load was missing") && said.contains(pod), "{said}");
 }
 
-/// The arguments of the commands that attach a harness to its workers.
+/// The command lines of the processes by which a harness is connected to its workers.
 fn attaches(harness: u32) -> Vec<Vec<String>> {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = all.filter_map(|entry| {
@@ -283,7 +284,7 @@ fn attaches(harness: u32) -> Vec<Vec<String>> {
     lines.collect()
 }
 
-/// The record has the actions on the Pods, with a hit for each time that one really happened.
+/// The `hit` rows of a fault in the record: one for each time that the fault really acted on a Pod.
 fn hits(record: &Path, name: &str) -> Vec<Value> {
     let rows = std::fs::read_to_string(record.join("faults.jsonl")).unwrap();
     let rows = rows.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -330,7 +331,7 @@ fn nightly_nothing_is_let_in_while_pods_are_killed() {
     }
 }
 
-/// The scenario `deployed-kills` with other faults, and further changes.
+/// The scenario `deployed-kills` with other faults and further changes.
 fn troubled(faults: &str, steady: &str, changes: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
     let text = scenarios::scenario::library::text("deployed-kills").unwrap();
     let mut text = text.replace("  - {name: pod-kill, at: 5s, count: 3, pause: 20s}\n", faults);
@@ -344,8 +345,8 @@ fn troubled(faults: &str, steady: &str, changes: &[(&str, &str)]) -> (tempfile::
     (folder, file)
 }
 
-/// For a while there are no Pods, or the registry is unreachable, or processors are short: calls fail, and no wrong Pod
-/// is allowed.
+/// For a while no Pod runs, or the registry is unreachable, or CPU is scarce. Calls fail, but no Pod without a digest
+/// is admitted.
 #[test]
 #[ignore = "slow: a node, and faults of Pods for a minute"]
 fn nightly_what_a_cluster_does_to_pods_lets_nothing_in() {
@@ -368,7 +369,8 @@ fn nightly_what_a_cluster_does_to_pods_lets_nothing_in() {
     }
 }
 
-/// The bad twin: if unanswered calls pass, unpinned Pods are stored, and the judge counts them.
+/// With `failurePolicy: Ignore`, Pods are stored without a digest if the webhook does not answer, and the budget counts
+/// them.
 #[test]
 #[ignore = "slow: a node, and no Pods for a while"]
 fn nightly_with_failure_policy_ignore_what_nobody_answers_is_stored_unpinned() {
@@ -380,7 +382,7 @@ fn nightly_with_failure_policy_ignore_what_nobody_answers_is_stored_unpinned() {
     assert!(soak.broken().contains(&"admission.unpinned".to_owned()), "{}", soak.story());
 }
 
-/// With less memory than it needs, the kernel ends a container, which is a crash with its reason.
+/// The kernel kills a container that has too little memory. Such an end counts as a crash, with its reason.
 #[test]
 #[ignore = "slow: a node, and containers that are ended for their memory"]
 fn nightly_a_container_that_has_too_little_memory_is_a_crash() {
@@ -395,8 +397,8 @@ fn nightly_a_container_that_has_too_little_memory_is_a_crash() {
     assert!(crashes.contains("OOMKilled"), "{crashes}");
 }
 
-/// etcd is stopped, and the network between Pods and API server is frozen: the watch recovers, and no wrong Pod is
-/// allowed.
+/// etcd is stopped, and the network between Pods and API server is frozen. The watch recovers, and no Pod without a
+/// digest is admitted.
 #[test]
 #[ignore = "slow: a node, and faults of its control plane for half a minute"]
 fn nightly_a_sick_control_plane_costs_no_event() {
@@ -411,8 +413,8 @@ fn nightly_a_sick_control_plane_costs_no_event() {
     }
 }
 
-/// A new API server: direct callers of the webhook do not notice. No watch is judged, because the new server may have
-/// forgotten versions that a watch has not seen.
+/// The API server is killed and restarted. Calls sent directly to the webhook are not affected. The watch is not
+/// judged, because the new server may have lost versions that the watch has not seen.
 #[test]
 #[ignore = "slow: a node, and an API server that is killed"]
 fn nightly_an_api_server_that_is_killed_costs_no_call_of_others() {
@@ -434,7 +436,7 @@ fn nightly_an_api_server_that_is_killed_costs_no_call_of_others() {
     assert!(hits[0]["detail"].as_str().unwrap().contains("was ready again after"), "{hits:?}");
 }
 
-/// A certificate that expires during calls costs none of them: the next one is in the Secret before.
+/// A certificate that expires during the load costs no call, because the next certificate is in the Secret before.
 #[test]
 #[ignore = "slow: a node, and a certificate that ends after half a minute"]
 fn nightly_a_certificate_that_ends_in_pods_costs_no_call() {
@@ -448,7 +450,8 @@ fn nightly_a_certificate_that_ends_in_pods_costs_no_call() {
     assert!(hits[0]["detail"].as_str().unwrap().contains("24 of 24 connections"), "{hits:?}");
 }
 
-/// A foreign Deployment: plain manifests, an image from an archive, and a container that is ended for its memory.
+/// A foreign Deployment: plain manifests, an image from an archive, and a container that the kernel kills for its
+/// memory.
 #[test]
 #[ignore = "slow"]
 fn nightly_the_end_of_a_container_is_a_fact_with_its_reason() {
@@ -489,7 +492,7 @@ fn nightly_the_end_of_a_container_is_a_fact_with_its_reason() {
     assert_eq!(first["status"], "OOMKilled, exit code 137", "{first}");
 }
 
-/// Neither an ended run nor a killed one leaves a process, a group, a link or a file.
+/// Neither an interrupted run nor a killed one leaves a process, a cgroup, a network link or a file of its node.
 #[test]
 #[ignore = "slow"]
 fn an_interrupted_run_and_a_killed_one_leave_nothing_of_their_node() {
@@ -523,7 +526,7 @@ fn an_interrupted_run_and_a_killed_one_leave_nothing_of_their_node() {
     }
 }
 
-/// A `cluster up` that is killed half-way is found, and `down` removes its remains.
+/// The remains of a `cluster up` that was killed half-way are found, and `cluster down` removes them.
 #[test]
 #[ignore = "slow"]
 fn what_a_killed_start_leaves_is_found_and_taken_down() {

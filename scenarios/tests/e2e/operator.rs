@@ -1,14 +1,15 @@
-//! The operator of `scenarios/subjects/kubebuilder`, built like its author has it: a project's folder with
-//! `bin/manager` in it.
+//! Builds the operator of `scenarios/subjects/kubebuilder` as its author would: a project folder that contains
+//! `bin/manager`.
 
 use std::path::{Path, PathBuf};
 
 use installer::GoError;
 
-/// The folder of its source.
+/// The folder with the operator's source.
 pub const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects/kubebuilder");
 
-/// The manager, built unless the cache has it. `None` (and a message) if Go or its modules are missing.
+/// The program of the operator, built unless the cache has it. Prints a message and returns `None` if Go or its modules
+/// are missing.
 fn manager() -> Option<PathBuf> {
     match installer::go_module("cache-operator", Path::new(SOURCE), "./cmd") {
         Ok(program) => Some(program),
@@ -32,7 +33,7 @@ pub fn project() -> Option<tempfile::TempDir> {
     Some(folder)
 }
 
-/// Every mistake that can be planted, as `internal/planted/planted.go` lists them.
+/// The names of all mistakes that can be planted, from `internal/planted/planted.go`.
 pub fn mistakes() -> Vec<String> {
     let source = std::fs::read_to_string(Path::new(SOURCE).join("internal/planted/planted.go")).unwrap();
     let quoted = source.lines().filter_map(|line| line.split_once("= mistake(\"")?.1.strip_suffix("\")"));

@@ -1,5 +1,5 @@
-//! Mistakes of an operator's webhooks, in the scenario that `init` writes for it, with a template that has to be
-//! refused, and direct reviews beside those of the API server.
+//! Tests of mistakes in an operator's webhooks. The scenario is the one that `init` writes for the operator. The
+//! scenario also gets a template that must be refused, and direct reviews in addition to those of the API server.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use crate::operator::project;
 use crate::plays::{Seen, is_held_up, play_so_many};
 use crate::support::{Soak, longhaul, soak};
 
-/// An object that its validation forbids and its schema allows.
+/// An object that its schema allows and its validating webhook must refuse.
 const BAD: &str = "apiVersion: cache.example.com/v1\nkind: Cache\nspec: {memoryMiB: \"${random 128..131}\", settings: {port: \"6380\"}}\n";
-/// The begin of the line that a gate needs, according to `init`.
+/// The beginning of the commented line that `init` suggests for a gate.
 const REVIEWS: &str = "admission: {rate: ";
 
-/// The scenario of `init` for the project, with the changes that its comments ask for.
+/// The scenario that `init` writes for the project, with the changes that its comments suggest.
 fn written(project: &Path) -> String {
     let init = longhaul(&["init"]).current_dir(project).output().unwrap();
     assert!(init.status.success(), "{}", String::from_utf8_lossy(&init.stderr));

@@ -1,5 +1,5 @@
-//! Published software of others, unmodified: every file of `scenarios/library/others` is valid, and those whose program
-//! is installed are run. The table of the README beside the files has the expected result of each run.
+//! Tests of published software, unmodified. Every scenario in `scenarios/library/others` is valid, and those whose
+//! program is installed are run. The table in the README of that folder has the expected result of each run.
 
 use std::path::{Path, PathBuf};
 
@@ -7,19 +7,19 @@ use serde_json::Value;
 
 use crate::support::{has_current_apiserver, longhaul};
 
-/// A file, its program, and the result of its run.
+/// A scenario, its program, and the expected result.
 struct Other {
     name: String,
     text: String,
     program: String,
-    /// The folder of manifests that `install.sh` fills, if it needs one.
+    /// The folder of manifests that the scenario needs from `install.sh`, if any.
     needs: Option<String>,
-    /// The folder of its webhook registrations, if it has one.
+    /// The folder of webhook configurations that the scenario registers, if any.
     registers: Option<String>,
     passes: bool,
 }
 
-/// A replacement for registrations that are not installed.
+/// A webhook configuration that is used if the real ones are not installed.
 const STANDS_IN: &str = "apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {name: stands-in}
@@ -67,7 +67,7 @@ fn other(file: &Path, readme: &str) -> Other {
     Other { name, text, program, needs, registers, passes }
 }
 
-/// The path of a program: in `$LONGHAUL_OTHERS`, or in `$PATH`.
+/// The path of a program, searched in `$LONGHAUL_OTHERS` and then in `$PATH`.
 fn installed(program: &str) -> Option<PathBuf> {
     let named = std::env::var_os("LONGHAUL_OTHERS").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -98,7 +98,7 @@ fn every_file_is_valid() {
     }
 }
 
-/// A test for each file, so that none waits for the minute that another takes.
+/// One test for each scenario. The tests run in parallel, because many take a minute.
 macro_rules! each {
     ($($name:ident),* $(,)?) => {
         const EACH: &[&str] = &[$(stringify!($name)),*];
@@ -134,7 +134,7 @@ fn every_file_has_its_test() {
     assert_eq!(files, EACH);
 }
 
-/// The same registrations, definitions and objects on a server that is not ours.
+/// cert-manager's webhook with the same registrations, definitions and objects on a real kube-apiserver.
 #[test]
 #[ignore = "slow"]
 fn cert_manager_webhook_on_a_real_server() {
@@ -147,7 +147,7 @@ fn ends_as_the_table_says(test: &str) {
     plays(test, &[]);
 }
 
-/// Hardly any machine has all of them; `install.sh` installs each.
+/// Runs one scenario, unless its program is missing. Hardly any machine has all programs; `install.sh` installs each.
 fn plays(test: &str, more: &[&str]) {
     let name = test.replace('_', "-");
     let other = others().into_iter().find(|other| other.name == name).unwrap();

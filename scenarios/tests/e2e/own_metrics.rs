@@ -1,5 +1,5 @@
-//! Verdicts from the subject's own metrics: its series have budgets, its heap is recorded, and a missing page ends the
-//! run early.
+//! Tests of verdicts from the subject's own metrics: series with budgets, a recorded heap, and a missing page, which
+//! ends the run early.
 
 use std::io::Write;
 
@@ -8,8 +8,8 @@ use crate::support::{Soak, has_python, soak_text};
 const WATCHER: &str = include_str!("../files/watcher.yaml");
 const SUBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/subjects");
 
-/// The example watcher with a metrics page at the port of its last argument: a queue with the value of `QUEUE`, and a
-/// heap.
+/// The example watcher with a metrics page at the port in its last argument. The page has a queue with the value of
+/// `QUEUE`, and a heap.
 const SHIM: &str = r##"
 import http.server, os, runpy, sys, threading
 class Page(http.server.BaseHTTPRequestHandler):
@@ -31,7 +31,7 @@ threading.Thread(target=server.serve_forever, daemon=True).start()
 runpy.run_path(sys.argv[1], run_name="__main__")
 "##;
 
-/// Runs it; `None` without Python.
+/// Runs the watcher. `None` if Python is missing.
 fn run(queue: &str, url: &str, more: &[&str]) -> Option<Soak> {
     if !has_python() {
         return None;
@@ -72,7 +72,7 @@ fn a_series_over_its_budget_fails_by_it_alone() {
     soak.fails_by(&["metrics.ceiling.queue{name=\"a}\"}"]);
 }
 
-/// A wrong address must not be reported only after an hour.
+/// A wrong address of the metrics page is reported before the run, not after an hour.
 #[test]
 #[ignore = "slow"]
 fn a_page_that_is_not_there_ends_the_run_before_it_begins() {

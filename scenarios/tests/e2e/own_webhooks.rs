@@ -1,5 +1,5 @@
-//! Webhooks for a project's own kinds: registered as the project has them, called for churned objects, and judged.
-//! Webhooks without calls are reported.
+//! Tests of webhooks for a project's own kinds. The webhooks are registered as in the project, called for churned
+//! objects, and judged. A webhook that is never called is reported.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::support::{Soak, has_current_apiserver, has_python, longhaul, rows, so
 
 const FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/own");
 
-/// A folder with the project, and its changed scenario.
+/// A folder with the project, and its scenario with these changes.
 fn project(change: &[(&str, &str)]) -> Option<tempfile::TempDir> {
     if !has_python() {
         return None;
@@ -38,14 +38,14 @@ fn run(change: &[(&str, &str)], more: &[&str]) -> Option<Soak> {
     Some(soak(&[&[file.to_str().unwrap()], more].concat()))
 }
 
-/// Number of calls to each webhook, by the control plane's account.
+/// Number of calls to each webhook, as the control plane counts them.
 fn asked(record: &Path) -> Vec<(String, u64)> {
     let rows = rows(record, "intervals.jsonl");
     let webhooks = rows.iter().filter_map(|row| row["webhooks"].as_array()).flatten();
     webhooks.map(|row| (row["name"].as_str().unwrap().to_owned(), row["calls"].as_u64().unwrap())).collect()
 }
 
-/// Sums of the admission rows.
+/// The sum of one figure over all rows of admission.
 fn sums(record: &Path, key: &str) -> u64 {
     rows(record, "intervals.jsonl").iter().filter_map(|row| row["admission"][key].as_u64()).sum()
 }
@@ -93,7 +93,7 @@ fn a_wrong_denial_fails() {
     assert_eq!((soak.code(), soak.broken()), (Some(1), vec!["admission.wrongVerdicts".to_owned()]), "{}", soak.story());
 }
 
-/// A registered webhook is never called: this is reported before the run, and the run is inconclusive.
+/// A registered webhook that no write matches is reported before the run. The run is then inconclusive.
 #[test]
 #[ignore = "slow"]
 fn a_webhook_that_nobody_asks_is_inconclusive() {
@@ -120,7 +120,8 @@ fn a_webhook_that_nobody_asks_is_inconclusive() {
     );
 }
 
-/// Direct load sends the same objects. The validating webhook gets them with the changes of the mutating one.
+/// Reviews that are sent directly have the churned objects. The validating webhook gets them as the mutating webhook
+/// changed them.
 #[test]
 #[ignore = "slow"]
 fn direct_load_sends_ones_own_kinds() {
@@ -129,7 +130,7 @@ fn direct_load_sends_ones_own_kinds() {
     assert!(sums(&soak.record(), "sent") > 500, "{}", soak.story());
 }
 
-/// Objects from a definition prove nothing about a webhook that checks more than the definition.
+/// If a webhook checks more than the definition, refused objects that were generated from the definition prove nothing.
 #[test]
 #[ignore = "slow"]
 fn what_was_made_from_the_definition_may_be_refused() {
@@ -156,7 +157,8 @@ fn what_was_made_from_the_definition_may_be_refused() {
     );
 }
 
-/// The operator in kubebuilder's layout. Its validation and its reconciler rely on its defaults.
+/// A scenario for the kubebuilder operator. The operator's validating webhook and its reconciler rely on its defaulting
+/// webhook.
 const OPERATOR: &str = include_str!("../files/kubebuilder-webhooks.yaml");
 
 fn operators_webhooks_are_right(more: &[&str]) {
@@ -187,7 +189,7 @@ fn nightly_those_of_an_operator_are_right_directly_and_through_a_real_server() {
     }
 }
 
-/// A gate of denials compares nothing, so it is refused with a message.
+/// A gate in which every review is refused would compare nothing. So it ends with a message.
 #[test]
 #[ignore = "slow"]
 fn a_gate_of_denials_is_refused() {

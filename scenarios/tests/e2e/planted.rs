@@ -1,4 +1,4 @@
-//! Every planted bug is caught by its own judge and by no other, and the clean twin passes.
+//! Tests that every planted bug breaks its own budget and no other, and that the same program without the bug passes.
 
 use crate::causes;
 use crate::support::{Soak, longhaul, program, soak};
@@ -75,7 +75,7 @@ fn ignoring_410_misses_events_and_nothing_else() {
     causes::told(&soak.record(), "because requests were refused", &["the last with 410"]);
 }
 
-/// An unknown bug must not look like a clean pass.
+/// An unknown bug is refused. Otherwise the run would look like a pass of a correct program.
 #[test]
 #[ignore = "slow"]
 fn an_unknown_plant_is_refused() {
@@ -84,8 +84,8 @@ fn an_unknown_plant_is_refused() {
     assert!(soak.stdout().contains("no-such-bug"), "{}", soak.story());
 }
 
-/// A service that keeps everything it receives exceeds its memory, while all reviews are still answered; one that does
-/// not keep it passes.
+/// A service that keeps everything it receives exceeds its memory budget, although it answers all reviews. A service
+/// without this bug passes.
 #[test]
 #[ignore = "slow"]
 fn attacks_are_held_within_the_memory_or_the_ceiling_is_broken() {
@@ -100,7 +100,7 @@ fn attacks_are_held_within_the_memory_or_the_ceiling_is_broken() {
     assert!(planted.broken().contains(&"memory.ceiling".to_owned()), "{}", planted.story());
 }
 
-/// A stage with the room of an unoptimized build, in a folder that goes with it.
+/// The scenario of a stage with the memory budget of an unoptimized build, in a folder with the files that it names.
 fn roomy(stage: &str) -> (tempfile::TempDir, String) {
     let roomy = stage.replace("ceiling: 64MiB", "ceiling: 80MiB");
     assert_ne!(stage, roomy);
@@ -111,8 +111,8 @@ fn roomy(stage: &str) -> (tempfile::TempDir, String) {
     (folder, path)
 }
 
-/// Streams without bodies, answers that nobody reads and alerts of 500 images each fit the memory. Without any one of the three counts they
-/// do not, so each attack is one.
+/// The service's memory limit counts streams without bodies, unread answers, and alerts of 500 images each. If a bug removes one of the
+/// three counts, an attack exceeds the memory budget.
 #[test]
 #[ignore = "slow: four runs of 20 seconds"]
 fn streams_answers_and_alerts_are_counted_or_the_ceiling_is_broken() {
@@ -136,7 +136,8 @@ fn streams_answers_and_alerts_are_counted_or_the_ceiling_is_broken() {
     }
 }
 
-/// Too much evidence is denied by a policy that lets in what is unavailable; where it counts as that, an image is let in that must not run.
+/// A policy that admits images while signatures are unavailable must still deny an image with too much evidence. If a bug treats that as
+/// unavailable, an image is admitted that must not run.
 #[test]
 #[ignore = "slow: two runs of 14 seconds, side by side"]
 fn too_much_evidence_is_denied_or_an_image_is_let_in_that_must_not_run() {
@@ -153,7 +154,8 @@ fn too_much_evidence_is_denied_or_an_image_is_let_in_that_must_not_run() {
     });
 }
 
-/// Each accepts too much in its own way. All run at once, because each mostly waits.
+/// Each of these bugs accepts too many signatures in another way. The runs take place in parallel, because each run
+/// mostly waits.
 #[test]
 #[ignore = "slow"]
 fn signatures_that_are_believed_too_much_are_wrong_verdicts_and_nothing_else() {
@@ -177,8 +179,8 @@ fn signatures_that_are_believed_too_much_are_wrong_verdicts_and_nothing_else() {
     });
 }
 
-/// A service that sends too few or too many alerts, or ignores a lock, is found by that judge alone; the clean twin by
-/// none.
+/// A service that sends too few or too many alerts, or ignores a lock, breaks only the budget for that. The service
+/// without the bug breaks none.
 #[test]
 #[ignore = "slow"]
 fn alerts_and_locks_that_are_wrong_are_found_by_their_own_judges_alone() {
@@ -203,7 +205,8 @@ fn alerts_and_locks_that_are_wrong_are_found_by_their_own_judges_alone() {
     });
 }
 
-/// A Redis with forged verdicts is believed only by a service that does not check their code.
+/// A Redis returns forged verdicts. Only a service with the bug of not checking their authentication code believes
+/// them.
 #[test]
 #[ignore = "slow"]
 fn a_shared_cache_that_forges_verdicts_is_found_where_it_is_believed() {
@@ -218,7 +221,8 @@ fn a_shared_cache_that_forges_verdicts_is_found_where_it_is_believed() {
     assert!(soak.stdout().contains("allowed a request that had to be denied"), "{}", soak.story());
 }
 
-/// Four actions with different filters share every event among them; one that passes no deletion leaves ghosts.
+/// Four actions with different filters together receive every event. If a bug keeps deletions from passing the filters,
+/// ghosts remain.
 #[test]
 #[ignore = "slow: two runs of half a minute, side by side"]
 fn a_filter_that_drops_deletions_leaves_ghosts_and_its_clean_twin_passes() {
@@ -235,8 +239,8 @@ fn a_filter_that_drops_deletions_leaves_ghosts_and_its_clean_twin_passes() {
     });
 }
 
-/// Validators that are replaced, or late, cost no review. A service that asks only one of them, or ignores the
-/// deadline, is found.
+/// Validators that are replaced, or late, cost no review. A service that uses only one validator, or ignores the time
+/// limit, is found.
 #[test]
 #[ignore = "slow"]
 fn nightly_validators_that_go_or_are_late_are_found_out_by_who_cannot_bear_it() {
@@ -255,8 +259,8 @@ fn nightly_validators_that_go_or_are_late_are_found_out_by_who_cannot_bear_it() 
     }
 }
 
-/// Two stories of k8s-digester's: without the lock another image runs, and the judge shows it; with the lock the right
-/// one runs.
+/// Two cases that k8s-digester cannot handle: a race and a rollback. Without the lock another image runs, and the
+/// budget breaks; with the lock the right image runs.
 #[test]
 #[ignore = "slow"]
 fn nightly_without_a_lock_a_race_and_a_rollback_run_another_image_and_with_it_they_do_not() {

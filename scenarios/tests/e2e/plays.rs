@@ -1,8 +1,8 @@
-//! Many short runs at a time, each played once.
+//! Runs many short scenarios in parallel, each once.
 //!
-//! A correct client that fails is a defect of ours, and no second try hides it. A run is played again, alone, in two
-//! cases: it reports itself that the machine stood still, or it lacks a word and reports which budget it could not
-//! decide. Such runs are counted and printed.
+//! If a correct client fails, that is a bug of Longhaul, and no second attempt hides it. A run is repeated, alone, in
+//! two cases: it reports that the machine stood still, or its verdict lacks a word and names a budget that it could not
+//! decide. Repeated runs are counted and printed.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -14,21 +14,22 @@ use serde_json::Value;
 
 use crate::support;
 
-/// Runs at a time. Each is a harness and a client that sleep most of the time.
+/// Number of runs at the same time. Each is a harness and a client, which sleep most of the time.
 const AT_ONCE: usize = 20;
-/// The most times that one run may report a machine that stood still; after that the machine is of no use.
+/// How often one run may report that the machine stood still. After that the test fails, because the machine is too
+/// busy.
 const STALLS_MAX: usize = 2;
-/// The budget of a run that the machine held up: see `reports/src/judge/validity/stalls.rs`.
+/// The budget that reports that the machine stood still: see `reports/src/judge/validity/stalls.rs`.
 const STALL: &str = "validity.pace";
 
 /// The result of one run.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// The mistake; empty if there is none.
+    /// The mistake of the run; empty if there is none.
     pub wrong: String,
-    /// The reason if only the machine spoiled it.
+    /// The reason, if the machine alone spoiled the run.
     pub stalled: Option<String>,
-    /// The missing requirement of this machine.
+    /// The requirement of the run that this machine lacks.
     pub skipped: Option<String>,
     pub seconds: f64,
 }
@@ -37,17 +38,17 @@ pub struct Seen {
 #[derive(Debug)]
 pub struct Played<T> {
     pub done: Vec<(T, Seen)>,
-    /// The messages of runs that were played again.
+    /// The messages of runs that were repeated.
     pub stalls: Vec<String>,
     pub seconds: f64,
 }
 
-/// Plays all of them, and once more those that the machine spoiled.
+/// Plays all scenarios, and repeats once the runs that the machine spoiled.
 pub fn play_all<T: Send>(things: Vec<T>, play: impl Fn(&T) -> Seen + Sync) -> Played<T> {
     play_so_many(AT_ONCE, things, play)
 }
 
-/// The same with this many at a time, for subjects that do not mostly sleep.
+/// Like [`play_all`], but with this many runs at a time, for subjects that use much CPU.
 pub fn play_so_many<T: Send>(at_once_max: usize, things: Vec<T>, play: impl Fn(&T) -> Seen + Sync) -> Played<T> {
     let began = Instant::now();
     let mut played = Played { done: Vec::new(), stalls: Vec::new(), seconds: 0.0 };
@@ -89,7 +90,7 @@ fn side_by_side<T: Send>(things: Vec<T>, at_once: usize, play: &(impl Fn(&T) -> 
 }
 
 impl<T> Played<T> {
-    /// The mistakes, a line each.
+    /// The mistakes of the runs, one line for each run.
     pub fn wrong(&self, name: impl Fn(&T) -> String) -> String {
         let mut text = String::new();
         for (thing, seen) in self.done.iter().filter(|(_, seen)| !seen.wrong.is_empty()) {
@@ -98,7 +99,7 @@ impl<T> Played<T> {
         text
     }
 
-    /// Number of runs that were repeated because the machine stood still, and their messages.
+    /// Number of runs that were repeated because the machine stood still, with their messages.
     pub fn told(&self) -> String {
         match self.stalls.len() {
             0 => format!("{:.0} s, none was played again", self.seconds),
@@ -107,8 +108,8 @@ impl<T> Played<T> {
     }
 }
 
-/// The run's message about the machine, if that left its budgets undecided. `answer` is the output of
-/// `longhaul soak bugs/NAME --json`.
+/// The run's message that the machine stood still, if its budgets are undecided for that reason. `answer` is the output
+/// of `longhaul soak bugs/NAME --json`.
 pub fn stalled(answer: &Value) -> Option<String> {
     if answer["verdict"] != "invalid" && answer["verdict"] != "inconclusive" {
         return None;
@@ -117,7 +118,8 @@ pub fn stalled(answer: &Value) -> Option<String> {
     is_held_up(&verdict).then(|| format!("{}: {}", answer["id"], answer["reason"]))
 }
 
-/// The budgets that a run among twenty could not decide, if any: a missing word may be among them.
+/// The budgets that the run could not decide among twenty runs in parallel. A missing word of the verdict may belong to
+/// one of them.
 pub fn left_open(answer: &Value) -> Option<String> {
     let verdict = support::verdict(Path::new(answer["record"].as_str()?));
     let findings = verdict["findings"].as_array()?.iter();
@@ -126,7 +128,7 @@ pub fn left_open(answer: &Value) -> Option<String> {
     (!open.is_empty()).then(|| format!("{}: {}", answer["id"], open.join("; ")))
 }
 
-/// Whether the harness stood still for so long that the run leaves a budget undecided.
+/// Whether the machine stood still for so long that the run leaves a budget undecided.
 pub fn is_held_up(verdict: &Value) -> bool {
     let open = |finding: &&Value| finding["verdict"] != "pass";
     let findings = verdict["findings"].as_array().map_or(&[][..], Vec::as_slice);

@@ -1,4 +1,4 @@
-//! The command in a report that repeats its run really does so.
+//! Tests that the command in a report really repeats the run.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::support::{itself, longhaul, program, rows};
 
 const SMALL: &str = include_str!("../files/small.yaml");
 
-/// Program, paths, seed and length are those of the run, quoted for a shell.
+/// The command has the program, paths, seed and length of the run, quoted for a shell.
 #[test]
 #[ignore = "slow"]
 fn the_command_to_repeat_is_what_was_really_used() {
@@ -49,7 +49,8 @@ fn the_command_to_repeat_is_what_was_really_used() {
     }
 }
 
-/// The effects of a fault do not share a row with the time before it.
+/// The record starts a new row when a fault begins, so that the fault's effects do not share a row with the time
+/// before.
 fn begins_a_row_with_its_fault(record: &Path) {
     let faults = rows(record, "faults.jsonl");
     let began = faults.iter().find(|row| row["event"] == "started").and_then(|row| row["tMs"].as_u64()).unwrap();
@@ -58,7 +59,7 @@ fn begins_a_row_with_its_fault(record: &Path) {
     assert!(starts.iter().all(|start| !(began + 501..began + 3000).contains(start)), "{began} ms, rows at {starts:?}");
 }
 
-/// kubectl finds the program as its plug-in; help and usage say how that is typed.
+/// kubectl finds the program as a plug-in. Help and usage then show the command that the user typed.
 #[test]
 fn a_plug_in_of_kubectl_is_the_same_program() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Recorded load in a scenario: a file is sent as recorded, and an invalid one is refused with place and remedy.
+//! Tests of recorded load in a scenario. A file is sent as it was recorded. An invalid file is refused with a position
+//! and a remedy.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{longhaul, program, soak};
 
-/// One request every 10 ms: two of three are drawn from the mix, one is a review of the file.
+/// One request every 10 ms. Two of three are drawn from the mix, and one is a review from the file.
 fn traffic(requests: u64) -> String {
     let body = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "any", "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
@@ -22,7 +23,7 @@ fn traffic(requests: u64) -> String {
     text
 }
 
-/// A scenario in a separate folder, beside the file that it names.
+/// Writes a scenario into a folder of its own, beside the recording that it names.
 fn scenario(folder: &Path, admission: &str) -> String {
     let file = folder.join("replayed.yaml");
     let text = format!(

@@ -1,5 +1,5 @@
-//! The service's API over Deployments against the mock API server with RBAC: its rights are exactly those that it uses.
-//! The modules below test its soaks.
+//! Tests of the service's API over Deployments on the mock API server with RBAC. The rights in its manifests are
+//! exactly those that it uses. The modules below test soaks of the API.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -56,7 +56,7 @@ fn deployment(name: &str) -> String {
     .to_string()
 }
 
-/// `None` if a program is missing.
+/// Starts the servers. `None` if a program is missing.
 async fn world() -> Option<World> {
     let program = program("longhaul-service")?;
     if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
@@ -117,7 +117,7 @@ impl World {
     }
 }
 
-/// `verb resource.group` of all rules; roles that are bound in a namespace count as those for all.
+/// All allowed requests as `verb resource.group`. Roles that are bound in one namespace count as if bound in all.
 fn rights(objects: &[Value]) -> BTreeSet<String> {
     let list = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(|one| one.as_str().map(str::to_owned)).collect()
@@ -133,7 +133,7 @@ fn rights(objects: &[Value]) -> BTreeSet<String> {
     found
 }
 
-/// The allowed requests of the manifests are exactly the used ones, and none was refused.
+/// The service uses every right of its manifests, and no request is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow"]
 async fn r31_the_rights_are_what_was_used() {
@@ -157,7 +157,7 @@ async fn r31_the_rights_are_what_was_used() {
     assert!(world.kube.refused(&account()).is_empty(), "{:?}", world.kube.refused(&account()));
 }
 
-/// Without its rights the service reports that, and changes nothing.
+/// Without its rights the service reports the refusal and changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow"]
 async fn what_it_may_not_do_it_says() {

@@ -1,4 +1,5 @@
-//! Scripted writes, faults that wait for hits, and documented bugs: the verdict, the story and the exit code.
+//! Tests of scripted writes, faults that wait for hits, and documented bugs: the verdict, the reported course and the
+//! exit code.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ fn file(name: &str) -> String {
     format!("{}/tests/files/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Plays a file against a command. Returns the exit code and the output of `--json`.
+/// Plays a scenario against a command. Returns the exit code and the output of `--json`.
 fn repro(name: &str, arguments: &[&str], command: &[&str]) -> (Option<i32>, Value, tempfile::TempDir) {
     let out = tempfile::tempdir().unwrap();
     let mut run = longhaul(&["soak", &file(name), "--json", "--runs"]);
@@ -22,7 +23,7 @@ fn repro(name: &str, arguments: &[&str], command: &[&str]) -> (Option<i32>, Valu
     (output.status.code(), outcome, out)
 }
 
-/// Runs an unchanged scenario.
+/// Runs a scenario as it stands in its file.
 fn run(name: &str, arguments: &[&str]) -> Option<Soak> {
     program("example-watcher")?;
     let file = file(name);
@@ -164,8 +165,8 @@ fn an_unknown_bug_is_named_with_the_nearest_known_one() {
     assert!(said.contains(&format!("did you mean `bugs/{name}`?")), "{said}");
 }
 
-/// After a restore, an object that the backup did not have is gone, and one that it had in an older version has that
-/// one again. A client that lists again sees both, and one that waits on the old revision sees neither.
+/// After a restore from a backup, newer objects are gone and changed objects have their older version again. A client
+/// that lists again sees both; a client that watches from the old revision sees neither.
 #[test]
 #[ignore = "slow"]
 fn a_store_that_goes_back_in_time_is_judged_by_what_it_holds_then() {
@@ -179,7 +180,7 @@ fn a_store_that_goes_back_in_time_is_judged_by_what_it_holds_then() {
     silent.fails_by(&["events.ghost", "events.missed"]);
 }
 
-/// Plays a bug of the library against the planted client. Returns the output of `--json`.
+/// Plays a bug of the library against a command. Returns the output of `--json`.
 fn bug(arguments: &[&str], command: &[&str]) -> Value {
     let out = tempfile::tempdir().unwrap();
     let mut run = longhaul(&["soak", "bugs/bad-line-swallowed", "--json", "--runs"]);
@@ -189,8 +190,8 @@ fn bug(arguments: &[&str], command: &[&str]) -> Value {
     })
 }
 
-/// A controller watches its own kind: a documented bug is played with objects of that kind, generated from its
-/// definition.
+/// A documented bug can be played with the kind that a controller watches. The objects are generated from the
+/// definition of the kind.
 #[test]
 #[ignore = "slow"]
 fn a_documented_bug_is_played_with_a_kind_of_ones_own() {
@@ -206,7 +207,7 @@ fn a_documented_bug_is_played_with_a_kind_of_ones_own() {
     assert_eq!(planted["verdict"], "fail", "{planted}");
 }
 
-/// A client that follows another resource gets a message with its own and the written resource.
+/// If a client watches another resource than the written one, the message names both.
 #[test]
 #[ignore = "slow"]
 fn a_client_that_watches_something_else_is_told_what() {

@@ -1,10 +1,10 @@
-//! Our own service against the documented bugs that it once had.
+//! Tests the built-in service against the documented bugs that it once had.
 
 use serde_json::Value;
 
 use crate::support::{longhaul, program};
 
-/// The bugs, with the HTTP version.
+/// The scenarios of the bugs, each with an HTTP version.
 const ROWS: [(&str, &str); 3] = [
     // It insisted on a version that the restored server had not reached, and refused older lists.
     ("etcd-restore-rewind", "1"),

@@ -1,10 +1,10 @@
-//! Work of others: their resources, their webhooks, their folders.
+//! Tests with other people's resources, webhooks and project folders.
 
 use std::path::{Path, PathBuf};
 
 use crate::support::{Soak, commits, has_python, longhaul, program, soak};
 
-/// A copy of the files that a test may change.
+/// A copy of the test files that a test may change.
 pub fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files/stranger");
@@ -57,7 +57,7 @@ fn its_objects_are_made_from_the_schema_where_no_template_is() {
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
 }
 
-/// A file beside the scenario's is equivalent to inline text, and its object is churned.
+/// The template of churned objects can be in a file beside the scenario, with the same effect as inline text.
 #[test]
 #[ignore = "slow"]
 fn a_template_may_be_a_file_beside_the_scenario() {
@@ -73,7 +73,7 @@ fn a_template_may_be_a_file_beside_the_scenario() {
     assert!(bad.stdout().contains("spec.size in body should be less than or equal to 5"), "{}", bad.story());
 }
 
-/// Cluster-wide objects whose updates change the fields in `vary`: a rule refuses changes of other fields.
+/// Updates of cluster-wide objects change only the fields in `vary`. A rule refuses changes of other fields.
 #[test]
 #[ignore = "slow"]
 fn objects_of_the_cluster_vary_in_what_is_named() {
@@ -150,7 +150,7 @@ fn a_webhook_that_watches_nothing_is_judged_by_its_answers() {
     assert!(plain.stdout().contains("does not answer TLS"), "{}", plain.story());
 }
 
-/// Two versions of a script have the same interpreter: only the files in `files` distinguish them.
+/// Two versions of a script have the same interpreter. Only the digest of the files in `files` distinguishes them.
 #[test]
 #[ignore = "slow"]
 fn two_versions_of_a_script_have_two_digests() {
@@ -185,8 +185,8 @@ fn two_versions_of_a_script_have_two_digests() {
     assert!(gone.story().contains("`files`: gone.py: No such file"), "{}", gone.story());
 }
 
-/// A probe and a line each show readiness. If one fails or never comes, the run ends with the condition that it waited
-/// for.
+/// A subject can show that it is ready by an HTTP probe or by a line of output. If that never happens, the run ends,
+/// and the message names the condition.
 #[test]
 #[ignore = "slow"]
 fn it_is_ready_when_its_page_or_a_line_says_so() {
@@ -214,8 +214,8 @@ fn it_is_ready_when_its_page_or_a_line_says_so() {
     }
 }
 
-/// A folder with these files, and the output of `init` for it: the text, and the output of `check --plan` for that
-/// text.
+/// Runs `init` in a folder with these files. Returns the scenario that it writes, and the output of `check --plan` for
+/// the scenario.
 fn proposed(files: &[(&str, &str)]) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -234,8 +234,8 @@ const CRD: &str = include_str!("../files/stranger/memcached-crd.yaml");
 const HOOK: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: h}\n\
                     webhooks:\n  - {name: h.example.com, clientConfig: {service: {name: h, namespace: h, path: /judge}}}\n";
 
-/// With `{request: first}` any request is enough; without it the run waits for the first list or watch of a judged
-/// resource.
+/// With `{request: first}` any request shows that the subject is ready. Without it the run waits for the first list or
+/// watch of a judged resource.
 #[test]
 #[ignore = "slow"]
 fn its_first_request_says_that_it_is_ready() {
@@ -262,10 +262,11 @@ fn its_first_request_says_that_it_is_ready() {
     assert!(any > 1500 && judged < 1000, "it asked for what is judged at {any} and at {judged} ms of the run");
 }
 
-/// Files of a folder, and the expected parts of the scenario for it.
+/// The files of a folder, and texts that the scenario for the folder must contain.
 type Case<'c> = (&'c [(&'c str, &'c str)], &'c [&'c str]);
 
-/// For any folder, the scenario can be played, and has no budget that its witness cannot decide.
+/// The scenario that `init` proposes for any of these folders can be played, and has only budgets that its witness can
+/// decide.
 #[test]
 #[ignore = "slow"]
 fn init_proposes_what_the_software_in_the_folder_can_pass() {

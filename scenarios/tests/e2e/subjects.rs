@@ -1,4 +1,5 @@
-//! Kinds of subjects: one that crashes and is restarted, several processes, and a running one.
+//! Tests of the kinds of subjects: a crashing subject that is restarted, several processes, and a subject that runs
+//! already.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,14 +11,14 @@ use std::time::{Duration, Instant};
 use crate::strangers::{SAME, folder, play};
 use crate::support::{Ended, Soak, findings, has_python, longhaul, program, verdict};
 
-/// A busy machine may take long to start everything; after this time a test has found a hang.
+/// Time limit. A busy machine may need long to start everything; a test that takes longer has found a hang.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 fn runs(process: &mut Ended) -> bool {
     process.0.try_wait().unwrap().is_none()
 }
 
-/// The crashing controller with these variables, and other changes of its file.
+/// Plays a controller that crashes, with these variables and other changes of its scenario.
 fn crashing(env: &str, changes: &[(&str, &str)]) -> Soak {
     let (_folder, path) = folder();
     let file = path.join("crashing.yaml");
@@ -44,8 +45,8 @@ fn a_controller_that_does_not_crash_passes() {
     assert_eq!(soak.rows("crashes.jsonl").len(), 0);
 }
 
-/// The subject is restarted, and is judged for the crash and for nothing else: it could not know the deletions
-/// meanwhile.
+/// A subject that crashes is restarted. The subject is judged only for the crash, because it could not see the
+/// deletions while it was not running.
 #[test]
 #[ignore = "slow"]
 fn a_crash_is_told_and_judged_and_the_run_goes_on() {
@@ -89,7 +90,8 @@ fn a_crash_loop_is_named_and_its_back_off_is_that_of_a_kubelet() {
     assert_eq!(starts, Some(5));
 }
 
-/// Writes without a running process still have to be seen: a subject that ignores them has missed them.
+/// The subject still has to observe writes that were made while no process ran. If the subject ignores these writes,
+/// they count as missed.
 #[test]
 #[ignore = "slow"]
 fn what_was_committed_while_nobody_ran_is_still_due() {
@@ -108,7 +110,7 @@ fn what_was_committed_while_nobody_ran_is_still_due() {
     assert_eq!((silent.code(), silent.broken()), (Some(1), vec!["events.missed".to_owned()]), "{}", silent.story());
 }
 
-/// Growth is not judged for a restarted subject, and the run fails by the crash.
+/// Without `restart`, a crash ends the run as failed, and growth is not judged.
 #[test]
 #[ignore = "slow"]
 fn without_a_restart_a_crash_ends_the_run_as_before() {
@@ -163,7 +165,8 @@ fn several_processes_are_one_subject() {
     assert_eq!(soak.broken(), Vec::<String>::new(), "{}", soak.story());
 }
 
-/// A run of `attached.yaml` that has printed the settings for the subject, and the subject, started by hand with them.
+/// A run of `attached.yaml` that has printed the settings for its subject, and the subject, which the test starts with
+/// these settings.
 struct Run {
     longhaul: Child,
     runs: tempfile::TempDir,
@@ -252,7 +255,7 @@ fn ctrl_c_leaves_what_ran_before() {
     assert!(runs(&mut run.watcher) && !run.kubeconfig.exists(), "{}", run.story);
 }
 
-/// `hook.py` with its own port and certificate.
+/// Starts `hook.py` with a port and certificate of its own.
 fn hook(path: &Path, habit: &str) -> (Ended, u16) {
     let authority = mock_pki::Authority::generate("somebody's").unwrap();
     let pair = authority.server(&["127.0.0.1"]).unwrap();
@@ -316,7 +319,7 @@ fn a_webhook_that_runs_already_is_judged_by_its_address() {
     assert!(soak.story().contains("there is no such process"), "{}", soak.story());
 }
 
-/// Conflicting keys are reported with their line and the right ones.
+/// Keys that do not belong to the kind of subject are reported with their line and the right keys.
 #[test]
 #[ignore = "slow"]
 fn what_does_not_belong_to_a_kind_is_refused() {

@@ -1,4 +1,4 @@
-//! Runs `longhaul` as a user does, and reads its results.
+//! Runs `longhaul` as a user does, and reads the results.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,14 +6,14 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// A run of `longhaul` with its own folder for records.
+/// A finished run of `longhaul`, with a folder of its own for records.
 pub struct Soak {
     pub output: Output,
     runs: tempfile::TempDir,
 }
 
-/// The folder of the tested programs. `cargo xtask test` builds them as `cargo xtask soak` does, because unoptimized
-/// ones would keep the machine busy for most of the tests' time. Otherwise it is cargo's folder for this profile.
+/// The folder of the tested programs. `cargo xtask test` builds them optimized, as `cargo xtask soak` does, because
+/// slower ones would keep the machine busy. Otherwise it is cargo's target folder for this profile.
 pub fn programs() -> PathBuf {
     let built = Path::new(env!("CARGO_BIN_EXE_longhaul")).parent().unwrap();
     std::env::var_os("LONGHAUL_PROGRAMS").map_or(built.to_owned(), PathBuf::from)
@@ -23,7 +23,8 @@ pub fn itself() -> PathBuf {
     programs().join("longhaul")
 }
 
-/// A program beside it. `None` (and a message) if a test is run without `cargo xtask test`, which builds them.
+/// The path of a tested program. Prints a message and returns `None` if it was not built, because the test does not run
+/// by `cargo xtask test`.
 pub fn program(name: &str) -> Option<PathBuf> {
     let path = programs().join(name);
     if path.is_file() {
@@ -33,14 +34,14 @@ pub fn program(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// `longhaul` with these arguments, ready to start.
+/// The command `longhaul` with these arguments, not yet started.
 pub fn longhaul(arguments: &[&str]) -> Command {
     let mut command = Command::new(itself());
     command.args(arguments).stdin(Stdio::null()).env_remove("GITHUB_STEP_SUMMARY");
     command
 }
 
-/// A process that ends with the test in all cases.
+/// A child process that is killed on drop.
 pub struct Ended(pub Child);
 
 impl Drop for Ended {
@@ -51,7 +52,7 @@ impl Drop for Ended {
     }
 }
 
-/// Whether there is a Python. False (and a message) if there is none.
+/// Whether Python is installed. Prints a message if Python is missing.
 pub fn has_python() -> bool {
     let found = Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
@@ -60,7 +61,7 @@ pub fn has_python() -> bool {
     found
 }
 
-/// The exit code and the output of a program, for a failing test.
+/// Exit code and output of a program, for the message of a failing test.
 pub fn story(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     format!("exit {:?}\n{}\n{}", output.status.code(), text(&output.stdout), text(&output.stderr))
@@ -71,7 +72,7 @@ pub fn rows(record: &Path, file: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Whether a run with records in this folder already sends load.
+/// Whether a run whose record is in this folder sends load already.
 pub fn sends(runs: &Path) -> bool {
     let record = std::fs::read_dir(runs).ok().and_then(|mut all| all.next()).map(|one| one.unwrap().path());
     let rows = record.and_then(|record| std::fs::read_to_string(record.join("intervals.jsonl")).ok());
@@ -85,11 +86,11 @@ pub fn commits(record: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The oldest minor version of kube-apiserver that present software supports: present clients use features that older
-/// ones lack.
+/// The oldest minor version of kube-apiserver that current client software supports. Current clients use features that
+/// older versions lack.
 const CURRENT: u32 = 34;
 
-/// Whether `$KUBEBUILDER_ASSETS` has a present kube-apiserver. False (and a message) if not.
+/// Whether `$KUBEBUILDER_ASSETS` has kube-apiserver of version [`CURRENT`] or later. Prints a message if it is missing.
 pub fn has_current_apiserver() -> bool {
     let Some(assets) = std::env::var_os("KUBEBUILDER_ASSETS").filter(|assets| !assets.is_empty()) else {
         println!("skipped: needs KUBEBUILDER_ASSETS");
@@ -113,7 +114,7 @@ pub fn soak(arguments: &[&str]) -> Soak {
     Soak { output, runs }
 }
 
-/// Runs a scenario from its text.
+/// Runs a scenario that is given as text.
 pub fn soak_text(text: &str, arguments: &[&str]) -> Soak {
     let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
     file.write_all(text.as_bytes()).unwrap();
@@ -121,7 +122,7 @@ pub fn soak_text(text: &str, arguments: &[&str]) -> Soak {
 }
 
 impl Soak {
-    /// Checks that it failed by these budgets and no other.
+    /// Checks that the run failed with exactly these budgets broken.
     #[track_caller]
     pub fn fails_by(&self, broken: &[&str]) {
         assert_eq!(self.code(), Some(1), "{}", self.story());
@@ -140,7 +141,7 @@ impl Soak {
         String::from_utf8_lossy(&self.output.stderr).into_owned()
     }
 
-    /// The only record of the run.
+    /// The folder with the only record of the run.
     pub fn record(&self) -> PathBuf {
         let mut entries = std::fs::read_dir(self.runs.path()).unwrap();
         entries.next().expect("the run left a record").unwrap().path()
@@ -165,7 +166,7 @@ impl Soak {
         rows(&self.record(), file)
     }
 
-    /// All facts for a failing test.
+    /// Output, exit code and findings of the run, for the message of a failing test.
     pub fn story(&self) -> String {
         story(&self.output)
     }

@@ -1,5 +1,5 @@
-//! Load through the API server, on the mock and on a real one: stored images are pinned, and unpinned ones are
-//! reported.
+//! Tests of load through the API server, on the mock and on a real one. Stored images have digests, and an image
+//! without a digest is reported.
 
 use crate::support::{Soak, program, soak};
 
@@ -10,7 +10,7 @@ fn run(service: &str, more: &[&str]) -> Option<Soak> {
     Some(soak(&[&[THROUGH, "--service", service.to_str().unwrap()], more].concat()))
 }
 
-/// Number of stored objects in all intervals.
+/// Number of stored objects in all intervals of the record.
 fn stored(soak: &Soak) -> u64 {
     soak.rows("intervals.jsonl").iter().filter_map(|row| row["admission"]["stored"]["versions"].as_u64()).sum()
 }

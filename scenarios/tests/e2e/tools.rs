@@ -1,5 +1,5 @@
-//! Tests of the benchmark's parsers for other generators, on recorded output. A version with another output must be
-//! noticed here, and not as a wrong figure.
+//! Tests of the benchmark's parsers for the output of other load generators. If a version prints in another format,
+//! these tests must fail; otherwise a figure would be wrong.
 
 #[path = "../../benches/load/output.rs"]
 #[expect(dead_code, reason = "shared with the benchmark")]

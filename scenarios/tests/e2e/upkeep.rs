@@ -1,11 +1,11 @@
-//! Sick registries, restarts and new certificates with the built-in service: short forms of library scenarios, each
-//! with a twin that must fail.
+//! Tests of registries with faults, restarts and new certificates with the built-in service. The tests use short forms
+//! of library scenarios, each with a changed form that must fail.
 
 use serde_json::{Value, json};
 
 use crate::support::{Soak, program, soak};
 
-/// Runs a scenario of the library with changes, merged into it as a JSON merge patch.
+/// Runs a scenario of the library, changed by a JSON merge patch.
 fn run(text: &str, patch: &Value) -> Option<Soak> {
     let service = program("longhaul-service")?;
     let mut scenario: Value = serde_saphyr::from_str(text).unwrap();
@@ -16,7 +16,7 @@ fn run(text: &str, patch: &Value) -> Option<Soak> {
     Some(soak(&[file.to_str().unwrap(), "--service", service.to_str().unwrap()]))
 }
 
-/// Runs both at once, because each mostly waits.
+/// Runs two changed forms of a scenario in parallel, because each run mostly waits.
 fn both(text: &str, one: &Value, other: &Value) -> Option<(Soak, Soak)> {
     std::thread::scope(|scope| {
         let one = scope.spawn(|| run(text, one));
@@ -36,7 +36,7 @@ fn merge(into: &mut Value, patch: &Value) {
     }
 }
 
-/// The rows of `faults.jsonl` about this event.
+/// The rows of `faults.jsonl` that have this event.
 fn rows(soak: &Soak, event: &str) -> Vec<Value> {
     soak.rows("faults.jsonl").into_iter().filter(|row| row["event"] == event).collect()
 }

@@ -1,5 +1,5 @@
-//! A small TLS webhook inside the test process, for commands that need no control plane. It shares no code with the
-//! client under test.
+//! A small TLS webhook inside the test process, for commands that need no control plane. The webhook shares no code
+//! with the client that is tested.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -23,40 +23,40 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// The behaviour of the webhook for every review at `/mutate`.
+/// How the webhook answers every review at `/mutate`.
 #[derive(Debug, Clone, Copy)]
 pub enum Habit {
-    /// Allows it.
+    /// Allows every review.
     Allow,
-    /// Allows it after this time.
+    /// Allows every review after this time.
     Slow(Duration),
-    /// Every n-th review gets HTTP 500, beginning with the second.
+    /// Answers every n-th review with HTTP 500, beginning with the second review.
     Errors(u64),
     /// Answers with HTTP 200 and an invalid body.
     Nonsense,
-    /// Answers with a wrong uid.
+    /// Answers with the uid of another review.
     WrongUid,
-    /// Announces a body and closes the connection in the middle of it.
+    /// Announces a body and closes the connection before the body is complete.
     BreaksOff,
-    /// Answers with a body that is larger than any webhook's.
+    /// Answers with a body that never ends.
     Endless,
-    /// Fails with a text that would clear the screen of a terminal.
+    /// Fails with a text that contains escape sequences to clear a terminal's screen.
     Colours,
-    /// Allows this many at once, each in this time; further ones wait, as with too few threads.
+    /// Handles this many reviews at the same time, each in this time. Further reviews wait, as with too few threads.
     AtOnce(usize, Duration),
 }
 
-/// The certificate that it presents.
+/// The certificate that the webhook presents.
 #[derive(Debug, Clone, Copy)]
 pub enum Certificate {
     For(&'static str),
     Expired,
     AsksForClients,
-    /// Self-signed and marked as a CA; the client trusts exactly this one.
+    /// A self-signed certificate that is its own CA. The client trusts only this certificate.
     Own,
 }
 
-/// A running webhook with the CA of its certificate in a file. Dropping it ends it.
+/// A running webhook, and a file with the CA of its certificate. Dropping it ends the webhook.
 pub struct Webhook {
     pub address: SocketAddr,
     pub reviews: Arc<AtomicU64>,
@@ -65,7 +65,7 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// Allows everything, with a certificate for 127.0.0.1.
+    /// A webhook with a certificate for 127.0.0.1.
     pub fn start(habit: Habit) -> Self {
         Self::with(habit, Certificate::For("127.0.0.1"))
     }
@@ -104,7 +104,7 @@ impl Webhook {
         self.folder.path().join("ca.pem")
     }
 
-    /// A file in a folder that is removed with the webhook.
+    /// The path of a file in a folder that is removed with the webhook.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -114,7 +114,7 @@ impl Webhook {
     }
 }
 
-/// A certificate like that of `openssl req -x509`: self-signed, and marked as a CA.
+/// A certificate like that of `openssl req -x509`: self-signed and its own CA.
 fn own_ca(name: &str) -> Pair {
     let mut params = rcgen::CertificateParams::new([name.to_owned()]).unwrap();
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -122,7 +122,7 @@ fn own_ca(name: &str) -> Pair {
     Pair { certificate_pem: params.self_signed(&key).unwrap().pem(), key_pem: key.serialize_pem() }
 }
 
-/// A configuration that requires a client certificate of this CA.
+/// A TLS configuration that requires a client certificate of this CA.
 fn asking(pair: &Pair, ca_pem: &str) -> rustls::ServerConfig {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(ca_pem.as_bytes()).unwrap()).unwrap();
@@ -161,7 +161,7 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, habit: Habit, revi
     }
 }
 
-/// Takes a request and closes the connection in the middle of the answer.
+/// Reads a request and closes the connection in the middle of the answer.
 async fn break_off(mut stream: TlsStream<TcpStream>) {
     let mut seen = Vec::new();
     while !seen.ends_with(b"}") && stream.read_buf(&mut seen).await.is_ok_and(|read| read > 0) {}

@@ -1,4 +1,4 @@
-//! The view into a running run: its metrics and its page.
+//! Tests of what a run serves while it runs: its metrics and its live report.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -13,12 +13,12 @@ const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/small.yaml
 /// Time limit of a start on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Status line with headers, and body.
+/// Sends a request. Returns the status line with headers, and the body.
 fn ask(address: &str, method: &str, path: &str) -> std::io::Result<(String, String)> {
     ask_as(address, address, method, path)
 }
 
-/// A request by another host name.
+/// Sends a request with another name in the `Host` header.
 fn ask_as(host: &str, address: &str, method: &str, path: &str) -> std::io::Result<(String, String)> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -29,21 +29,21 @@ fn ask_as(host: &str, address: &str, method: &str, path: &str) -> std::io::Resul
     Ok((head.to_owned(), body.to_owned()))
 }
 
-/// The value of a metric, by the beginning of its line.
+/// The value of a metric; `name` is the beginning of its line.
 fn value(metrics: &str, name: &str) -> f64 {
     let line = metrics.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("{name}: {metrics}"));
     line.trim().parse().unwrap()
 }
 
-/// The host and the path of the page's address; the path has the token.
+/// Host and path of the live report's address. The path contains the token.
 fn split(address: &str) -> (String, String) {
     let (host, path) = address.split_at(address.find('/').unwrap());
     assert!(path.len() > 30 && path.ends_with('/'), "{path}");
     (host.to_owned(), path.to_owned())
 }
 
-/// The addresses in a run's lines with these beginnings, in this order. Later output is ignored, and must not block the
-/// run.
+/// The addresses in the output lines that begin with these texts, in this order. A thread reads and drops further
+/// output, so that the run is never blocked.
 fn addresses<const N: usize>(run: &mut Child, begin: [&str; N]) -> ([String; N], JoinHandle<usize>) {
     let mut lines = BufReader::new(run.stderr.take().unwrap()).lines().map(Result::unwrap);
     let addresses = begin.map(|begins| {
@@ -116,7 +116,7 @@ fn metrics_and_page_are_there_while_it_runs_and_gone_after() {
     check(&record.join("metrics.txt"));
 }
 
-/// Checks the metrics with Prometheus' own tool.
+/// Checks the metrics with `promtool`, Prometheus' own tool.
 fn check(metrics: &std::path::Path) {
     let file = std::fs::File::open(metrics).unwrap();
     let checked = Command::new("promtool").args(["check", "metrics"]).stdin(file).output();
@@ -128,13 +128,13 @@ fn check(metrics: &std::path::Path) {
     assert!(!said.contains("error while linting: text format"), "{said}");
 }
 
-/// Two readers of one run: `files/live.html`, which reports its observations.
+/// A page with two readers of one live report. The page reports what they see.
 const READERS: &str = include_str!("../files/live.html");
-/// The browsers that can serve as readers.
+/// Browsers that can open the page with the readers.
 const BROWSERS: [&str; 2] = ["chromium", "chromium-browser"];
 
-/// A waiting reader sees newer pages and then the verdict. A reader who interacts is not disturbed, gets a notice of
-/// the verdict, and may turn to it. By then the run does not listen any more.
+/// A reader who does nothing sees newer reports, and then the verdict. A reader who has interacted is not disturbed,
+/// gets a notice of the verdict, and may open it. By then the run no longer listens.
 #[test]
 #[ignore = "slow"]
 fn an_open_page_ends_with_the_verdict() {
@@ -185,7 +185,8 @@ fn an_open_page_ends_with_the_verdict() {
     assert!(TcpStream::connect(&page).is_err(), "nobody listens any more");
 }
 
-/// Serves the readers from an address that forwards everything else to the run, and returns their reports.
+/// Serves the page with the readers, and forwards every other request to the run. Returns the address and what the
+/// readers report.
 fn readers(page: String, token: &str) -> (std::net::SocketAddr, Receiver<String>) {
     let html: std::sync::Arc<str> = READERS.replace("/TOKEN/", token).into();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -200,7 +201,7 @@ fn readers(page: String, token: &str) -> (std::net::SocketAddr, Receiver<String>
     (address, seen)
 }
 
-/// Answers one request, or forwards it to the run.
+/// Answers one request with the page, or forwards it to the run.
 fn pass_on(stream: TcpStream, page: &str, html: &str, told: &Sender<String>) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let (mut head, mut length) = (String::new(), 0);
@@ -231,7 +232,7 @@ fn pass_on(stream: TcpStream, page: &str, html: &str, told: &Sender<String>) -> 
     std::io::copy(&mut run, &mut stream).map(drop)
 }
 
-/// A used port is reported before anything is started.
+/// A port that is already in use is reported before anything is started.
 #[test]
 #[ignore = "slow"]
 fn a_port_in_use_is_refused_at_the_start() {

@@ -1,5 +1,5 @@
-//! The traces of an operator prove its observations. For each kind of witness a clean operator passes, its mistakes are
-//! found, and facts that the witness cannot observe are undecided.
+//! Tests of each kind of witness with a small operator. The correct operator passes, its mistakes are found, and
+//! budgets about facts that the witness cannot observe are undecided.
 
 use crate::support::{Soak, findings, has_python, soak_text};
 
@@ -10,7 +10,7 @@ pub const LABEL: &str = "children: {resource: configmaps/v1, by: {label: example
 const OWNER: &str = "children: {resource: configmaps/v1, by: owner, generation: /data/generation}";
 const METRICS: &str = "metrics: \"http://127.0.0.1:${LONGHAUL_METRICS_PORT}/metrics\"";
 
-/// Runs the operator: `witness` is one or more keys of the subject, `mode` its behaviour with its mistake.
+/// Runs the operator. `witness` has keys of the subject, and `mode` selects the operator's behaviour with its mistake.
 fn play(witness: &[&str], mode: &str, budgets: &str) -> Option<Soak> {
     play_in(SCENARIO, witness, mode, budgets)
 }
@@ -29,17 +29,17 @@ pub fn play_in(scenario: &str, witness: &[&str], mode: &str, budgets: &str) -> O
 #[derive(Clone, Copy)]
 enum Says {
     Passes,
-    /// This budget alone is broken.
+    /// Only this budget is broken.
     Breaks(&'static str),
-    /// This budget alone is undecided, because the witness cannot observe it.
+    /// Only this budget is undecided, because the witness cannot observe what it needs.
     CannotTell(&'static str),
 }
 use Says::{Breaks, CannotTell, Passes};
 
-/// A run: the witness, the operator's mode, the budgets, and the expected result.
+/// One run: the witness, the operator's mode, the budgets, and the expected result.
 type Case<'a> = (&'a [&'a str], &'a str, &'a str, Says);
 
-/// Plays them side by side, because each mostly waits.
+/// Plays all cases in parallel, because each run mostly waits.
 fn all_say(cases: &[Case]) {
     std::thread::scope(|scope| {
         let played: Vec<_> = cases.iter().map(|case| scope.spawn(|| play(case.0, case.1, case.2))).collect();
@@ -73,8 +73,8 @@ fn children_prove_their_parents() {
     ]);
 }
 
-/// Without the version in them children do not show updates. Other clients remove them as well: the garbage collector
-/// those with an owner, the end of a namespace all.
+/// If children do not repeat a version, they do not show updates. Children with an owner are also removed by the
+/// garbage collector, and all children by the end of their namespace.
 #[test]
 #[ignore = "slow"]
 fn nightly_children_tell_no_more_than_they_show() {
@@ -92,16 +92,17 @@ fn nightly_children_tell_no_more_than_they_show() {
     ]);
 }
 
-/// From 2 s on every event comes eight seconds late, and objects are deleted meanwhile. An operator that handles each
-/// event when it comes, and releases objects on request, has missed nothing and is late with nothing, for every
-/// witness. An operator that overlooks some has missed them.
+/// A fault delays every event from 2 s on by eight seconds, while objects are deleted. An operator that handles each
+/// event when it arrives, and releases objects on request, has missed nothing and is late with nothing. The same holds
+/// for every kind of witness. An operator that ignores some events has missed them.
 const WITHHELD: &str = "phases: {warmUp: 1s, steady: 16s, drain: 9s}\nfaults:\n  - {name: event-delayed, at: 2s, resource: packages, delay: 8s}\n";
 
 const STATUS: [&str; 1] = ["{kind: status, annotation: example.com/seen}"];
 const CHILDREN: [&str; 2] = ["{kind: children}", OWNER];
 const FINALIZER: [&str; 1] = ["{kind: finalizer, name: example.com/cleanup}"];
 
-/// Plays them side by side: the witness, the operator's mode, the budgets, and those that must be broken.
+/// Plays all cases in parallel. Each has the witness, the operator's mode, the budgets, and the budgets that must be
+/// broken.
 fn all_withheld(cases: &[(&[&str], &str, &str, &[&str])]) {
     let scenario = SCENARIO.replace("phases: {warmUp: 1s, steady: 8s, drain: 7s}\n", WITHHELD);
     assert!(scenario.contains("event-delayed"));

@@ -1,5 +1,5 @@
-//! Every kind of witness carries a subject's observations, and subjects other than our service are judged by the same
-//! ledger.
+//! Tests that every kind of witness carries observations, and that the ledger judges foreign subjects like the built-in
+//! service.
 
 use crate::support::{Soak, has_python, program, soak_text};
 
@@ -12,7 +12,7 @@ fn python() -> Option<String> {
     has_python().then(|| format!("[python3, {SUBJECTS}/watcher.py]"))
 }
 
-/// Both examples to copy, through each kind of trouble.
+/// The two example watchers to copy pass a scenario with each kind of fault.
 #[test]
 #[ignore = "slow"]
 fn the_example_watchers_pass() {
@@ -31,7 +31,7 @@ fn the_example_watchers_pass() {
     });
 }
 
-/// A clean program must not run under the name of a bug: a pass would be false.
+/// A program without the named bug must refuse to run. Otherwise its pass would be false.
 #[test]
 #[ignore = "slow"]
 fn a_clean_program_refuses_a_plant() {
@@ -41,7 +41,7 @@ fn a_clean_program_refuses_a_plant() {
     assert!(soak.stdout().contains("LONGHAUL_PLANTED_BUG"), "{}", soak.story());
 }
 
-/// The Python watcher that posts these lines first; `keys` are more of the witness.
+/// Runs the Python watcher, which posts these lines first. `keys` are added to the witness.
 fn chatty(lines: &[&str], keys: &str) -> Option<Soak> {
     python()?;
     let arguments = lines.iter().map(|line| format!("'{line}'")).collect::<Vec<_>>().join(", ");
@@ -52,7 +52,7 @@ fn chatty(lines: &[&str], keys: &str) -> Option<Soak> {
     ))
 }
 
-/// Watch events without an object prove nothing, and are no mistake.
+/// Watch events without an object prove nothing, and do not count as unreadable lines.
 #[test]
 #[ignore = "slow"]
 fn bookmarks_and_errors_may_be_posted_as_they_come() {
@@ -62,7 +62,8 @@ fn bookmarks_and_errors_may_be_posted_as_they_come() {
     assert_eq!(soak.code(), Some(0), "{}", soak.story());
 }
 
-/// With one unreadable line, a run that tolerates none names it; a run that tolerates ten names it too, and passes.
+/// A run that tolerates no unreadable line reports the line's number. A run that tolerates ten reports it too, but
+/// passes.
 #[test]
 #[ignore = "slow"]
 fn a_line_that_cannot_be_read_is_shown_with_its_number() {
@@ -108,7 +109,7 @@ fn status_writes_prove_what_was_seen() {
     assert!(soak.stdout().contains(note), "{}", soak.story());
 }
 
-/// A field that is never written proves nothing to the status witness.
+/// If the subject never writes the field of a `status` witness, nothing counts as proven.
 #[test]
 #[ignore = "slow"]
 fn a_status_that_nobody_writes_proves_nothing() {

@@ -1,4 +1,5 @@
-//! Several processes send one plan: their numbers add up, and a worker that dies or sends nonsense spoils the run.
+//! Tests of load from several worker processes. The workers' figures add up, and a worker that dies or sends nonsense
+//! makes the run invalid.
 
 use std::io::Write as _;
 use std::process::{Child, Stdio};
@@ -10,7 +11,7 @@ use serde_json::Value;
 use crate::support::{Soak, itself, longhaul, program, rows, sends, soak_text, story};
 use crate::webhook::{Habit, Webhook};
 
-/// A busy machine may take long to start processes; after this time a test has found a hang.
+/// Time limit. A busy machine may need long to start processes; a test that takes longer has found a hang.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 pub fn start(webhook: &Webhook, arguments: &[&str]) -> Child {
@@ -27,7 +28,7 @@ pub fn until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// The workers of a process, by `/proc`.
+/// The worker processes of a process, from `/proc`.
 fn workers(parent: u32) -> Vec<Pid> {
     let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
     let children = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
@@ -107,7 +108,7 @@ fn no_worker_outlives_a_killed_coordinator() {
     }
 }
 
-/// Whether a process does not exist, or is a zombie.
+/// Whether a process has ended: it does not exist, or is a zombie.
 fn gone(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
     stat.is_empty() || stat.contains(") Z ")
@@ -134,7 +135,7 @@ fn ctrl_c_ends_all_with_the_summary() {
     assert!(numbers["allowed"].as_u64().unwrap() >= 50, "{}", story(&output));
 }
 
-/// A worker checks its coordinator as the coordinator checks its workers.
+/// A worker refuses unknown messages of its coordinator, as the coordinator does with those of its workers.
 #[test]
 #[ignore = "slow"]
 fn a_worker_refuses_what_it_does_not_know() {
@@ -150,7 +151,7 @@ fn a_worker_refuses_what_it_does_not_know() {
     assert!(said("").starts_with(r#"{"hello":{"protocol":"longhaul-worker/4""#));
 }
 
-/// A command that forwards stdin and stdout of a worker of the tested program, as `ssh` does.
+/// A command that forwards stdin and stdout of a local worker, as `ssh` does for a remote one.
 fn elsewhere() -> String {
     format!("cat | sh -c '{} worker' | cat", itself().display())
 }
@@ -182,8 +183,8 @@ fn a_worker_lost_behind_a_command_makes_the_run_invalid() {
     assert!(report["numbers"]["sent"].as_u64().unwrap() > 0, "what was measured until then is told");
 }
 
-/// A worker that measures honestly, between pipes that change what it says: whatever that is, it is refused by its name, and the coordinator
-/// neither hangs nor grows.
+/// Pipes change what a correct worker sends. Whatever the change is, the worker is refused by name, and the coordinator neither hangs nor
+/// grows.
 #[test]
 #[ignore = "slow"]
 fn a_worker_that_lies_makes_the_run_invalid() {
@@ -222,7 +223,8 @@ fn a_worker_that_lies_makes_the_run_invalid() {
     }
 }
 
-/// Workers of the test, written from the description of the protocol: each sends its lines, one after each order.
+/// Workers that the test itself implements from the description of the protocol. Such a worker sends its next line
+/// after each order of the coordinator.
 #[test]
 fn other_versions_and_nonsense_are_refused() {
     let webhook = Webhook::start(Habit::Allow);
@@ -254,7 +256,7 @@ fn other_versions_and_nonsense_are_refused() {
     assert_eq!(webhook.reviews(), 7, "nothing but probes");
 }
 
-/// The small scenario, sent by two workers.
+/// Runs the small scenario with two workers.
 fn sent_by_workers(arguments: &[&str]) -> Option<Soak> {
     let service = program("longhaul-service-planted")?;
     let text = include_str!("../files/small.yaml").replace("  rate: 40/s\n", "  rate: 40/s\n  workers: {count: 2}\n");
@@ -265,7 +267,7 @@ fn sent(soak: &Soak) -> u64 {
     rows(&soak.record(), "intervals.jsonl").iter().filter_map(|row| row["admission"]["sent"].as_u64()).sum()
 }
 
-/// Workers send the plan of a scenario: the same load, and every answer is judged.
+/// Workers send the same load that the scenario plans without them, and every answer is judged.
 #[test]
 #[ignore = "slow"]
 fn workers_send_the_load_of_a_scenario() {
@@ -281,7 +283,7 @@ fn workers_send_the_load_of_a_scenario() {
     assert!(!fingerprint(&manifest).is_null(), "{manifest}");
 }
 
-/// Workers know the right decision for each image.
+/// Workers find a wrong decision, because they know the right one for each image.
 #[test]
 #[ignore = "slow"]
 fn a_wrong_verdict_is_seen_by_workers() {
@@ -289,7 +291,7 @@ fn a_wrong_verdict_is_seen_by_workers() {
     soak.fails_by(&["admission.wrongVerdicts"]);
 }
 
-/// The share of a lost worker is never sent: the run is over, and is invalid.
+/// If a worker is killed, its part of the load is never sent. The run then ends as invalid.
 #[test]
 #[ignore = "slow"]
 fn a_run_whose_worker_is_killed_is_invalid() {

@@ -1,5 +1,5 @@
-//! Workloads become ready if the scenario sets it: an operator that waits for its Deployments then reports `Ready`, and
-//! without it waits for ever.
+//! Tests of workloads that become ready because the scenario says so. An operator that waits for its Deployments then
+//! reports `Ready`. Otherwise it waits for ever.
 
 use crate::support::{Soak, has_python, soak_text};
 
@@ -33,7 +33,7 @@ fn play(mode: &str, plane: &str, faults: &str) -> Option<Soak> {
     Some(soak_text(&text.replace("WORKLOADS", plane).replace("FAULTS", faults), &[]))
 }
 
-/// Plays both side by side, because each mostly waits.
+/// Plays both runs in parallel, because each run mostly waits.
 fn both(one: [&str; 3], other: [&str; 3]) -> Option<(Soak, Soak)> {
     let play = |[mode, plane, faults]: [&str; 3]| play(mode, plane, faults);
     let (one, other) = std::thread::scope(|scope| {
@@ -56,7 +56,7 @@ fn an_operator_that_waits_for_a_deployment_is_done_with_the_key_and_waits_withou
     assert!(without.stdout().contains(" 0 observed"), "it says nothing, because it waits: {}", without.story());
 }
 
-/// Each fault shows the operator that cannot wait, and the operator that can passes.
+/// With each fault, the operator that does not wait correctly fails, and the one that waits passes.
 #[test]
 #[ignore = "slow"]
 fn nightly_an_operator_that_cannot_wait_is_found_by_workloads_that_are_not_ready() {

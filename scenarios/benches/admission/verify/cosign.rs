@@ -1,4 +1,4 @@
-//! `cosign verify` as a separate process, as a shell script at admission would run it.
+//! `cosign verify` as a separate process for each image, as a shell script at admission would run it.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -10,10 +10,10 @@ use super::signed::{BESIDE_COSIGN, Signed};
 use crate::admission::subject::World;
 use crate::kit::report::{Report, median};
 
-/// Number of timed verifications.
+/// Number of verifications that are timed.
 const TIMES: usize = 10;
 
-/// Times cosign with the key of most images, offline.
+/// Times `cosign verify` offline, with the key that signed most images.
 pub(super) fn measure(world: &World, signed: &Signed, report: &mut Report) -> Result<()> {
     let Some(cosign) = installer::on_path("cosign") else {
         println!("\ncosign is left out: skipped: needs cosign");
@@ -51,7 +51,7 @@ pub(super) fn measure(world: &World, signed: &Signed, report: &mut Report) -> Re
     Ok(())
 }
 
-/// Processor time of all ended children.
+/// CPU time of all child processes that have ended, in seconds.
 fn children_cpu_s() -> Result<f64> {
     let stat = procfs::process::Process::myself()?.stat()?;
     let ticks = u64::try_from(stat.cutime + stat.cstime)?;

@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 use crate::admission::subject::{self, Subject, World};
 use crate::kit::cores::Cores;
 
-/// Number of images, so that there are enough of the rarest kind: one in forty is unsigned.
+/// Number of images: enough that each kind is present often. The rarest kind, unsigned, is one in forty.
 const IMAGES: usize = 3000;
 const SEED: u64 = 7;
 
-/// The most reviews of the service at one time: three quarters of them from the single client here.
+/// The service's limit of reviews at one time. The benchmark's single client may use three quarters of them.
 const IN_FLIGHT: usize = 1000;
-/// The only fault of this registry.
+/// The fault that delays the registry's answers.
 const SLOW: FaultId = FaultId(1);
 /// The kind of image that cosign verifies.
 pub(super) const BESIDE_COSIGN: Signing = Signing::Release(Form::Tag);
 
-/// Signed images, and the files for their verification.
+/// The registry with signed images, and the keys and certificates to verify them.
 pub(super) struct Signed {
     registry: Server,
     images: Vec<mock_registry::Image>,
@@ -31,7 +31,7 @@ pub(super) struct Signed {
     trusted_root: PathBuf,
 }
 
-/// A registry that is slow as long as this lives.
+/// While this value lives, the registry delays its answers.
 pub(super) struct Slow<'a>(&'a Server);
 
 impl Signed {
@@ -59,26 +59,26 @@ impl Signed {
         self.images.iter().filter(|image| image.signing == Some(signing)).map(plain).collect()
     }
 
-    /// All images with one good signature by a key or a certificate, as many as there are of each kind, in turn.
+    /// All images with one valid signature, by a key or with a certificate.
     pub(super) fn good(&self) -> Vec<Image> {
         let is_good = |signing| matches!(signing, Signing::Release(_) | Signing::Second(_) | Signing::Keyless(_));
         let good = self.images.iter().filter(|image| image.signing.is_some_and(is_good));
         good.map(|image| Image { verified: Some(Ok(())), ..plain(image) }).collect()
     }
 
-    /// Number of requests so far.
+    /// Number of requests that the registry has received so far.
     pub(super) fn requests(&self) -> u64 {
         self.registry.requests().total()
     }
 
-    /// Delays every answer.
+    /// Delays every answer of the registry while the returned value lives.
     pub(super) fn slow(&self, delay: &str) -> Result<Slow<'_>> {
         let fault: Fault = serde_json::from_value(json!({"name": "registry-slow", "delay": delay}))?;
         self.registry.faults().begin(SLOW, &fault).context("the registry cannot be slow")?;
         Ok(Slow(&self.registry))
     }
 
-    /// A service that verifies these images, with this cache.
+    /// Starts a service that verifies these images, with these cache settings.
     pub(super) async fn service(&self, world: &World, cores: &Cores, cache: &Value) -> Result<Subject> {
         let root = |name: &str, file: &PathBuf| json!({"name": name, "keyFile": file});
         let holder = json!({"name": "release", "keyless": {"issuer": HOLDER.issuer, "subject": HOLDER.subject}});

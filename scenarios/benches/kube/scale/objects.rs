@@ -1,4 +1,4 @@
-//! Measures many large objects at rest, and whether a first list of all of them delays other requests.
+//! Measures the memory of many large objects, and whether the first list of all of them delays other requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,9 +16,9 @@ use crate::kube::measure::{BUSY, SETTLING, Subject};
 /// Size of each request body.
 pub(super) const BYTES: usize = 10 << 10;
 const NAMESPACE: &str = "bench-large";
-/// Time of the requests without a list.
+/// Duration of the small reads without a list beside them.
 const ALONE: Duration = Duration::from_secs(3);
-/// Interval of the requests.
+/// Interval of the small reads.
 const EVERY: Duration = Duration::from_millis(5);
 
 /// Creates the objects and lists them once.
@@ -40,14 +40,14 @@ pub(super) async fn measure(subject: &mut Subject, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Reads one small object again and again, on a separate thread that nothing here delays.
+/// Reads one small object again and again, on a thread that other work in this process does not delay.
 struct Reader {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<f64>>,
 }
 
 impl Reader {
-    /// Begins, and waits for the first answer.
+    /// Starts the thread, and waits for the first answer.
     async fn start(to: &Endpoint) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -59,7 +59,7 @@ impl Reader {
         Ok(Self { stop, thread })
     }
 
-    /// The longest time of a read, in milliseconds.
+    /// Stops reading. Returns the longest time of a read, in milliseconds.
     async fn stop(self) -> Result<f64> {
         self.stop.store(true, Ordering::Relaxed);
         tokio::task::spawn_blocking(|| self.thread.join()).await?.expect("reading does not panic")

@@ -1,4 +1,4 @@
-//! Measures whether a watch that is not read delays others.
+//! Measures whether a watch that the client never reads delays other watches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::kube::watchers::{Wanted, Watchers, unread};
 /// Number of watches that are read.
 const WATCHERS: usize = 100;
 const WRITES_PER_SECOND: u32 = 100;
-/// Updates before the measurement: 13 MB of events, more than the buffers between server and client hold.
+/// Number of updates before the measurement: 13 MB of events, more than the buffers between server and client hold.
 const FILLING: usize = 8_000;
 
-/// Measures with and without the unread watch, in alternating order.
+/// Measures with and without the unread watch. The order alternates with the round.
 pub(super) async fn measure(subject: &mut Subject, window: Duration, round: usize) -> Result<()> {
     let first = round.is_multiple_of(2);
     let [one, other] = [lag_ms(subject, window, first).await?, lag_ms(subject, window, !first).await?];
@@ -28,7 +28,7 @@ pub(super) async fn measure(subject: &mut Subject, window: Duration, round: usiz
     Ok(())
 }
 
-/// The time within which 99 of 100 events come, in milliseconds.
+/// The delay within which 99 of 100 events arrive, in milliseconds.
 async fn lag_ms(subject: &mut Subject, window: Duration, beside_unread: bool) -> Result<f64> {
     let _unread = if beside_unread { Some(unread(&subject.server.endpoint, BUSY).await?) } else { None };
     subject.busy.flat_out(Write::Update, OBJECTS, FILLING).await?;

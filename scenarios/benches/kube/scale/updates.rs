@@ -1,4 +1,4 @@
-//! Updates of one kind as fast as the answers, with one watcher: the reached rate, and whether the watcher keeps up.
+//! Measures updates of one kind with one watcher: the highest rate, and whether the watcher keeps up.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use crate::kube::load::{Course, Write};
 use crate::kube::measure::{BUSY, OBJECTS, Subject};
 use crate::kube::watchers::{Wanted, Watchers};
 
-/// The most updates per second: more than any server here answers, so that it only bounds memory.
+/// The most updates per second for which there is memory: more than any server in this benchmark answers.
 const UPDATES_MAX: usize = 100_000;
 
-/// Writes for this long.
+/// Sends updates for this long.
 pub(super) async fn measure(subject: &mut Subject, window: Duration) -> Result<()> {
     let count = UPDATES_MAX * usize::try_from(window.as_secs())?;
     let lags = Arc::new(Lags::of(subject.busy.next, count)?);

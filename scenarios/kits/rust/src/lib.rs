@@ -1,6 +1,7 @@
-//! An API server that plays faults, for one test, and a verdict by the ledger.
+//! Starts an API server that plays faults, for one test, and returns the ledger's verdict.
 //!
-//! Owns starting the program `longhaul` and reading its verdict. It needs nothing else: no cluster, no etcd, no crate.
+//! This crate starts the program `longhaul` and reads its verdict. The crate needs no cluster, no etcd and no other
+//! crate.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
@@ -13,49 +14,50 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// For a busy machine: the API server is ready in 50 ms.
+/// Time limit of the start, for a busy machine. Usually the API server is ready in 50 ms.
 const START_WITHIN: Duration = Duration::from_secs(30);
-/// For the ledger of a long test.
+/// Time limit of the end, in which the ledger of a long test is judged.
 const STOP_WITHIN: Duration = Duration::from_mins(1);
-/// How often the end of the program is looked for.
+/// Interval between two checks whether the program has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// Kept lines of Longhaul's output.
+/// Number of lines of Longhaul's output that are kept.
 const LINES_MAX: usize = 200;
-/// Begins the line that the API server writes when it is ready.
+/// The beginning of the line that the API server writes when it is ready.
 const SERVED: &str = "kube-apiserver: serving at ";
-/// Serves until its input ends, so the API server ends with the test process, also after SIGKILL.
+/// A shell script that runs the API server until its input ends. So the API server ends with the test process, even
+/// after SIGKILL.
 const SCRIPT: &str = r#""$TEST_ASSET_KUBE_APISERVER" --secure-port="$1" --cert-dir="$2" --etcd-servers= </dev/null & cat >/dev/null; kill $!; wait $!"#;
-/// Begins a certificate.
+/// The first line of a certificate in PEM.
 const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
 /// Exit codes of Longhaul.
 const PASS: i32 = 0;
 const UNDECIDED: i32 = 2;
 
-/// A failure to start the API server.
+/// The reason why the API server could not be started.
 #[derive(Debug)]
 pub enum Error {
-    /// The program is missing; to say after `skipped: needs`.
+    /// The program `longhaul` is missing. A test can print this after `skipped: needs`.
     NotInstalled,
     /// A file or a process failed.
     Io(io::Error),
-    /// The program ended or hung before it served; its output.
+    /// The program ended or hung before the API server was ready. The text is the program's output.
     NotServing(String),
 }
 
-/// The result of the ledger.
+/// The verdict of the ledger, with Longhaul's output.
 #[derive(Debug, Clone)]
 pub struct Verdict {
-    /// 0 pass, 1 fail, 2 undecided because a fault hit nothing; others are errors of Longhaul.
+    /// Exit code: 0 pass, 1 fail, 2 undecided because a fault hit nothing. Other codes are errors of Longhaul.
     pub code: i32,
     /// The output of Longhaul.
     pub lines: Vec<String>,
 }
 
-/// A fault with its keys.
+/// A fault with its keys, as in a scenario file.
 #[derive(Debug, Clone)]
 pub struct Fault(String);
 
-/// An API server that is to be started.
+/// The settings of an API server that is not started yet.
 #[derive(Debug, Clone, Default)]
 pub struct Longhaul {
     flags: Vec<String>,
@@ -94,12 +96,12 @@ impl From<io::Error> for Error {
 }
 
 impl Verdict {
-    /// Whether all was right and every fault hit something.
+    /// Whether the ledger found no error and every fault hit something.
     pub fn passed(&self) -> bool {
         self.code == PASS
     }
 
-    /// The folder with `index.html` and `ledger.json`.
+    /// The folder of the run record, with `index.html` and `ledger.json`.
     pub fn record(&self) -> Option<PathBuf> {
         let page = self.lines.iter().rev().find_map(|line| line.strip_suffix("/index.html"))?;
         Some(PathBuf::from(page.trim_start_matches("longhaul:").trim()))
@@ -119,24 +121,24 @@ impl fmt::Display for Verdict {
 }
 
 impl Fault {
-    /// By its name, such as `watch-410`.
+    /// A fault by its name, such as `watch-410`.
     pub fn named(name: &str) -> Self {
         Self(format!("- name: {name}\n"))
     }
 
-    /// The time of the fault, counted from the start.
+    /// Plays the fault at this time after the start.
     #[must_use]
     pub fn at(self, after: Duration) -> Self {
         self.with("at", &millis(after))
     }
 
-    /// Narrows it to a resource, such as `configmaps`.
+    /// Limits the fault to one resource, such as `configmaps`.
     #[must_use]
     pub fn on(self, resource: &str) -> Self {
         self.with("resource", resource)
     }
 
-    /// Any other key, as docs/faults.md lists them; the value is YAML.
+    /// Sets any other key of the fault; docs/faults.md lists the keys. The value is YAML.
     #[must_use]
     pub fn with(mut self, key: &str, value: &str) -> Self {
         // Writing to a string cannot fail.
@@ -146,57 +148,57 @@ impl Fault {
 }
 
 impl Longhaul {
-    /// Without faults.
+    /// An API server without faults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Draws faults from a seed. A correct client survives them.
+    /// Plays faults that are drawn at random from a seed. A correct client survives them.
     #[must_use]
     pub fn chaos(self, seed: u64) -> Self {
         self.flag("--chaos", &seed.to_string())
     }
 
-    /// Plays a fault.
+    /// Plays this fault.
     #[must_use]
     pub fn fault(mut self, fault: Fault) -> Self {
         self.faults.push(fault);
         self
     }
 
-    /// Delivers events of different kinds in another order.
+    /// Delivers events of different kinds in another order than they were written.
     #[must_use]
     pub fn order(mut self) -> Self {
         self.flags.push("--order".to_owned());
         self
     }
 
-    /// Lets caches stay up to so many versions behind.
+    /// Lets the server answer reads from caches that are up to this many versions behind.
     #[must_use]
     pub fn stale(self, versions: u64) -> Self {
         self.flag("--stale", &versions.to_string())
     }
 
-    /// Names the program under test by a part of its user agent. Faults then touch its requests alone.
+    /// Names the program under test by a part of its user agent. Faults then affect only requests of that program.
     #[must_use]
     pub fn manager(self, agent: &str) -> Self {
         self.flag("--manager-agent", agent)
     }
 
-    /// Lets workloads become ready, each after so long.
+    /// Lets workloads become ready, each after this time.
     #[must_use]
     pub fn workloads(self, after: Duration) -> Self {
         self.flag("--workloads", &millis(after))
     }
 
-    /// Keeps the records in a folder. Without it, and without the variable `LONGHAUL_RUNS`, a temporary one is kept after a failure.
+    /// Keeps run records in a folder. Without it, and without the variable `LONGHAUL_RUNS`, a temporary folder is kept after a failure.
     #[must_use]
     pub fn records(mut self, folder: impl Into<PathBuf>) -> Self {
         self.records = Some(folder.into());
         self
     }
 
-    /// Lets a test pass whose faults hit nothing.
+    /// Lets a test pass even if a fault hits nothing.
     #[must_use]
     pub fn allow_undecided(mut self) -> Self {
         self.allow_undecided = true;
@@ -208,12 +210,12 @@ impl Longhaul {
         self
     }
 
-    /// Starts it with the program of the variable `LONGHAUL`, or `longhaul` on `PATH`.
+    /// Starts the API server with the program that the variable `LONGHAUL` names, or with `longhaul` on `PATH`.
     pub fn start(self) -> Result<Plane, Error> {
         self.start_with(std::env::var_os("LONGHAUL").map_or_else(|| PathBuf::from("longhaul"), PathBuf::from).as_path())
     }
 
-    /// Starts it with this program.
+    /// Starts the API server with this program.
     pub fn start_with(self, program: &Path) -> Result<Plane, Error> {
         let folder = temporary()?;
         // The port is free again when the listener is dropped.
@@ -247,22 +249,22 @@ impl Longhaul {
 }
 
 impl Plane {
-    /// The path of a kubeconfig with all rights.
+    /// The path of a kubeconfig for the API server, with all rights.
     pub fn kubeconfig(&self) -> PathBuf {
         self.folder.join("kubeconfig.yaml")
     }
 
-    /// The path of the authority's certificate.
+    /// The path of the certificate of the API server's authority.
     pub fn authority(&self) -> PathBuf {
         self.folder.join("ca.crt")
     }
 
-    /// The address, such as `https://127.0.0.1:34567`.
+    /// The address of the API server, such as `https://127.0.0.1:34567`.
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// Ends the API server and returns the verdict. The test is not failed by it any more.
+    /// Ends the API server and returns the verdict. After this call a bad verdict no longer fails the test by itself.
     pub fn stop(mut self) -> Verdict {
         let verdict = self.end();
         self.allow_undecided = true;
@@ -270,7 +272,7 @@ impl Plane {
         verdict
     }
 
-    /// Waits for the API server and writes the kubeconfig.
+    /// Waits until the API server is ready, and writes the kubeconfig.
     fn settle(&mut self, ready: &Receiver<()>) -> Result<(), Error> {
         if let Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) = ready.recv_timeout(START_WITHIN) {
             let verdict = self.end();
@@ -296,7 +298,7 @@ impl Plane {
         Ok(())
     }
 
-    /// Ends the program, once.
+    /// Ends the API server. Returns the verdict; a second call returns the same verdict.
     fn end(&mut self) -> Verdict {
         if let Some(verdict) = &self.verdict {
             return verdict.clone();
@@ -309,7 +311,7 @@ impl Plane {
         verdict
     }
 
-    /// The exit code of the program, which is killed if it hangs.
+    /// Waits for the program's exit code. A program that hangs is killed.
     fn wait(&mut self) -> Option<i32> {
         let began = Instant::now();
         while began.elapsed() < STOP_WITHIN {
@@ -337,7 +339,7 @@ impl Drop for Plane {
     }
 }
 
-/// Keeps the last lines of the program, and tells once that the API server is ready.
+/// Keeps the last lines of the program's output. Sends once on `tell` when the API server is ready.
 fn follow(output: ChildStderr, tell: &SyncSender<()>) -> VecDeque<String> {
     let mut lines = VecDeque::new();
     for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
@@ -354,7 +356,7 @@ fn follow(output: ChildStderr, tell: &SyncSender<()>) -> VecDeque<String> {
     lines
 }
 
-/// A new folder for this user's eyes alone.
+/// A new temporary folder that only this user can read.
 fn temporary() -> io::Result<PathBuf> {
     use std::os::unix::fs::DirBuilderExt as _;
     static NUMBER: AtomicU32 = AtomicU32::new(0);

@@ -1,4 +1,4 @@
-//! The kit with a real API server; requests go through curl, so that nothing but the kit is tested.
+//! Tests of the kit with a running API server. The requests come from curl, so that only the kit is tested.
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it must be")]
 
 use std::path::PathBuf;
@@ -9,7 +9,8 @@ use longhaul_kit::{Error, Fault, Longhaul, Plane};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Starts it with the program of `cargo xtask test`; `None` (and a message) where that or curl is missing.
+/// Starts the API server with the program of `cargo xtask test`. Prints a message and returns `None` if `longhaul` or
+/// curl is missing.
 fn start(longhaul: &Longhaul) -> Option<Plane> {
     if !Command::new("curl").arg("--version").output().is_ok_and(|output| output.status.success()) {
         println!("skipped: needs curl");
@@ -27,7 +28,7 @@ fn start(longhaul: &Longhaul) -> Option<Plane> {
     }
 }
 
-/// The statuses of requests over one connection.
+/// The HTTP status codes of curl's requests over one connection.
 fn statuses(plane: &Plane, method: &str, urls: &str, body: &str) -> String {
     let mut curl = Command::new("curl");
     curl.args(["--silent", "--output", "/dev/null", "--write-out", "%{http_code} "])

@@ -1,4 +1,4 @@
-//! A cache of `ConfigMaps` must hold all of them although its watch is disturbed.
+//! Example test: a cache of `ConfigMaps` must hold all of them although its watch is disturbed.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The git revision of the folder in which the harness was started.
 //!
-//! The folder may be a stranger's, and its configuration names programs that git starts by itself: a file system
-//! monitor, hooks, filters, a pager. This module ensures that none of them runs, that nothing is fetched or written,
-//! and that git has a time limit.
+//! The folder may come from an unknown author, and its git configuration can name programs that git starts: a file
+//! system monitor, hooks, filters, a pager. This module ensures that git starts none of them, fetches and writes
+//! nothing, and has a time limit.
 
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Time limit: enough to compare a large checkout on a slow disk. After it the revision is left out of the record.
+/// Time limit of git: enough to compare a large checkout on a slow disk. After it the record has no revision.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Longest output: a name, or a list of settings.
+/// Longest output of git that is read: a name, or a list of settings.
 const OUTPUT_BYTES_MAX: u64 = 64 << 10;
-/// Settings against programs and network access. The command line takes precedence over every configuration file, the
-/// folder's own included.
+/// Settings that stop git from starting programs and using the network. Settings on the command line win over every
+/// configuration file, including the folder's own.
 const SAFELY: [&str; 8] = [
     "--no-pager",
     "--no-optional-locks",
@@ -29,15 +29,15 @@ const SAFELY: [&str; 8] = [
     "-c",
     "protocol.allow=never",
 ];
-/// Lists filters, which convert files for a comparison with programs that the configuration names.
+/// Lists the configured filters. A filter is a program that converts a file before git compares it.
 const FILTERS: [&str; 5] = ["config", "--show-scope", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process)$"];
-/// Scopes whose settings are the user's own.
+/// Scopes whose settings belong to the user, not to the folder.
 const TRUSTED: [&str; 2] = ["system\t", "global\t"];
-/// The comparison. Submodules are left out, because they have their own configurations.
+/// Compares the files with `HEAD`. Submodules are left out, because they have configurations of their own.
 const COMPARE: [&str; 6] = ["diff", "--quiet", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "HEAD"];
 
-/// The checked-out revision of a folder. The suffix `-dirty` means that files differ. The suffix `-unchecked` means
-/// that the check needs a program that the folder itself names.
+/// The checked-out revision of a folder. The suffix `-dirty` means that files differ from it. The suffix `-unchecked`
+/// means that the comparison would start a program that the folder itself names.
 pub(super) fn revision(folder: &Path) -> Option<String> {
     let (0, revision) = git(folder, &["describe", "--always"])? else { return None };
     let filters = match git(folder, &FILTERS) {
@@ -56,7 +56,7 @@ pub(super) fn revision(folder: &Path) -> Option<String> {
     (!revision.is_empty()).then(|| format!("{revision}{suffix}"))
 }
 
-/// The exit code and the output; `None` if git is missing or took too long.
+/// Exit code and output of git; `None` if git is missing or took too long.
 fn git(folder: &Path, arguments: &[&str]) -> Option<(i32, String)> {
     let mut command = Command::new("git");
     command.args(SAFELY).args(arguments).current_dir(folder);
@@ -88,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    /// A checkout with one commit; `None` if git is missing.
+    /// A git checkout with one commit; `None` if git is missing.
     fn checkout() -> Option<tempfile::TempDir> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.txt"), "a\n").unwrap();
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(revision(tempfile::tempdir().unwrap().path()), None);
     }
 
-    /// Programs that a stranger's folder names are not started, and the record marks the missing check.
+    /// git starts no program that the folder's configuration names, and the record says that files were not compared.
     #[test]
     fn no_program_that_the_folder_names_is_started() {
         let Some(folder) = checkout() else { return };

@@ -1,7 +1,7 @@
 //! Parses the lines of a metrics page, in Prometheus' text format and in `OpenMetrics`.
 //!
-//! Pure and strict: a line that is no sample is refused with its number, because a page with wrong values is worse than
-//! none.
+//! The parser does no I/O and is strict. A line that is not a sample is an error with its line number, because wrong
+//! values are worse than none.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ pub(super) struct Point<'a> {
     pub(super) value: f64,
 }
 
-/// A line that is no sample.
+/// The error for a line that is not a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} is no sample: {why}")]
 pub(super) struct Error {
@@ -51,10 +51,10 @@ fn point(text: &str) -> Result<Point<'_>, &'static str> {
     Ok(Point { name, labels, value: number(value).ok_or("its value is no number")? })
 }
 
-/// The content of braces: a quoted name if there is one, and the labels; then the text behind them.
+/// Parsed braces: the quoted metric name if there is one, the labels, and the text after the closing brace.
 type Braces<'a> = (Option<Cow<'a, str>>, Vec<(Cow<'a, str>, Cow<'a, str>)>, &'a str);
 
-/// Parses the content of braces, from behind the opening one.
+/// Parses the text after an opening brace.
 pub(super) fn braces(mut text: &str) -> Result<Braces<'_>, &'static str> {
     let (mut name, mut labels) = (None, Vec::new());
     loop {
@@ -96,7 +96,7 @@ pub(super) fn braces(mut text: &str) -> Result<Braces<'_>, &'static str> {
     }
 }
 
-/// A quoted text, from behind the opening quote, and the text after the closing one.
+/// Parses the text after an opening quote. Returns the quoted text, and the text after the closing quote.
 fn quoted(text: &str) -> Result<(Cow<'_, str>, &str), &'static str> {
     let mut unescaped: Option<String> = None;
     let mut characters = text.char_indices();
@@ -153,8 +153,8 @@ mod tests {
         points.map(|one| (one.name.into_owned(), one.labels.into_iter().map(owned).collect(), one.value)).collect()
     }
 
-    /// The lines have all features that exporters write: escapes, braces inside values, time stamps, exemplars, commas
-    /// at the end, quoted names.
+    /// Lines with all features that exporters use: escapes, braces inside values, time stamps, exemplars, trailing
+    /// commas, quoted names.
     #[test]
     fn lines_of_real_pages_are_read() {
         let page = "# HELP a Some help\n# TYPE a gauge\na 1\n\n  b{} 2.5e3 1700000000\nc{path=\"C:\\\\a\\\"}{\\n\", x = \"\",} +Inf\r\n\

@@ -1,19 +1,19 @@
-//! The names of the heap in use in runtimes and allocators.
+//! The names under which runtimes and allocators export the heap in use.
 //!
-//! Owns the table. A new name is a row.
+//! To support another name, add a row to `ROWS`.
 
 use super::exposition::Point;
 use super::selector::Selector;
 
-/// The heap of one runtime: the sum of all parts.
+/// The heap of one runtime: the sum of all `parts`.
 struct Row {
-    /// The name in the report.
+    /// The runtime's name in the report.
     of: &'static str,
     parts: &'static [Part],
 }
 
-/// The name of a series, or its end, because libraries add the program's own prefix, and labels that the series must
-/// have.
+/// A series that is part of the heap: its name, or the end of its name if libraries add the program's own prefix, and
+/// required labels.
 struct Part {
     name: Match,
     labels: &'static [(&'static str, &'static str)],
@@ -26,7 +26,7 @@ enum Match {
 
 use Match::{End, Whole};
 
-/// The first row that a page fills is used.
+/// The first row whose series are all on the page is used.
 const ROWS: &[Row] = &[
     // The heap after the last collection, for programs with all of `runtime/metrics`, such as those on
     // controller-runtime. It excludes garbage since then, which is as much again.
@@ -86,12 +86,12 @@ impl Part {
 /// Finds the heap in use while a page is read.
 pub(super) struct Search<'a> {
     named: Option<(&'a Selector, Option<f64>)>,
-    /// The sum of each part of each row, as far as it was found.
+    /// For each row and each of its parts, the sum of the matching samples; `None` until one was found.
     seen: Vec<Vec<Option<f64>>>,
 }
 
 impl<'a> Search<'a> {
-    /// `named` is the series that the scenario names as the heap.
+    /// `named` is the series that the scenario declares to be the heap.
     pub(super) fn new(named: Option<&'a Selector>) -> Self {
         let seen =
             if named.is_some() { Vec::new() } else { ROWS.iter().map(|row| vec![None; row.parts.len()]).collect() };
@@ -114,7 +114,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The source of the heap's figure, and its size in bytes.
+    /// The runtime or series that the figure comes from, and the heap's size in bytes.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked: a size")]
     pub(super) fn found(self) -> Option<(String, u64)> {
         let is_size = |bytes: &f64| bytes.is_finite() && *bytes >= 0.0;
@@ -138,7 +138,7 @@ mod tests {
         search.found()
     }
 
-    /// The lines are as the exporters write them.
+    /// The lines are copied from the output of real exporters.
     #[test]
     fn each_runtime_is_recognised() {
         for (page, of, bytes) in [

@@ -14,23 +14,24 @@ use super::selector::Selector;
 use crate::clock::Clock;
 use crate::fetch::{Limits, Page};
 
-/// Limits of a page; that of a large operator has a few MiB.
+/// Limits of time and size for reading a metrics page. The page of a large operator has a few MiB.
 const LIMITS: Limits = Limits { answer: Duration::from_secs(10), bytes: 64 << 20 };
-/// The most readings that wait for the run: one minute of them.
+/// The most readings that wait for the run to store them: those of one minute.
 const QUEUE_MAX: usize = 60;
-/// Least time between readings, as a multiple of their length: a page that takes a second is read every twenty.
+/// The least interval between readings, as a multiple of the time that one takes. A page that takes one second is read
+/// every twenty.
 const SHARE_LEAST: u32 = 20;
-/// Number of readings whose shortest one counts as the cost of the page. The others waited for a processor, which costs
-/// the subject nothing.
+/// Number of last readings. The shortest of them counts as the cost of the page. The longer ones waited for a
+/// processor, which costs the subject nothing.
 const READINGS: usize = 5;
 /// The most characters that are kept of an error.
 const ERROR_CHARS: usize = 300;
-/// Interval of tries before the run begins.
+/// Interval of attempts before the run begins.
 const FIRST_EVERY: Duration = Duration::from_millis(100);
 
-/// The running reader. Dropping it ends the reading.
+/// A task that reads the metrics page. Dropping this value ends the task.
 pub struct Scraper {
-    /// The readings, in the order of time.
+    /// The readings, ordered by time.
     pub rows: mpsc::Receiver<MetricsRow>,
     /// The result of the last reading before the run.
     first: watch::Receiver<Option<Result<(), String>>>,
@@ -38,7 +39,7 @@ pub struct Scraper {
 }
 
 impl Scraper {
-    /// Starts reading. Fails if the plan is wrong.
+    /// Starts reading. Fails if the address or a series is invalid.
     pub fn start(plan: &MetricsPlan, clock: Clock) -> Result<Self, String> {
         let reader = Reader {
             page: Page::new(&plan.url, LIMITS)?,
@@ -53,7 +54,7 @@ impl Scraper {
         Ok(Self { rows, first, _task: AbortOnDropHandle::new(task) })
     }
 
-    /// Waits until the page could be read once; after the deadline returns the reason why not.
+    /// Waits until the page was read once. After the deadline, returns the reason why it could not be read.
     pub fn readable(&self, deadline: Instant) -> impl Future<Output = Result<(), String>> + use<> {
         let mut first = self.first.clone();
         async move {
@@ -70,7 +71,7 @@ impl Scraper {
     }
 }
 
-/// The durations of the last readings.
+/// The durations of the last readings, of which the shortest counts.
 #[derive(Default)]
 struct Cost(VecDeque<Duration>);
 
@@ -87,12 +88,12 @@ impl Cost {
     }
 }
 
-/// The page, and the series that are kept.
+/// The page, and the series that are recorded from it.
 struct Reader {
     page: Page,
     heap: Option<Selector>,
     series: Vec<Selector>,
-    /// The source of the heap's figure in the last reading.
+    /// The runtime or series that the heap's figure came from in the last reading.
     heap_of: Option<String>,
 }
 
@@ -142,7 +143,7 @@ impl Reader {
         }
     }
 
-    /// The heap and the series of a page.
+    /// Parses the heap and the recorded series of a page.
     fn row(&mut self, page: &[u8]) -> Result<MetricsRow, String> {
         let place = |why: &dyn std::fmt::Display| format!("the page of metrics cannot be read: {why}");
         let page = std::str::from_utf8(page).map_err(|error| place(&error))?;
@@ -174,8 +175,8 @@ fn short(error: &str) -> String {
     error.char_indices().nth(ERROR_CHARS).map_or_else(|| error.to_owned(), |(end, _)| format!("{}…", &error[..end]))
 }
 
-/// Interval of readings: short enough for blocks of every length that decides anything, and long enough not to cost the
-/// subject much. A slow page is read more rarely.
+/// Interval of readings for a steady phase of this length. The interval is short enough for every judgement of growth,
+/// and long enough to cost the subject little. A slow page is read less often.
 pub fn every(steady: Duration) -> Duration {
     const READINGS: u64 = 600;
     const LEAST_S: u64 = 1;
@@ -208,8 +209,8 @@ mod tests {
         assert!(error.ends_with("line 1 is no sample: it has no value"), "{error}");
     }
 
-    /// One reading that had to wait for a processor makes no gap in the record; a page that is always slow is read
-    /// rarely.
+    /// One reading that waited for a processor causes no gap in the record. A page that is always slow is read less
+    /// often.
     #[test]
     fn the_shortest_of_the_last_readings_is_the_cost() {
         let least_ms = |took_ms: &[u64]| {

@@ -2,7 +2,7 @@
 
 use super::exposition::{self, Point};
 
-/// All series with this name and these labels; they may have others. Their sum is one value.
+/// Selects all series with this name and at least these labels. The sum of their samples is one value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selector {
     text: String,
@@ -34,12 +34,12 @@ impl Selector {
         Ok(Self { text: text.to_owned(), name: name.to_owned(), labels })
     }
 
-    /// The selector as written.
+    /// The selector as the user wrote it.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether a sample belongs to the selected series.
+    /// Whether a sample belongs to a selected series.
     pub(super) fn is_of(&self, point: &Point<'_>) -> bool {
         point.name == self.name.as_str()
             && self
@@ -52,7 +52,7 @@ impl Selector {
 /// A series of a page, with its labels.
 pub struct Labelled<'a>(Point<'a>);
 
-/// 2^53: up to here a sample, which is a 64-bit float, can distinguish whole numbers.
+/// 2^53: a sample is a 64-bit float, which can represent every whole number up to this one.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 impl<'a> Labelled<'a> {
@@ -68,7 +68,7 @@ impl<'a> Labelled<'a> {
         self.0.labels.iter().find(|(name, _)| name == label).map(|(_, value)| &**value)
     }
 
-    /// The value, if it is a whole number that a sample can hold exactly.
+    /// The sample's value, if it is a whole number of at most `EXACT_MAX`.
     #[expect(clippy::cast_possible_truncation, reason = "whole numbers up to 2^53 are what both types hold")]
     pub fn number(&self) -> Option<i64> {
         let value = self.0.value;

@@ -1,4 +1,4 @@
-//! The parts of a scenario that define the abilities of its witness.
+//! Facts about a scenario that decide what its witness can observe.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,18 @@ use super::{By, Children, Scenario};
 use crate::witness::{About, Family, Parent};
 
 impl Scenario {
-    /// The facts that the witness can observe in this scenario.
+    /// The kinds of facts that the witness can observe in this scenario.
     pub fn sees(&self) -> Sees {
         self.subject.witness.sees(&self.about())
     }
 
-    /// The place in each object where the subject shows its progress, if its witness uses that.
+    /// The field of each object in which the subject shows its progress, if the witness reads one.
     pub fn looks(&self) -> Option<Looks> {
         let own = self.churn.iter().filter_map(|churn| Some(churn.finalizers.as_ref()?.name.clone())).collect();
         self.subject.witness.looks().map(|looks| Looks { own, ..looks })
     }
 
-    /// The facts about the run's writes that the witness needs.
+    /// The facts about the writes of the run that the witness needs.
     pub fn about(&self) -> About {
         let written = self.churn.first().map(|churn| &churn.resource);
         let written = written.or(self.script.as_ref().map(|script| &script.resource));
@@ -40,7 +40,7 @@ impl Scenario {
         }
     }
 
-    /// Whether the script creates an object under a name that another one had.
+    /// Whether the script creates an object whose name an earlier object had.
     fn reuses_names(&self) -> bool {
         let steps = || self.script.iter().flat_map(|script| &script.steps);
         let mut made = BTreeSet::new();

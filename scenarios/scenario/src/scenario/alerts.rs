@@ -1,6 +1,4 @@
-//! The receivers of alerts that the harness runs.
-//!
-//! Owns the keys of `alerts:`.
+//! `alerts`: the receivers of alerts that the harness runs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Alerts {
-    /// A second receiver that misbehaves. It need not get any alert, and no review may wait for it.
+    /// A second receiver, which misbehaves. This receiver need not receive any alert, and no review may wait for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<Beside>,
 }
@@ -22,6 +20,6 @@ pub enum Beside {
     Silent,
     /// The receiver answers 500.
     Refusing,
-    /// Nothing listens at its address.
+    /// Nothing listens at the receiver's address.
     Gone,
 }

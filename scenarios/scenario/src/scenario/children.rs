@@ -1,7 +1,7 @@
-//! The objects that a subject creates for others: the relation of a child to its parent, the number of children, and
-//! the harness's changes to them.
+//! `children`: the objects that a subject creates for other objects.
 //!
-//! Owns the keys and their checks.
+//! This module owns the keys and their checks: how a child refers to its parent, the number of children, and changes
+//! that the harness makes to children.
 
 use std::time::Duration;
 
@@ -11,38 +11,38 @@ use units::Span;
 
 /// The placeholder for the parent's name in `by: {name: …}`.
 const NAME: &str = "{name}";
-/// The most changes of one run.
+/// The most changes to children in one run.
 const DRIFTS_MAX: usize = 100;
-/// The most kinds of children: a watch follows each.
+/// The most kinds of children; a watch follows each kind.
 const KINDS_MAX: usize = 10;
-/// Least time between a change without further writes and the end. With less, a subject that needs the least deadline
-/// of events has no chance.
+/// A change after the load must come at least this long before the end. The shortest deadline of events is as long, so
+/// that a subject has a chance to restore the child.
 const RESTORED_WITHIN: Span = Span::from_secs(3);
 
 /// The kinds of objects that a subject creates for others: none, one, or a list of them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Kinds(pub Vec<Children>);
 
-/// The objects that a subject creates for each churned object, in the same namespace, and keeps as they should be.
+/// The objects that a subject creates for each churned object, in the same namespace, and keeps in their desired state.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Children {
-    /// Their resource: `networkpolicies.networking.k8s.io/v1`, `configmaps/v1`.
+    /// Resource of the children: `networkpolicies.networking.k8s.io/v1`, `configmaps/v1`.
     pub resource: String,
     /// How a child refers to its parent.
     pub by: By,
     /// Number of children per parent. Default: 1.
     pub per_parent: Option<u32>,
-    /// Instead of that: one child per entry of this list of the parent, as a JSON pointer such as
+    /// Instead of `perParent`: one child per entry of this list of the parent, as a JSON pointer such as
     /// `/spec/network/allow`.
     pub per_entry: Option<String>,
-    /// The JSON pointer of the field of a child that repeats its parent's `metadata.generation`. Without it and
-    /// `revision` the version of a child is not judged.
+    /// The JSON pointer of the field of a child that repeats its parent's `metadata.generation`. If neither this nor
+    /// `revision` is set, the version of a child is not judged.
     pub generation: Option<String>,
     /// The JSON pointer of the field of a child that repeats its parent's `metadata.resourceVersion`.
     pub revision: Option<String>,
-    /// Changes by the harness to children while load runs, as by a user with kubectl.
+    /// Changes that the harness makes to children while load runs, as a user with kubectl could.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drift: Vec<Drift>,
 }
@@ -55,29 +55,29 @@ pub enum By {
     Owner,
     /// This label has the uid of the parent.
     Label(String),
-    /// Its name has this pattern, with `{name}` for the name of the parent: `{name}-config`.
+    /// The child's name has this pattern, with `{name}` for the parent's name: `{name}-config`.
     Name(String),
 }
 
-/// One change by the harness. The seed selects the children.
+/// One change that the harness makes to children. The seed selects the children.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Drift {
-    /// Time of the change, counted from the start of the warm-up. Children whose parents the churn writes soon after
-    /// are left alone, because a subject that only follows the parents would restore them as well.
+    /// Time of the change, counted from the start of the warm-up. The harness leaves out children whose parents are
+    /// written soon afterwards, because a subject that only follows the parents would restore those as well.
     pub at: Option<Span>,
-    /// Instead of that: time after the last write of the load, when no further writes come.
+    /// Instead of `at`: time after the last write of the load, when no further writes come.
     pub after_load: Option<Span>,
-    /// The share of the children that exist then: more than 0, at most 1.
+    /// The share of the children existing at that time that are changed: more than 0, at most 1.
     pub share: f64,
-    /// A merge patch (RFC 7386) that edits them. Without it they are deleted.
+    /// A merge patch (RFC 7386) that edits the selected children. Default: they are deleted.
     pub edit: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 impl Children {
-    /// A mistake in the keys, for the author of the file. `loaded` is the length of the load, `drain` the time without
-    /// writes after it.
+    /// A mistake in the keys, as a message for the author of the scenario. `loaded` is the length of the load, `drain`
+    /// the time without writes after it.
     fn problem(&self, loaded: Span, drain: Span) -> Option<String> {
         let Some((resource, _)) = loadgen::churn::names(&self.resource) else {
             return Some(format!(
@@ -125,12 +125,12 @@ impl Children {
         self.drift.iter().find_map(|drift| drift.problem(loaded, drain))
     }
 
-    /// The parts of a child's name before and behind that of its parent.
+    /// The text before and the text after the parent's name in a child's name.
     pub fn name_parts(pattern: &str) -> (&str, &str) {
         pattern.split_once(NAME).unwrap_or((pattern, ""))
     }
 
-    /// A description for the plan.
+    /// Description of the children for the printed plan.
     pub fn describe(&self) -> String {
         let many = match (&self.per_entry, self.per_parent.unwrap_or(1)) {
             (Some(pointer), _) => format!("one for each entry of {pointer}"),
@@ -141,7 +141,7 @@ impl Children {
 }
 
 impl Drift {
-    /// The time of the change, if the load ends at `loaded`.
+    /// The time of the change, counted from the start of the warm-up, if the load ends at `loaded`.
     pub fn due(&self, loaded: Duration) -> Duration {
         self.after_load.map_or_else(|| self.at.unwrap_or_default().0, |after| loaded.saturating_add(after.0))
     }
@@ -169,7 +169,7 @@ impl Drift {
         }
     }
 
-    /// A description for plan and record.
+    /// Description of all kinds of children for plan and record.
     pub fn describe(&self) -> String {
         let how = if self.edit.is_some() { "edited" } else { "deleted" };
         let when = match (self.at, self.after_load) {
@@ -181,7 +181,7 @@ impl Drift {
 }
 
 impl Kinds {
-    /// A mistake in the keys, for the author of the file.
+    /// A mistake in the keys, as a message for the author of the scenario.
     pub fn problem(&self, loaded: Span, drain: Span) -> Option<String> {
         if self.len() > KINDS_MAX {
             return Some(format!("`children` has more than {KINDS_MAX} entries"));
@@ -198,7 +198,7 @@ impl Kinds {
         self.iter().find_map(|one| one.problem(loaded, drain))
     }
 
-    /// All changes of the harness, each with the index of its kind, in the order of their times.
+    /// All changes that the harness makes to children, each with the index of its kind, ordered by time.
     pub fn drifts(&self, loaded: Duration) -> Vec<(usize, Drift)> {
         let all =
             self.iter().enumerate().flat_map(|(at, kind)| kind.drift.iter().map(move |drift| (at, drift.clone())));
@@ -267,7 +267,7 @@ mod tests {
         assert!(twice.contains("configmaps/v1 twice"), "{twice}");
     }
 
-    /// The changes come in the order of time, for all kinds of children together.
+    /// Changes to children of all kinds are sorted together by time.
     #[test]
     fn deeds_are_sorted_by_time() {
         let kinds: Kinds = serde_saphyr::from_str(

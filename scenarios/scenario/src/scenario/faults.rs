@@ -1,7 +1,7 @@
-//! The faults of a scenario: planned one by one, and drawn at random.
+//! `faults`: the faults of a scenario, planned one by one or drawn at random.
 //!
-//! Owns the shape of `faults:`, a list or a mapping, and the list that both make. [`mock_faults::random`] decides the
-//! times of random faults; all other code sees one list of faults, as if all of it had been written.
+//! This module owns the two forms of `faults:`, a list or a mapping, and makes one list of faults from either.
+//! [`mock_faults::random`] decides the times of random faults. All other code handles planned and random faults alike.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -11,20 +11,20 @@ use mock_faults::random::{Error, Random, Window};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// The faults of a run in one list: the planned ones as written, then the random ones in order of time.
+/// The faults of a run in one list: the planned ones as written, then the random ones ordered by time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Faults {
     all: Vec<Fault>,
-    /// The number of planned faults; the others are random.
+    /// The number of planned faults in the list; the faults after them are random.
     planned: usize,
     random: Option<Random>,
 }
 
-/// `faults:` as a mapping.
+/// `faults:` in the form of a mapping.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Mapping {
-    /// Faults with a time of their own, as in the list.
+    /// Faults that are written one by one, with the keys of the list form.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     planned: Vec<Fault>,
     /// Faults that the scenario's seed draws from a list.
@@ -49,7 +49,7 @@ impl<'a> IntoIterator for &'a Faults {
 }
 
 impl Faults {
-    /// Each fault, mutable, to change its target.
+    /// Every fault as a mutable reference, to change its target.
     pub(super) fn each_mut(&mut self) -> impl Iterator<Item = &mut Fault> {
         self.all.iter_mut()
     }
@@ -67,7 +67,7 @@ impl Faults {
         self.all.get(self.planned..).unwrap_or_default()
     }
 
-    /// Draws anew; earlier random faults are forgotten.
+    /// Draws random faults again and drops those of earlier draws.
     pub(super) fn draw(&mut self, seed: u64, window: &Window<'_>) -> Result<(), Error> {
         let Some(random) = &self.random else { return Ok(()) };
         self.all.truncate(self.planned);
@@ -76,8 +76,8 @@ impl Faults {
         Ok(())
     }
 
-    /// Keeps the faults that can be played, given all planned ones. Returns the names of the others. The rest has to be
-    /// drawn anew.
+    /// Keeps the faults for which `keeps` is true, given all planned ones. Returns the names of the removed faults. The
+    /// random faults must be drawn again afterwards.
     pub fn retain(&mut self, mut keeps: impl FnMut(&Fault, &[Fault]) -> bool) -> Vec<&'static str> {
         self.all.truncate(self.planned);
         let mut left_out = Vec::new();
@@ -106,7 +106,7 @@ impl From<Vec<Fault>> for Faults {
     }
 }
 
-/// Serialized as written, so that a reader draws the same faults.
+/// Serializes faults as they were written, so that a reader of the record draws the same faults.
 impl Serialize for Faults {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.random {
@@ -162,7 +162,7 @@ mod tests {
 
     const SMOKE: &str = include_str!("../../../library/smoke.yaml");
 
-    /// The smoke scenario with other faults.
+    /// The smoke scenario with these `faults:`.
     fn with(faults: &str) -> Result<Scenario, String> {
         let start = SMOKE.find("\nfaults:").unwrap() + 1;
         let rest = &SMOKE[start..];
@@ -219,7 +219,7 @@ mod tests {
         with("faults:\n  - {name: clock-jump, at: 2s, ahead: 1m}").unwrap();
     }
 
-    /// With another length the schedule is drawn for that length.
+    /// If the length of the run changes, faults are drawn for the new length.
     #[test]
     fn another_length_draws_as_many_as_fit() {
         let mut source = Source::read("soak-1h").unwrap();

@@ -1,6 +1,6 @@
-//! `subject.files`: the files of a subject beside its program file, such as the script that an interpreter runs.
+//! `subject.files`: the files of a subject besides its program file, such as the script that an interpreter runs.
 //!
-//! Owns the list of these files, and one digest over all of them.
+//! This module lists these files and computes one digest over all of them.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,10 @@ use sha2::{Digest, Sha256};
 use super::reach::Ground;
 use crate::machine;
 
-/// The most files of all folders together. A folder with more is some `node_modules`.
+/// The most files of all folders together. A folder with more is typically a `node_modules`.
 const FILES_MAX: usize = 5_000;
 
-/// The named files; a folder contributes all its files, sorted by name. An error names the path and the problem.
+/// Lists the named files. A folder contributes all its files, sorted by name. An error names the path and the problem.
 pub fn list(ground: &Ground, named: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     for path in named {
@@ -25,8 +25,8 @@ pub fn list(ground: &Ground, named: &[PathBuf]) -> Result<Vec<PathBuf>, String> 
     Ok(files)
 }
 
-/// One SHA-256 over the files, as `sha256:<hex>`. It is that of the output of `sha256sum` for them, so that users can
-/// repeat it.
+/// One SHA-256 over the files, as `sha256:<hex>`: the digest of the output of `sha256sum` for these files. So users can
+/// compute the same digest.
 pub fn digest(ground: &Ground, named: &[PathBuf]) -> Result<String, String> {
     let mut all = Sha256::new();
     for path in list(ground, named)? {
@@ -37,8 +37,8 @@ pub fn digest(ground: &Ground, named: &[PathBuf]) -> Result<String, String> {
     Ok(format!("sha256:{}", hex::encode(all.finalize())))
 }
 
-/// The digest of a subject's programs: that of the only one, or that of the output of `sha256sum` for them. `None` if
-/// one cannot be read.
+/// The digest of a subject's programs. For one program that is its own digest, for several the digest of the output of
+/// `sha256sum`. `None` if a program cannot be read.
 pub fn digest_of_programs(programs: &[PathBuf]) -> Option<String> {
     let digests: Option<Vec<String>> = programs.iter().map(|program| machine::digest(program).ok()).collect();
     match digests?.as_slice() {
@@ -52,7 +52,7 @@ pub fn digest_of_programs(programs: &[PathBuf]) -> Option<String> {
     }
 }
 
-/// A line in the format of `sha256sum`.
+/// A line in the format that `sha256sum` prints.
 fn printed(digest: &str, path: &Path) -> String {
     format!("{}  {}\n", digest.trim_start_matches("sha256:"), path.display())
 }
@@ -106,7 +106,7 @@ mod tests {
         Ground::of(folder.path(), Reach::Folder)
     }
 
-    /// The digest is that of `sha256sum hook.py lib/a.py lib/b.py`, wherever the folder lies.
+    /// The digest is that of the output of `sha256sum hook.py lib/a.py lib/b.py`, wherever the folder lies.
     #[test]
     fn the_digest_is_that_of_what_sha256sum_prints() {
         let (folder, named) = (folder(), ["hook.py".into(), "lib".into()]);
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// A link to its own folder does not end the walk, and is no file of the folder.
+    /// A symbolic link to its own folder does not make the search endless, and does not count as a file.
     #[test]
     fn a_link_in_a_circle_is_left_out() {
         let folder = folder();

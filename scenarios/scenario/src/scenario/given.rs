@@ -1,8 +1,8 @@
-//! The environment of a command, and its values in the command's settings: `${NAME}` in `run`, `env` and `files`.
+//! The environment variables of a command, and `${NAME}` in its `run`, `env` and `files`.
 //!
-//! Owns the names, the syntax, and the check that each used name has a value. A program with flags for ports and files
-//! needs no script around it. `$${NAME}` is passed on as `${NAME}`, for a shell; `$NAME` without braces is never
-//! touched.
+//! This module owns the names, the syntax, and the check that each used name has a value. With `${NAME}`, a program
+//! that takes ports and files as flags needs no shell script. `$${NAME}` is passed on as `${NAME}`, for a shell;
+//! `$NAME` without braces is never replaced.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,23 @@ use super::{Auth, METRICS_PORT, Scenario, Witness};
 pub const KUBECONFIG: &str = "KUBECONFIG";
 /// The resources to watch, separated by commas.
 pub const WATCH: &str = "LONGHAUL_WATCH";
-/// The namespace to watch; empty for all.
+/// The namespace that the subject must watch; empty for all namespaces.
 pub const NAMESPACE: &str = "LONGHAUL_NAMESPACE";
-/// The URL for the observations of a subject.
+/// The URL to which a subject posts its observations.
 pub const WITNESS_URL: &str = "LONGHAUL_WITNESS_URL";
-/// The folder with its login to the registry.
+/// The folder with the subject's login to the registry (`config.json`).
 pub const DOCKER_CONFIG: &str = "DOCKER_CONFIG";
-/// A free port for its metrics page, as a variable.
+/// A free port for the subject's metrics page.
 pub const METRICS_PORT_NAME: &str = "LONGHAUL_METRICS_PORT";
-/// The port for reviews.
+/// The port on which the subject must answer admission reviews.
 pub const WEBHOOK_PORT: &str = "LONGHAUL_WEBHOOK_PORT";
-/// The file with its serving certificate.
+/// The file with the subject's serving certificate.
 pub const TLS_CERT: &str = "LONGHAUL_TLS_CERT";
 /// The file with the key of [`TLS_CERT`].
 pub const TLS_KEY: &str = "LONGHAUL_TLS_KEY";
-/// The folder with both files, as `tls.crt` and `tls.key`.
+/// The folder with certificate and key, as `tls.crt` and `tls.key`.
 pub const TLS_DIR: &str = "LONGHAUL_TLS_DIR";
-/// Free ports for other listeners. A port that no setting uses is not looked for.
+/// Free ports for other listeners of the subject. The harness searches a port only if a setting uses its name.
 pub const FREE_PORTS: [&str; 9] = [
     "LONGHAUL_PORT_1",
     "LONGHAUL_PORT_2",
@@ -42,9 +42,10 @@ pub const FREE_PORTS: [&str; 9] = [
     "LONGHAUL_PORT_8",
     "LONGHAUL_PORT_9",
 ];
-/// The only variables that every process inherits: others differ between machines, and some of them are secrets.
+/// The variables that every process inherits from the harness. Others are not inherited: they differ between machines,
+/// and some are secrets.
 const INHERITED: [&str; 3] = ["HOME", "PATH", "USER"];
-/// Variables of every command.
+/// Variables that every command gets.
 const ALWAYS: [&str; 3] = [KUBECONFIG, WATCH, NAMESPACE];
 
 /// Names, each with its value.
@@ -52,7 +53,7 @@ const ALWAYS: [&str; 3] = [KUBECONFIG, WATCH, NAMESPACE];
 pub struct Given(Vec<(String, String)>);
 
 impl Given {
-    /// Adds a value. If a name has two values, the later one counts.
+    /// Adds a value. If a name is added twice, the later value counts.
     pub fn give(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.0.push((name.into(), value.into()));
     }
@@ -62,7 +63,7 @@ impl Given {
         self.0.iter().cloned()
     }
 
-    /// A text with the names replaced by their values.
+    /// A text in which each `${NAME}` is replaced by its value.
     pub fn put(&self, text: &str) -> String {
         let value = |name: &str| self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         let inherited = |name: &str| INHERITED.contains(&name).then(|| std::env::var(name).ok()).flatten();
@@ -74,7 +75,7 @@ impl Given {
     }
 }
 
-/// Whether one of these texts uses the value of a name.
+/// Whether one of these texts contains `${name}`.
 pub fn is_written<'t>(name: &str, texts: impl IntoIterator<Item = &'t str>) -> bool {
     texts.into_iter().any(|text| pieces(text).into_iter().any(|piece| matches!(piece, Piece::Name(one) if one == name)))
 }
@@ -82,13 +83,13 @@ pub fn is_written<'t>(name: &str, texts: impl IntoIterator<Item = &'t str>) -> b
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Piece<'t> {
     Plain(&'t str),
-    /// The name in `${…}`, without sign and braces.
+    /// The name in `${…}`, without `$` and braces.
     Name(&'t str),
-    /// An unclosed `${`, and the rest.
+    /// A `${` without a closing brace, and the text after it.
     Open(&'t str),
 }
 
-/// Splits a text. `$${` is a plain `${`.
+/// Splits a text at each `${NAME}`. `$${` stands for a literal `${`.
 fn pieces(text: &str) -> Vec<Piece<'_>> {
     let (mut pieces, mut rest) = (Vec::new(), text);
     while let Some(at) = rest.find("${") {
@@ -114,7 +115,7 @@ fn placeholder(name: &str) -> String {
     format!("${{{name}}}")
 }
 
-/// A used name without a value: the text with it, and the reason.
+/// A name that is used but has no value: the text that contains it, and a message.
 pub(super) fn problem(scenario: &Scenario) -> Option<(String, String)> {
     let subject = &scenario.subject;
     let has_port =
@@ -144,7 +145,7 @@ pub(super) fn problem(scenario: &Scenario) -> Option<(String, String)> {
     })
 }
 
-/// Replaces a command's own variables in its list of build files. Values of the run do not exist yet.
+/// Replaces the command's own variables in its `files`. Values of the run do not exist yet at this point.
 pub(super) fn in_files(command: &mut Command) -> Result<(), String> {
     let mut given = Given::default();
     command.env.iter().for_each(|(name, value)| given.give(name, value));
@@ -266,7 +267,7 @@ mod tests {
         assert!(witness.contains("add `witness: {kind: http}`"), "{witness}");
     }
 
-    /// The files of a build exist before the run.
+    /// `files` may use only values that exist before the run.
     #[test]
     fn files_of_a_build_take_what_does_not_change() {
         let made = said("  command: {run: [a], files: ['${KUBECONFIG}']}");

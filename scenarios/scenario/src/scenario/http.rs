@@ -6,12 +6,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// HTTP versions. Written `1`, `2` or `both`.
+/// HTTP versions, written `1`, `2` or `both`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Http {
     One,
     Two,
-    /// HTTP/2 first, the order of kube-apiserver.
+    /// HTTP/1.1 and HTTP/2, with HTTP/2 preferred, as kube-apiserver offers them.
     #[default]
     Both,
 }
@@ -26,7 +26,7 @@ impl Http {
         }
     }
 
-    /// Their names in TLS (RFC 7301), most wanted first.
+    /// The names of the HTTP versions in TLS ALPN (RFC 7301), the preferred one first.
     pub fn alpn(self) -> &'static [&'static str] {
         match self {
             Self::One => &["http/1.1"],

@@ -1,14 +1,14 @@
-//! The built-in scenarios of `longhaul`, by name. Each is one file under `scenarios/library/`. Those that show a
-//! documented bug lie in `scenarios/library/bugs/`, and the build script, which lists that folder, embeds them.
+//! The built-in scenarios of `longhaul`, by name. Each scenario is one file under `scenarios/library/`. The files in
+//! `scenarios/library/bugs/` show documented bugs; the build script lists that folder and embeds its files.
 
-/// Name and text of files in one folder of the library.
+/// Names and texts of the named files in one folder of the library.
 macro_rules! files {
     ($folder:literal: $($name:literal),+ $(,)?) => {
         &[$(($name, include_str!(concat!("../../../library/", $folder, $name, ".yaml")))),+]
     };
 }
 
-/// The scenarios of everyday use, in the order of `longhaul show library`.
+/// The scenarios for everyday use, in the order of `longhaul show library`.
 const SCENARIOS: &[(&str, &str)] = files! { "":
     "smoke", "bad-network", "silence", "packet-loss", "example-watcher", "soak-10m", "soak-1h", "soak-night",
     "soak-10h", "soak-100h", "soak-fanout", "watch-storm", "start-empty-stop-empty", "clock", "watcher", "children-drift",
@@ -19,7 +19,7 @@ const SCENARIOS: &[(&str, &str)] = files! { "":
     "deployed", "deployed-rollouts", "deployed-kills", "deployed-upheaval", "gate",
 };
 
-/// The scenarios of `cargo xtask calibrate`, in which planted bugs are played.
+/// The scenarios of `cargo xtask calibrate`, in which programs with planted bugs run.
 const STAGES: &[(&str, &str)] = files! { "calibration/":
     "calibrate-quick", "calibrate-latency", "calibrate-replicas", "calibrate-hostile", "calibrate-attacks", "calibrate-evidence", "calibrate-verify",
     "calibrate-alerts", "calibrate-shared-cache", "calibrate-gate", "calibrate-gate-objects", "calibrate-reviews",
@@ -27,10 +27,10 @@ const STAGES: &[(&str, &str)] = files! { "calibration/":
     "calibrate-hours",
 };
 
-/// Name and text of the documented bugs, by name.
+/// Names and texts of the scenarios that show documented bugs, sorted by name.
 const BUGS: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/bugs.rs"));
 
-/// The names of everyday use, in the order of the table.
+/// The names of the scenarios for everyday use, in the order of `longhaul show library`.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SCENARIOS.iter().map(|(name, _)| *name)
 }
@@ -63,7 +63,7 @@ mod tests {
     use super::super::Source;
     use super::*;
 
-    /// Every scenario of the library is valid, has the name of its file, and begins with its question.
+    /// Every scenario of the library is valid, has the name of its file, and begins with the question that it answers.
     #[test]
     fn the_library_is_valid() {
         for name in names().chain(stage_names()) {
@@ -74,8 +74,8 @@ mod tests {
         }
     }
 
-    /// Every bug is valid, has the name of its file, asks a question, and states which bug it is; none takes longer
-    /// than a minute.
+    /// Every scenario of a documented bug is valid, has the name of its file, asks a question, and names its bug. No
+    /// such scenario takes longer than a minute.
     #[test]
     fn every_bug_is_valid() {
         for bug in Source::bugs().unwrap_or_else(|error| panic!("{error}")) {
@@ -87,7 +87,7 @@ mod tests {
         }
     }
 
-    /// Every file in the folder is in the table: a forgotten one could not be run by name.
+    /// Every file in the folder is listed here. A file that is not listed could not be run by name.
     #[test]
     fn no_file_is_forgotten() {
         let folder = |below: &str| {

@@ -1,7 +1,7 @@
-//! `controlPlane.manifests`: the objects that a run creates in its control plane, and the facts in their definitions
-//! about churned resources.
+//! `controlPlane.manifests`: the objects that a run creates in its control plane. `CustomResourceDefinition`s among them also give scope
+//! and schema of churned resources.
 //!
-//! Owns the reading: files and folders of plain YAML, in the order of the list; files of a folder are sorted by name.
+//! This module reads files and folders of plain YAML in the order of the list. Files of a folder are sorted by name.
 
 use std::path::{Path, PathBuf};
 
@@ -10,20 +10,20 @@ use serde_json::Value;
 
 use super::reach::Ground;
 
-/// Largest file; the CRDs of the largest operators have two megabytes in one file.
+/// Largest size of one file. The CRDs of the largest operators are one file of two megabytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// The most bytes of all files together; the largest operators have six megabytes.
+/// Largest size of all files together. The largest operators have six megabytes.
 const ALL_BYTES_MAX: usize = 64 << 20;
 /// The most files of all folders together.
 const FILES_MAX: usize = 500;
-/// The most folder entries that are looked at, manifests or not.
+/// The most folder entries that are examined, whether they are manifests or not.
 const ENTRIES_MAX: usize = 20_000;
 /// Deepest nesting of folders.
 const DEPTH_MAX: usize = 16;
-/// The kind of a definition.
+/// The kind of an object that defines a custom resource.
 const CRD: &str = "CustomResourceDefinition";
 
-/// An object and its file.
+/// An object from a manifest, and the file that it comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
     pub file: PathBuf,
@@ -48,7 +48,7 @@ impl Manifest {
     }
 }
 
-/// Reads all of them. An error names the file and the problem.
+/// Reads all manifests in `paths`. An error names the file and the problem.
 pub fn read(ground: &Ground, paths: &[PathBuf]) -> Result<Vec<Manifest>, String> {
     let mut found = Found::default();
     for path in paths {
@@ -88,7 +88,7 @@ fn told(path: &Path, why: &dyn std::fmt::Display) -> String {
     format!("`controlPlane.manifests`: {}: {why}", path.display())
 }
 
-/// The files that were found so far.
+/// The files that a search through folders has found so far.
 #[derive(Default)]
 struct Found {
     files: Vec<PathBuf>,
@@ -136,8 +136,8 @@ fn path_is_folder(ground: &Ground, path: &Path) -> bool {
     ground.look(path).is_ok_and(|place| place.is_folder())
 }
 
-/// Completes the churn and its dependents with facts from the definitions of their resources: the scope, and a template
-/// if the scenario has none.
+/// Completes the churn of a resource and its dependents with facts from the resource's definition: the scope, and a
+/// template of objects if the scenario has none.
 pub fn complete(churn: &mut churn::Config, manifests: &[Manifest]) -> Result<(), String> {
     let churn::Config { resource, template, templates, scope, tree, made, .. } = churn;
     let has_template = template.is_some();
@@ -154,7 +154,7 @@ pub fn complete(churn: &mut churn::Config, manifests: &[Manifest]) -> Result<(),
     complete_one(resource, template, scope, manifests).map_err(|error| format!("churn.tree.template: {error}"))
 }
 
-/// Completes a script in the same way.
+/// Completes a script with facts from the definitions of its resources, as [`complete`] does for churn.
 pub fn complete_script(script: &mut loadgen::script::Config, manifests: &[Manifest]) -> Result<(), String> {
     let loadgen::script::Config { resource, template, scope, .. } = script;
     complete_one(resource, template, scope, manifests).map_err(|error| format!("script.template: {error}"))
@@ -205,7 +205,7 @@ mod tests {
         assert!(read(&[PathBuf::from("/nowhere")]).unwrap_err().contains("/nowhere: No such file"));
     }
 
-    /// Links in a folder are followed to files of the scenario, never round in circles or to foreign files.
+    /// Links in a folder are followed only to files within the scenario's reach, and never endlessly.
     #[test]
     fn links_are_followed_to_files_within_reach_only() {
         let folder = tempfile::tempdir().unwrap();

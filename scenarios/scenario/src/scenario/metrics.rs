@@ -1,4 +1,4 @@
-//! The scenario's settings for the subject's own metrics.
+//! `metrics`: the scenario's settings for reading the subject's own metrics.
 
 use std::borrow::Cow;
 
@@ -10,19 +10,20 @@ use super::Scenario;
 use crate::fetch::page_address;
 use crate::metrics::Selector;
 
-/// A placeholder for a free port, in an address and in the arguments and variables of a command.
+/// The placeholder for a free port, usable in the address of the metrics page and in arguments and variables of a
+/// command.
 pub const METRICS_PORT: &str = "${LONGHAUL_METRICS_PORT}";
 
-/// The subject's metrics page: its address, or a mapping.
+/// The subject's metrics page: its address, or a mapping with further settings.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metrics {
-    /// Its address. The service has its own.
+    /// The address of the page. The built-in service needs none here.
     pub url: Option<String>,
-    /// The series with the heap in use.
+    /// The series that has the heap in use, in bytes.
     pub heap: Option<String>,
-    /// Series that are recorded and drawn.
+    /// Series that are recorded and drawn in the report.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<String>,
 }
@@ -31,14 +32,14 @@ pub struct Metrics {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Mapping {
-    /// Its address, over plain HTTP: `http://127.0.0.1:8080/metrics`. The service has its own.
+    /// The address of the page, over plain HTTP: `http://127.0.0.1:8080/metrics`. The built-in service needs none here.
     #[serde(default)]
     url: Option<String>,
-    /// The series with the heap in use, in bytes, as a name with or without labels. Those of Go, Node.js, JVM, .NET,
-    /// jemalloc and mimalloc are recognised.
+    /// The series that has the heap in use, in bytes, as a name with or without labels. The heap series of Go, Node.js,
+    /// JVM, .NET, jemalloc and mimalloc are found without this key.
     #[serde(default)]
     heap: Option<String>,
-    /// Series that are recorded and drawn beside those that have a budget; at most 32 in all.
+    /// Series that are recorded and drawn in the report, in addition to those that have a budget. At most 32 in all.
     #[serde(default)]
     series: Vec<String>,
 }
@@ -80,7 +81,7 @@ impl JsonSchema for Metrics {
     }
 }
 
-/// The recorded series: those of the page's own list, then those that have a budget, each once.
+/// The recorded series, each once: those that `metrics.series` lists, then those that have a budget.
 pub fn series(scenario: &Scenario) -> Vec<String> {
     let listed = scenario.subject.metrics.iter().flat_map(|metrics| &metrics.series);
     let mut all: Vec<String> = Vec::new();
@@ -92,7 +93,7 @@ pub fn series(scenario: &Scenario) -> Vec<String> {
     all
 }
 
-/// A mistake in the metrics of a scenario: the section, the key in it, and the problem.
+/// A mistake in the metrics of a scenario: the section, the key in the section, and the problem.
 pub(super) fn problem(scenario: &Scenario) -> Option<(&'static str, &'static str, String)> {
     let metrics = scenario.subject.metrics.as_ref();
     let subject = |text: String| Some(("subject", "metrics", text));

@@ -1,4 +1,4 @@
-//! `mounts` of a command: folders that a kubelet would mount for it.
+//! `mounts` of a command: folders that a kubelet would mount into the command's container.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -6,24 +6,26 @@ use std::path::{Component, Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A program reads a handful.
+/// The most mounted folders of a command. Real programs have a few.
 const MOUNTS_MAX: usize = 16;
 
-/// The content of a folder.
+/// The content of a mounted folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Mount {
-    /// Token, authority and namespace of a service account in this namespace. The program also gets `KUBERNETES_SERVICE_HOST` and
-    /// `KUBERNETES_SERVICE_PORT`, so its in-cluster configuration leads to the API server of the run.
+    /// Token, authority certificate and namespace of a service account in this namespace. The program also gets `KUBERNETES_SERVICE_HOST`
+    /// and `KUBERNETES_SERVICE_PORT`, so its in-cluster configuration leads to the API server of the run.
     ServiceAccount(String),
-    /// The data of the Secret `NAMESPACE/NAME`, a file for each key. A change is there within a second.
+    /// The data of the Secret `NAMESPACE/NAME`, one file for each key. A change of the Secret appears in the files
+    /// within a second.
     Secret(String),
-    /// The data of the `ConfigMap` `NAMESPACE/NAME`, a file for each key. A change is there within a second.
+    /// The data of the `ConfigMap` `NAMESPACE/NAME`, one file for each key. A change of the `ConfigMap` appears in the
+    /// files within a second.
     ConfigMap(String),
 }
 
 impl Mount {
-    /// Resource, namespace and name of the object that it shows; none for a service account.
+    /// Resource, namespace and name of the object whose data is mounted; `None` for a service account.
     pub fn object(&self) -> Option<(&'static str, &str, &str)> {
         let (resource, object) = match self {
             Self::ServiceAccount(_) => return None,
@@ -34,11 +36,11 @@ impl Mount {
     }
 }
 
-/// Refuses paths and names that nothing can be mounted by.
+/// Refuses invalid paths and names of mounts.
 ///
 /// # Errors
 ///
-/// The path or name, with a form that works.
+/// The invalid path or name, with an example of a valid one.
 pub fn check(mounts: &BTreeMap<PathBuf, Mount>) -> Result<(), String> {
     if mounts.len() > MOUNTS_MAX {
         return Err(format!("`mounts`: there are {}; at most {MOUNTS_MAX}", mounts.len()));

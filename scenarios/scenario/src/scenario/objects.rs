@@ -1,5 +1,6 @@
-//! The objects of direct load for a project with its own webhooks: the churned ones. If none of them is reviewed, one
-//! object is generated from the schema of each kind that the rules name and a definition describes. Pure.
+//! The objects that the load generator sends directly to a project's own webhooks. The churned objects are sent. If no
+//! webhook reviews any of them, one object is generated from each schema that a definition has for a kind in the
+//! webhooks' rules. This module does no I/O.
 
 use loadgen::admission::{Hook as Asked, Operation, Own};
 use loadgen::churn::{self, Expect};
@@ -12,7 +13,7 @@ use super::{Scenario, parts};
 const OPERATIONS: [(Operation, &str); 3] =
     [(Operation::Create, "CREATE"), (Operation::Update, "UPDATE"), (Operation::Delete, "DELETE")];
 
-/// All objects, each with the webhooks that review it.
+/// All objects to send, each with the webhooks that review it.
 pub(super) fn of(scenario: &Scenario, manifests: &[Manifest], configurations: &[Configuration]) -> Vec<Own> {
     let mut all = Vec::new();
     for config in scenario.churn.iter() {
@@ -63,7 +64,7 @@ pub(super) fn of(scenario: &Scenario, manifests: &[Manifest], configurations: &[
     all
 }
 
-/// The webhooks that review objects of a resource.
+/// The webhooks that review objects of this resource.
 fn asked(configurations: &[Configuration], resource: &str) -> Vec<Asked> {
     let Some((group, version, plural)) = parts(resource) else { return Vec::new() };
     let hooks = configurations.iter().flat_map(Configuration::hooks);
@@ -75,7 +76,7 @@ fn asked(configurations: &[Configuration], resource: &str) -> Vec<Asked> {
     asked.filter(|hook| !hook.operations.is_empty()).collect()
 }
 
-/// The schema of a resource, if a definition has it.
+/// The schema of a resource, if one of the manifests defines it.
 fn schema<'a>(manifests: &'a [Manifest], resource: &str) -> Option<&'a Value> {
     let (name, watch) = churn::names(resource)?;
     let version = watch.rsplit('/').next()?;
@@ -85,7 +86,7 @@ fn schema<'a>(manifests: &'a [Manifest], resource: &str) -> Option<&'a Value> {
     versions.iter().find(|one| one["name"] == version)?.pointer("/schema/openAPIV3Schema")
 }
 
-/// The first served version of a definition: `caches.cache.example.com/v1`.
+/// The first served version of a custom resource: `caches.cache.example.com/v1`.
 fn resource(definition: &Value) -> Option<String> {
     let versions = definition["spec"]["versions"].as_array()?;
     let version = versions.iter().find(|version| version["served"] != false)?["name"].as_str()?;
@@ -166,8 +167,8 @@ webhooks:
         assert_eq!(objects[0].hooks[1].operations, [Operation::Create]);
     }
 
-    /// A definition states less than a webhook checks. Beside objects that the user wrote, objects generated from other
-    /// definitions prove nothing.
+    /// If the user wrote objects that the webhooks review, no objects are generated from other definitions. A webhook
+    /// checks more than a definition states, so refused generated objects would prove nothing.
     #[test]
     fn what_is_only_defined_is_not_sent_beside_what_is_churned() {
         let folder = tempfile::tempdir().unwrap();
@@ -195,8 +196,8 @@ webhooks:
         assert_eq!(churn("").len(), 2);
     }
 
-    /// Without churn of the resource, or a template, the definition is enough. Without a definition nothing unrequested
-    /// is sent.
+    /// An object is generated from the definition if the resource is not churned, or churned without a template. For a
+    /// resource without a definition nothing is sent.
     #[test]
     fn what_is_defined_is_sent_as_well() {
         let folder = tempfile::tempdir().unwrap();

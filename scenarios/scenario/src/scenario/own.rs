@@ -1,7 +1,7 @@
-//! A scenario that is played with objects of the user's own kind, and judged by another witness than its own.
+//! Plays a scenario with objects of the user's own kind and with another witness.
 //!
-//! Owns the resulting changes of the scenario: the resource of its script and churn, of faults that name it, and of the
-//! watched resources. Objects are made from a template, or from the schema in the definition.
+//! This module owns the resulting changes of the scenario: the resource of its script and churn, of faults that name
+//! it, and the watched resources. Objects come from a template, or are generated from the schema in the definition.
 
 use std::path::PathBuf;
 
@@ -10,26 +10,27 @@ use loadgen::churn;
 use super::reach::Ground;
 use super::{Error, Scenario, Source, Witness, manifests};
 
-/// The resource and witness of the user's own client, which replace those of the scenario.
+/// The resource and the witness of the user's own client, which replace those of the scenario.
 #[derive(Debug, Clone, Default)]
 pub struct Own {
-    /// Files and folders that are applied before anything else, such as the definitions of the resource.
+    /// Files and folders of manifests that are applied first, such as the definition of the resource.
     pub manifests: Vec<PathBuf>,
-    /// The written resource: `caches.cache.example.com/v1`.
+    /// The resource that the scenario writes: `caches.cache.example.com/v1`.
     pub resource: Option<String>,
-    /// A template of its objects; without it they are generated from the definition.
+    /// A template of the resource's objects. Without a template, objects are generated from the definition.
     pub template: Option<PathBuf>,
-    /// The witness of the client.
+    /// The witness that the client supports.
     pub witness: Option<Witness>,
 }
 
 impl Own {
-    /// Whether nothing differs from the scenario.
+    /// Whether no option changes the scenario.
     pub fn is_none(&self) -> bool {
         self.manifests.is_empty() && self.resource.is_none() && self.template.is_none() && self.witness.is_none()
     }
 
-    /// Reads a witness: a kind, or a kind with keys, such as `finalizer, name: example.com/cleanup`.
+    /// Parses a witness from the command line: a kind, or a kind with keys, such as `finalizer, name:
+    /// example.com/cleanup`.
     pub fn witness(text: &str) -> Result<Witness, String> {
         let text = text.trim();
         let keys = if text.starts_with('{') {
@@ -44,8 +45,8 @@ impl Own {
 }
 
 impl Source {
-    /// Changes the scenario to objects of another kind, and to another witness. Limits that the witness cannot decide
-    /// stay in the scenario.
+    /// Changes the scenario to objects of another kind, and to another witness. Budgets stay in the scenario even if
+    /// the witness cannot decide them.
     pub fn own(&mut self, own: &Own) -> Result<(), Error> {
         let fail = |text: String| Error::of_options("soak", text);
         let scenario = &mut self.scenario;
@@ -119,7 +120,7 @@ mod tests {
         Own { manifests: vec![CRD.into()], resource: Some(resource.to_owned()), template: None, witness }
     }
 
-    /// A documented bug is played with objects of the kind that the controller watches.
+    /// A documented bug can be played with objects of the kind that the controller watches.
     #[test]
     fn a_bug_is_played_with_a_kind_of_ones_own() {
         let mut source = Source::read("410-inside-200").unwrap();

@@ -1,4 +1,4 @@
-//! Parses and checks a [`Scenario`]. Errors name place, key and remedy.
+//! Parses and checks a [`Scenario`]. Errors name the position, the key and a remedy.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,23 +11,23 @@ use super::spelling::{nearest, unknown};
 use super::validate::{Item, Part};
 use super::{Scenario, Witness, library, validate};
 
-/// Largest scenario file; every real one is below 10 KiB.
+/// Largest scenario file. Every file of the library is below 10 KiB.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// The most objects that are created in each namespace, one after the other.
+/// The most objects that `with` of the churn may create in each namespace.
 const COMPANIONS_MAX: usize = 50;
 
 /// A scenario with its source text.
 #[derive(Debug, Clone)]
 pub struct Source {
     pub scenario: Scenario,
-    /// The path or name, as the user wrote it.
+    /// The path of the file or the library name, as the user wrote it.
     pub origin: String,
-    /// The base folder of relative paths.
+    /// The folder that relative paths in the scenario start from.
     pub directory: PathBuf,
 }
 
-/// The reason why a scenario cannot be used. Prints as `file:line:column: problem` and the remedy.
+/// The reason why a scenario cannot be used. Prints as `file:line:column: problem`, with a remedy.
 #[derive(Debug)]
 pub struct Error {
     origin: String,
@@ -50,20 +50,20 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Error {
-    /// An error about command-line options for a scenario.
+    /// An error in command-line options that change a scenario.
     pub(super) fn of_options(origin: &str, text: String) -> Self {
         Self { origin: origin.to_owned(), place: None, text, snippet: None }
     }
 }
 
 impl Source {
-    /// Reads a scenario by the name of a library entry or the path of a file. Its paths reach no further than its
+    /// Reads a scenario by its library name or by the path of a file. The scenario can name only files in its own
     /// folder.
     pub fn read(name_or_path: &str) -> Result<Self, Error> {
         Self::read_within(name_or_path, Reach::Folder)
     }
 
-    /// Reads a scenario whose paths have another reach.
+    /// Reads a scenario that can name files within `reach`.
     pub fn read_within(name_or_path: &str, reach: Reach) -> Result<Self, Error> {
         if let Some(text) = library::text(name_or_path) {
             return Self::parse(text, &library::origin(name_or_path), Path::new("."));
@@ -77,15 +77,15 @@ impl Source {
         Self::parse_on(&text.text, name_or_path, &ground)
     }
 
-    /// The documented bugs of the library, in the order of the catalogue. An error means that a file of the library is
-    /// broken.
+    /// The library's scenarios of documented bugs, in the order of the catalogue. An error means that a file of the
+    /// library is invalid.
     pub fn bugs() -> Result<Vec<Self>, Error> {
         let mut bugs = library::bug_names().map(Self::read).collect::<Result<Vec<_>, _>>()?;
         bugs.sort_by_key(|bug| bug.scenario.repro.as_ref().map(|repro| repro.row.order()));
         Ok(bugs)
     }
 
-    /// Parses and checks the text of a scenario. `origin` is its name in errors.
+    /// Parses and checks the text of a scenario. Errors use `origin` as the name of the file.
     pub fn parse(text: &str, origin: &str, directory: &Path) -> Result<Self, Error> {
         Self::parse_on(text, origin, &Ground::of(directory, Reach::Folder))
     }
@@ -110,8 +110,8 @@ impl Source {
         Ok(Self { scenario, origin: origin.to_owned(), directory: ground.folder().to_owned() })
     }
 
-    /// Sets another length, warm-up and drain included: the steady phase gets the rest. Fails if nothing is left, or if
-    /// the file's plan does not fit any more.
+    /// Sets another total length. Warm-up and drain keep their lengths; the steady phase gets the rest. Fails if
+    /// nothing is left for it, or if faults or steps of the file no longer fit.
     pub fn last(&mut self, length: Span) -> Result<(), Error> {
         let fail = |text: String| Error { origin: format!("--for {length}"), place: None, text, snippet: None };
         let rate = self.scenario.clock_rate();
@@ -130,7 +130,7 @@ impl Source {
         validate::validate(&self.scenario).map_err(|problem| fail(problem.text))
     }
 
-    /// Shortens the lifetimes of the control plane, and lets the subject's clock run faster.
+    /// Sets `controlPlane.compress` and the subject's `clockRate` from the command line.
     pub fn hurry(&mut self, compress: Option<u32>, clock_rate: Option<u32>) -> Result<(), Error> {
         self.scenario.control_plane.compress = compress.or(self.scenario.control_plane.compress);
         if let Some(rate) = clock_rate {
@@ -155,7 +155,7 @@ impl Source {
         })
     }
 
-    /// Adds further series of the subject's own metrics.
+    /// Adds series of the subject's own metrics to the recorded ones.
     pub fn follow(&mut self, series: &[String]) -> Result<(), Error> {
         if series.is_empty() {
             return Ok(());
@@ -171,21 +171,21 @@ impl Source {
         })
     }
 
-    /// Sets another seed, which also changes random faults.
+    /// Sets another seed. Random faults are drawn again.
     pub fn sow(&mut self, seed: u64) -> Result<(), Error> {
         self.scenario.seed = seed;
         self.draw(&format!("--seed {seed}"))
     }
 
-    /// Draws the faults anew after a change; `why` is the change's name in errors.
+    /// Draws the random faults again after a change. Errors name the change as `why`.
     pub fn draw(&mut self, why: &str) -> Result<(), Error> {
         let fail = |text: String| Error { origin: why.to_owned(), place: None, text, snippet: None };
         validate::drawn(&mut self.scenario).map_err(|problem| fail(problem.text))
     }
 }
 
-/// Adds the promises of the API to a watcher as limits for a subject with a witness, even if the file does not name
-/// them. Otherwise a run without any observation would pass.
+/// Adds budgets for the API's promises to watchers, if the subject has a witness and the file does not set them.
+/// Without these budgets a run without any observation would pass.
 fn hold_to_promises(scenario: &mut Scenario) {
     let is_written = !scenario.churn.is_empty() || scenario.script.is_some();
     if is_written && !matches!(scenario.subject.witness, Witness::None(_)) {
@@ -206,7 +206,7 @@ fn not_readable(name: &str, error: &std::io::Error) -> String {
     )
 }
 
-/// Rewords errors of serde that would not help, and shows the lines.
+/// Replaces error messages of serde that do not help users, and adds the lines of the file.
 fn explain(error: &DeserializeError, origin: &str, source: &str) -> Error {
     if let Some((key, instead)) = super::subject::rewritten(source) {
         let text = format!(
@@ -237,7 +237,7 @@ fn explain(error: &DeserializeError, origin: &str, source: &str) -> Error {
     Error { origin: origin.to_owned(), place, text, snippet }
 }
 
-/// The wrong line with a mark below it.
+/// The line of the file that has the error, with a mark below the column.
 fn snippet(source: &str, line: u64, column: u64) -> Option<String> {
     let text = source.lines().nth(usize::try_from(line.checked_sub(1)?).ok()?)?;
     let number = line.to_string();
@@ -245,8 +245,9 @@ fn snippet(source: &str, line: u64, column: u64) -> Option<String> {
     Some(format!("  {number} | {text}\n  {:width$} | {:pad$}^", "", "", width = number.len()))
 }
 
-/// Line and column of a top-level key, of a key in it, or of an item of a list in it: `faults` itself, or the list
-/// under a key of the section. If the part has no separate line, the section is the place.
+/// Line and column of a top-level section, of a key in the section, or of an item of a list: either the section is the
+/// list, or the list is under a key of the section. If the key or item has no line of its own, the position of the
+/// section is returned.
 fn place_of(text: &str, section: &str, part: Option<Part<'_>>) -> Option<(u64, u64)> {
     let has_key = |line: &str, key: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
     let lines: Vec<&str> = text.lines().collect();
@@ -279,8 +280,8 @@ fn place_of(text: &str, section: &str, part: Option<Part<'_>>) -> Option<(u64, u
     found.or(Some(place(start, 0)))
 }
 
-/// Reads the other files of the scenario (manifests and the template of churn), and checks that files which are read
-/// later exist. An error names the section.
+/// Reads the other files of the scenario: manifests, and the template of churn. Checks that files which are read later
+/// exist. An error names the section.
 fn read_files(scenario: &mut Scenario, ground: &Ground) -> Result<(), (&'static str, String)> {
     if let Some(command) = scenario.subject.command_mut() {
         super::given::in_files(command).map_err(|problem| ("subject", problem))?;
@@ -329,7 +330,7 @@ fn read_files(scenario: &mut Scenario, ground: &Ground) -> Result<(), (&'static 
     Ok(())
 }
 
-/// Replaces the name of a template's file by its content.
+/// Replaces the file name of a template by the content of the file.
 pub(super) fn read_template(
     section: &'static str,
     template: &mut Option<serde_json::Value>,
@@ -341,7 +342,7 @@ pub(super) fn read_template(
     Ok(())
 }
 
-/// Replaces names of files by the objects in them.
+/// Replaces file names in `with` by the objects in the files.
 fn read_companions(with: &mut Vec<serde_json::Value>, ground: &Ground) -> Result<(), (&'static str, String)> {
     let mut all = Vec::new();
     for one in with.drain(..) {
@@ -370,7 +371,7 @@ fn read_companions(with: &mut Vec<serde_json::Value>, ground: &Ground) -> Result
     Ok(())
 }
 
-/// Reads one of several samples.
+/// Replaces the file name of one churn sample by the content of the file.
 fn read_sample(sample: &mut loadgen::churn::Sample, ground: &Ground) -> Result<(), (&'static str, String)> {
     match (&sample.file, &sample.object) {
         (Some(file), None) => sample.object = Some(object_in("churn", file, ground, "templates")?),
@@ -383,7 +384,7 @@ fn read_sample(sample: &mut loadgen::churn::Sample, ground: &Ground) -> Result<(
     Ok(())
 }
 
-/// The content of a template's file.
+/// The objects in the file of a template.
 fn object_in(
     section: &'static str,
     file: &str,
@@ -401,7 +402,7 @@ mod tests {
 
     use super::*;
 
-    /// The steady phase changes; a part that does not fit any more is refused.
+    /// `--for` changes only the steady phase. If faults or steps no longer fit into it, the length is refused.
     #[test]
     fn another_length_is_that_of_the_whole() {
         let mut source = Source::read("soak-10m").unwrap();

@@ -1,6 +1,7 @@
-//! The lengths of a run's parts, and their clock.
+//! `phases`: the lengths of warm-up, steady phase and drain, and the clock that they are written in.
 //!
-//! Pure. Callers get real lengths; lengths in the subject's own clock are divided by its rate once that is known.
+//! This module does no I/O. Lengths that are written in the subject's own clock are divided by its rate once the rate
+//! is known, so that callers always get real lengths.
 
 use std::time::Duration;
 
@@ -8,33 +9,35 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// The length of each part of a run. Everything starts with the warm-up; load and churn stop with the steady phase.
+/// The length of each phase of a run. The run starts with the warm-up; load and churn stop at the end of the steady
+/// phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Phases {
-    /// Load runs; latency is not judged yet.
+    /// Load runs, but latency is not judged yet.
     pub warm_up: Span,
-    /// Load runs and everything is judged.
+    /// Load runs, and everything is judged.
     pub steady: Span,
-    /// No load: the subject gets time to catch up before anything counts as missed.
+    /// No load. The subject gets time to catch up before any object version counts as missed.
     pub drain: Span,
-    /// The clock of the phases. `own` is the subject's, which `clockRate` makes faster, so that `steady: 100h` takes
-    /// 100 minutes at `clockRate: 60`. All other times of the file are real, except for `rates`. Default: `real`.
+    /// The clock that the phases are written in. `own` is the subject's clock, which `clockRate` makes faster: `steady:
+    /// 100h` takes 100 minutes at `clockRate: 60`. All other times of the file are real, except those in `rates`.
+    /// Default: `real`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<PhaseClock>,
-    /// The clock of `rate` of `admission` and `churn`. `own` is the subject's, so that `rate: 200/h` means 200 in each
-    /// of its own hours, for any `clockRate`. Default: `real`.
+    /// The clock of `rate` in `admission` and `churn`. `own` is the subject's clock: `rate: 200/h` means 200 in each
+    /// hour of that clock, for any `clockRate`. Default: `real`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rates: Option<PhaseClock>,
-    /// The phases as written, if they are in the subject's clock: warm-up, steady, drain.
+    /// Warm-up, steady phase and drain as written, if they are in the subject's clock.
     #[serde(skip)]
     own: Option<[Span; 3]>,
-    /// How many times faster the rates are than written, if they are in the subject's clock.
+    /// Factor by which load rates were raised because they are written in the subject's clock; `None` if they are not.
     #[serde(skip)]
     hurried: Option<u32>,
 }
 
-/// The clock of the phases.
+/// A clock that phases and rates can be written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PhaseClock {
@@ -55,13 +58,13 @@ impl Phases {
         self.loaded() + self.drain.0
     }
 
-    /// The steady phase in the subject's clock, if it was written so.
+    /// The length of the steady phase in the subject's clock, if the phases are written in that clock.
     pub fn own_steady(&self) -> Option<Span> {
         self.own.map(|[_, steady, _]| steady)
     }
 
-    /// Converts the phases to real time, if they are in a clock that runs `rate` times faster. It may be called again
-    /// with another rate.
+    /// Converts the phases to real time, if they are written in the subject's clock, which runs `rate` times faster. A
+    /// later call with another rate replaces the result.
     pub fn by_real_clock(&mut self, rate: u32) {
         // The serialized form is in real time.
         if self.clock.take() == Some(PhaseClock::Own) {
@@ -72,8 +75,8 @@ impl Phases {
         }
     }
 
-    /// The factor for rates, if they are in a clock that runs `rate` times faster. It may be called again with another
-    /// rate.
+    /// The factor for load rates, if they are written in the subject's clock, which runs `rate` times faster. A later
+    /// call with another rate takes the earlier factor into account.
     pub fn hurry_rates(&mut self, rate: u32) -> Option<f64> {
         let before = match (self.rates.take(), self.hurried) {
             (Some(PhaseClock::Own), _) => 1,
@@ -84,13 +87,13 @@ impl Phases {
         Some(f64::from(rate.max(1)) / f64::from(before))
     }
 
-    /// How many times faster the rates are than written, if they are in the subject's clock.
+    /// Factor by which load rates were raised because they are written in the subject's clock; `None` if they are not.
     pub fn own_rates(&self) -> Option<u32> {
         self.hurried
     }
 
-    /// Sets another length of all phases, in the clock of the file; the steady phase gets the rest. The error is the
-    /// length of the other phases.
+    /// Sets another total length, in the clock that the file is written in. Warm-up and drain stay; the steady phase
+    /// gets the rest. If nothing is left, the error is the length of warm-up and drain.
     pub fn last(&mut self, length: Span, rate: u32) -> Result<(), Span> {
         let [warm_up, _, drain] = self.own.unwrap_or([self.warm_up, self.steady, self.drain]);
         let around = Span(warm_up.0 + drain.0);
@@ -149,7 +152,7 @@ mod tests {
         }
     }
 
-    /// `--for 1h` is an hour of the file's clock.
+    /// `--for 1h` means an hour of the clock that the phases are written in.
     #[test]
     fn another_length_is_by_the_same_clock() {
         let mut own = phases("{clock: own, warmUp: 10m, steady: 100h, drain: 5m}");

@@ -1,6 +1,6 @@
-//! The faults that can be played on a control plane against a kind of subject, and the reasons for the others.
+//! Decides whether a fault can be played on a control plane against a kind of subject.
 //!
-//! Owns the answer for the check of a file, the move of a scenario to another control plane, and the plan.
+//! The check of scenario files, the choice of another control plane, and the printed plan all use this decision.
 
 use mock_faults::{Family, Fault, KillBy, Name, PodKillKeys};
 
@@ -59,7 +59,7 @@ pub fn cannot(scenario: &Scenario, kind: ControlPlaneKind, fault: &Fault) -> Opt
     }
 }
 
-/// Whether it signals or limits processes without using the API server.
+/// Whether the fault signals or limits processes without using the API server.
 fn needs_processes(fault: &Fault) -> bool {
     let by = || fault.keys::<PodKillKeys>().by.unwrap_or_default();
     fault.name == Name::NodePressure || (fault.name == Name::PodKill && by() == KillBy::Signal)

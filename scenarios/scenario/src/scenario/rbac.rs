@@ -1,28 +1,29 @@
-//! The subject's rights at the control plane, in scenario files.
+//! `rbac`: the subject's rights at the control plane.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The subject's rights at the control plane.
 ///
-/// By default, the built-in service runs as the service account of its manifests (`kind/manifests/rbac.yaml`) and has
-/// the rights that stand there; a command is a cluster administrator. If this is set, a command runs as a service
-/// account `longhaul-subject` and has only these rights; the service has them beside its own.
+/// By default, the built-in service runs as the service account of its manifests and has the rights in
+/// `kind/manifests/rbac.yaml`. A command is a cluster administrator by default. If `rbac` is set, a command runs as a
+/// service account `longhaul-subject` and has only the rights listed here. The built-in service gets the listed rights
+/// in addition to its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Rbac {
     /// All rights, like a cluster administrator.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub admin: bool,
-    /// Names of cluster roles of `kind/manifests/rbac.yaml` that are bound to it.
+    /// Names of cluster roles of `kind/manifests/rbac.yaml` that are bound to the subject's service account.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
-    /// Rules of an additional cluster role for it.
+    /// Rules of an additional cluster role for the subject.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
 }
 
-/// A rule in the form of Kubernetes (`PolicyRule` of rbac.authorization.k8s.io/v1).
+/// A rule of a cluster role in the form of Kubernetes (`PolicyRule` of rbac.authorization.k8s.io/v1).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Rule {
@@ -32,7 +33,7 @@ pub struct Rule {
     pub resources: Vec<String>,
     /// Verbs: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`.
     pub verbs: Vec<String>,
-    /// Only objects with these names.
+    /// Limits the rule to objects with these names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resource_names: Vec<String>,
 }

@@ -1,8 +1,9 @@
-//! Opens the files that a scenario names; no other code does.
+//! Opens the files that a scenario names; no other code opens them.
 //!
-//! A scenario may come from a pull request, so its paths may name files that its author must not read. This module owns
-//! the rules: the reachable files, the largest size that is read, and errors without content from outside. Reachable
-//! are regular files below the scenario's own folder, after links are resolved; others only if the user allows it.
+//! A scenario may come from a pull request, so its paths may name files that its author must not read. This module
+//! decides which files a scenario can name and how much of them is read, and keeps foreign content out of errors. A
+//! scenario can name regular files in its own folder or below, after links are resolved. With `--allow-outside` it can
+//! name other files.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
@@ -11,17 +12,17 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use serde_saphyr::DeserializeError;
 
-/// The reach of a scenario's paths.
+/// The files that a scenario can name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Reach {
-    /// Its own folder, and everything below it.
+    /// The scenario's own folder, and everything below it.
     #[default]
     Folder,
-    /// Any regular file: `--allow-outside`.
+    /// Any regular file, because the user gave `--allow-outside`.
     Anywhere,
 }
 
-/// `--allow-outside`, on every command that reads a scenario.
+/// `--allow-outside`, an option of every command that reads a scenario.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct Outside {
     /// Let the scenario name files outside its own folder. By default a scenario from another person cannot read your other files.
@@ -34,13 +35,13 @@ impl Outside {
         if self.allow_outside { Reach::Anywhere } else { Reach::Folder }
     }
 
-    /// The flag that repeats it on a command line.
+    /// The option as text, to be repeated in a suggested command line.
     pub fn repeated(self) -> &'static str {
         if self.allow_outside { " --allow-outside" } else { "" }
     }
 }
 
-/// The base folder of a scenario's paths, and their reach.
+/// The folder that a scenario's relative paths start from, and the files that they can name.
 #[derive(Debug, Clone)]
 pub struct Ground {
     folder: PathBuf,
@@ -49,13 +50,13 @@ pub struct Ground {
     reach: Reach,
 }
 
-/// A file or folder within reach.
+/// A file or folder that the scenario may use.
 #[derive(Debug)]
 pub struct Place {
-    /// The path to open, without links.
+    /// The path to open, with all links resolved.
     real: PathBuf,
     about: Metadata,
-    /// Whether its content may be shown.
+    /// Whether the file is in the scenario's folder, so that errors may show its content.
     inside: bool,
 }
 
@@ -66,14 +67,15 @@ pub struct Text {
 }
 
 impl Ground {
-    /// The folder of a scenario. A folder that cannot be found has no files; opening one is then an error.
+    /// The folder of a scenario. If the folder does not exist, opening any file in it is an error.
     pub fn of(folder: &Path, reach: Reach) -> Self {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let root = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         Self { folder: folder.to_owned(), root, reach }
     }
 
-    /// The folder for paths that were checked when the scenario was read: their kind and size are still checked.
+    /// The folder of a scenario whose paths were already checked when it was read. Kind and size of a file are still
+    /// checked.
     pub fn looked_at(folder: &Path) -> Self {
         Self::of(folder, Reach::Anywhere)
     }
@@ -83,7 +85,7 @@ impl Ground {
         &self.folder
     }
 
-    /// The target of a path in the scenario, or the reason why it is out of reach.
+    /// Resolves a path in the scenario. The error is the reason why the scenario must not use the path.
     pub fn look(&self, path: &Path) -> Result<Place, String> {
         let whole = self.folder.join(path);
         let real = whole.canonicalize().map_err(|error| error.to_string())?;
@@ -98,7 +100,8 @@ impl Ground {
         Ok(Place { real, about, inside })
     }
 
-    /// Refuses a path that other code reads or writes later. If it does not exist yet, the rules for new files apply.
+    /// Checks a path that other code reads or writes later. If the file does not exist yet, its folder must be within
+    /// reach.
     pub fn allows(&self, path: &Path) -> Result<(), String> {
         let whole = self.folder.join(path);
         // A broken link counts as existing: a write to it would create its target.
@@ -161,7 +164,7 @@ impl Place {
 }
 
 impl Text {
-    /// A YAML error, without the file's lines if the file is outside.
+    /// A YAML error. If the file is outside the scenario's folder, the error has none of the file's lines.
     pub fn problem(&self, error: &DeserializeError) -> String {
         if self.inside {
             return error.to_string();
@@ -180,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder with a scenario's folder in it, and secrets beside that.
+    /// A folder that contains a scenario's folder and, beside it, secrets.
     fn folders() -> (tempfile::TempDir, PathBuf) {
         let outer = tempfile::tempdir().unwrap();
         let inner = outer.path().join("scenario");
@@ -214,7 +217,7 @@ mod tests {
         assert!(ground.look(Path::new("nowhere")).unwrap_err().contains("No such file"));
     }
 
-    /// Files that a run writes must be within reach as well: no link is followed for a write.
+    /// A scenario can make a run write only below its own folder, and a write follows no link.
     #[test]
     fn what_is_not_there_yet_is_below_the_folder() {
         let (_outer, inner) = folders();
@@ -228,7 +231,7 @@ mod tests {
         Ground::of(&inner, Reach::Anywhere).allows(Path::new("/tmp/kubeconfig")).unwrap();
     }
 
-    /// For any reach: no pipe is waited for, no device is read, and no long file is loaded.
+    /// With any reach, the reader neither waits for a pipe, nor reads a device, nor loads a long file.
     #[test]
     fn only_regular_files_of_bounded_length_are_read() {
         let (_outer, inner) = folders();
@@ -244,7 +247,7 @@ mod tests {
         assert!(ground.text(Path::new("/proc/self/exe"), 1 << 40).unwrap_err().contains("UTF-8"));
     }
 
-    /// An error in a file outside has its position and none of its content.
+    /// An error in a file outside the scenario's folder has a position but none of the file's content.
     #[test]
     fn no_line_of_a_file_from_elsewhere_is_told() {
         let (_outer, inner) = folders();

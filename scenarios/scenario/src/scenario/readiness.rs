@@ -1,30 +1,30 @@
-//! `ready` of a subject: the sign that it is ready.
+//! `ready`: the condition under which a subject counts as ready.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A sign that a subject is ready.
+/// The condition under which a subject counts as ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Readiness {
-    /// `GET` of this address, over plain HTTP, is answered with a status of 200 to 399, as for a kubelet's probe.
+    /// `GET` of this address, over plain HTTP, is answered with a status from 200 to 399, as for a kubelet's probe.
     Url(String),
-    /// A line of its output, on stdout or stderr, contains this text.
+    /// A line of the subject's output, on stdout or stderr, contains this text.
     Log(String),
-    /// The subject has sent any request to the control plane, and its webhook's port is open, if it has one.
+    /// The subject has sent any request to the control plane. If it has a webhook, the webhook's port is open.
     Request(Which),
 }
 
-/// The required request.
+/// The request that the harness waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Which {
-    /// The first one.
+    /// The first request.
     First,
 }
 
 impl Readiness {
-    /// A mistake in the sign, if there is one.
+    /// A mistake in the condition, if there is one.
     pub(super) fn problem(&self) -> Option<String> {
         match self {
             Self::Url(url) => {

@@ -1,13 +1,13 @@
-//! The registry of a scenario: its images, its access control, and its rate limit.
+//! `registry`: the images of a scenario's registry, its access control, and its rate limit.
 //!
-//! Owns the keys of `registry:`. Faults of the registry stand under `faults:`, like all others.
+//! This module owns the keys of `registry:`. Faults of the registry stand under `faults:`, like all other faults.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Default number of images: with it a cache is useful and still misses.
+/// Default number of images. With this number a cache is useful but still has misses.
 const DEFAULT_IMAGES: usize = 40;
-/// Default burst: about that of a real registry's clients.
+/// Default burst of the rate limit, about as large as the clients of real registries allow themselves.
 const DEFAULT_BURST: u32 = 20;
 
 /// The image registry.
@@ -16,24 +16,25 @@ const DEFAULT_BURST: u32 = 20;
 pub struct Registry {
     /// The kind of registry.
     pub kind: RegistryKind,
-    /// Number of images that it is seeded with. Some of the references used under load do not exist on purpose.
+    /// Number of images in the registry. On purpose, some of the references used under load do not exist.
     #[serde(default = "default_images")]
     pub images: usize,
-    /// For `subject: {service: {}}`: images are signed by keys of the run and by signers that its authority certifies,
-    /// in both forms of cosign; some of them wrongly and some not at all. The service is configured to verify them:
-    /// `validators` and `policy.rules` of its settings are replaced by those of the run.
+    /// Only for `subject: {service: {}}`: images are signed, in both forms of cosign, by keys of the run and by signers
+    /// whose certificates the run's authority issues. Some signatures are invalid and some images have none. The
+    /// service is configured to verify the signatures: the run replaces `validators` and `policy.rules` of its
+    /// settings.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signed: bool,
-    /// Every image is locked to the digest that its tag has before the run, in a lock file: with `handed` the service
-    /// gets the file (`resolve.lock`), with `withheld` it does not. While load runs, every tag moves once to another
-    /// image. Judged by `budgets.admission.unlocked`. Default: there is no lock.
+    /// A lock file pins every image to the digest that its tag has before the run. With `handed` the service gets the
+    /// file (`resolve.lock`), with `withheld` it does not. While load runs, every tag moves once to another image.
+    /// `budgets.admission.unlocked` judges the answers. Default: there is no lock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock: Option<LockUse>,
-    /// The required authentication for pulls. The subject gets a matching name and password: the built-in service in
-    /// its configuration, any subject as `config.json` in the folder `$DOCKER_CONFIG`.
+    /// The required authentication for pulls. The subject gets a valid name and password: the built-in service in its
+    /// configuration, any subject as `config.json` in the folder `$DOCKER_CONFIG`.
     #[serde(default)]
     pub auth: Auth,
-    /// Limit of requests; further ones are answered with 429. Default: no limit.
+    /// Limit of requests. The registry answers further requests with 429. Default: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimit>,
 }
@@ -45,13 +46,13 @@ impl Default for Registry {
     }
 }
 
-/// The use of the lock file.
+/// Whether the service gets the lock file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum LockUse {
-    /// The service gets it and follows it.
+    /// The service gets the lock file and must follow it.
     Handed,
-    /// The service does not get it; answers are compared with it all the same.
+    /// The service does not get the lock file. The service's answers are still compared with the lock.
     Withheld,
 }
 
@@ -63,7 +64,7 @@ pub enum RegistryKind {
     Mock,
 }
 
-/// Who may pull.
+/// The authentication that the registry requires for pulls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "camelCase")]
 pub enum Auth {
@@ -80,15 +81,15 @@ pub enum Auth {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct RateLimit {
-    /// The long-term rate.
+    /// The long-term rate of requests.
     pub rate: units::Rate,
-    /// The most requests at once.
+    /// The most requests at one moment.
     #[serde(default = "default_burst")]
     pub burst: u32,
 }
 
 impl Auth {
-    /// The mock's authentication for one user, who may pull everything, and push if `push` is set.
+    /// The mock registry's authentication for one user. The user may pull everything, and push if `push` is set.
     pub fn of(self, name: &str, password: &str, push: bool) -> mock_registry::Auth {
         let user = mock_registry::User {
             name: name.to_owned(),
@@ -111,7 +112,7 @@ impl Auth {
 }
 
 impl RateLimit {
-    /// The limit in the form of the mock.
+    /// The rate limit as the mock registry takes it.
     pub fn limit(self) -> mock_registry::RateLimit {
         mock_registry::RateLimit { per_second: self.rate.as_per_second(), burst: self.burst }
     }

@@ -1,6 +1,6 @@
 //! `repro`: the documented bug that a scenario shows, for `longhaul soak bugs/NAME` and the catalogue.
 //!
-//! Owns the keys. Nothing here changes a run: these are facts for readers and for tests of the library.
+//! This module owns the keys of `repro:`. The keys change nothing in a run: readers and tests of the library use them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,50 +14,50 @@ use units::Span;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Repro {
-    /// Its row in the catalogue: `4`, or `M2` for growth.
+    /// The bug's number in the catalogue: `4`, or `M2` for a bug of growth.
     pub row: Row,
-    /// Links to its documentation.
+    /// Links to the documentation of the bug.
     pub reference: Vec<String>,
-    /// The course of the bug, on the wire and in the client.
+    /// How the bug happens, on the wire and in the client.
     pub mechanism: String,
-    /// The behaviour of a good client.
+    /// How a correct client behaves instead.
     pub good_client: String,
-    /// Mistakes of the planted client that must show here, with the words of the verdict that each must get.
+    /// Mistakes of the planted client that this scenario must show. For each, words that its verdict must contain.
     #[serde(default)]
     pub mistakes: BTreeMap<String, Vec<String>>,
-    /// The HTTP versions in which it exists. Default: both.
+    /// The HTTP versions in which the bug exists. Default: both.
     #[serde(default)]
     pub http_versions: Vec<u8>,
-    /// Abilities that a client needs for the bug to be possible in it. Default: list and watch one kind.
+    /// Abilities without which a client cannot have the bug. Default: list and watch one kind.
     #[serde(default)]
     pub needs: Vec<Need>,
-    /// Clocks that the row sets. A command gets them as `LONGHAUL_RELIST_S` and `LONGHAUL_HANDLER_S`; it may ignore
-    /// them.
+    /// Intervals that this scenario sets. A command gets them as `LONGHAUL_RELIST_S` and `LONGHAUL_HANDLER_S`, and may
+    /// ignore them.
     #[serde(default)]
     pub clocks: Clocks,
-    /// Arguments that the planted client needs here; its correct twin needs them too.
+    /// Additional arguments of the planted client. The same client without the mistake gets them too.
     #[serde(default)]
     pub planted_arguments: Vec<String>,
 }
 
-/// Something that not every watch client does.
+/// An ability that not every watch client has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Need {
-    /// Follows several kinds at once.
+    /// The client follows several kinds at once.
     ManyKinds,
-    /// Writes to the control plane when it handles an object.
+    /// The client writes to the control plane when it handles an object.
     HandlerWrites,
-    /// Lists again from time to time while its watch is healthy.
+    /// The client lists again from time to time while its watch is healthy.
     PeriodicRelist,
-    /// Asks for the initial state as a stream (`sendInitialEvents`).
+    /// The client requests the initial state as a stream (`sendInitialEvents`).
     StreamingLists,
-    /// Has a setting that makes its handler slow.
+    /// The client has a setting that makes its handler slow.
     SlowHandler,
 }
 
 impl Need {
-    /// The behaviour of a client with this ability, after the words "a client that".
+    /// The ability as a clause that follows the words "a client that".
     pub fn sentence(self) -> &'static str {
         match self {
             Self::ManyKinds => "follows several kinds at once",
@@ -69,24 +69,24 @@ impl Need {
     }
 }
 
-/// Clocks that a row sets.
+/// The intervals that a scenario sets.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Clocks {
-    /// The time between two lists of a client that relists while its watch is healthy.
+    /// The interval at which a client lists again while its watch is healthy.
     pub relist: Option<Span>,
-    /// The time that the handler takes for every other modification of an object, the first one included.
+    /// The time that the handler takes for the first, third, fifth, … modification of an object.
     pub handler: Option<Span>,
 }
 
-/// A row of the catalogue, written `4` or `M2`.
+/// The number of a bug in the catalogue, written `4` or `M2`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct Row(pub String);
 
 impl Row {
-    /// The sort key of the catalogue: numbers first.
+    /// The sort key of the catalogue: plain numbers come first.
     pub fn order(&self) -> (bool, u32) {
         let digits: String = self.0.chars().filter(char::is_ascii_digit).collect();
         (self.0.starts_with('M'), digits.parse().unwrap_or(u32::MAX))

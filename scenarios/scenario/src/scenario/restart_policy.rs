@@ -1,8 +1,8 @@
-//! `restart` and `backOff` of a subject: the reaction when a process of the subject ends by itself.
+//! `restart` and `backOff`: whether and when a process of the subject is started again after it ends by itself.
 //!
-//! Owns the keys and the numbers, which are a kubelet's (Kubernetes, "Pod Lifecycle", container restarts): the first
-//! restart at once, then after 10 s, doubled up to 5 min, and again from the beginning once a process has run for 10
-//! min. `run/crashes.rs` computes the time of each restart.
+//! This module owns the keys and their default delays, which are a kubelet's (Kubernetes, "Pod Lifecycle", container
+//! restarts). The first restart comes at once, the second after 10 s, and each further delay doubles up to 5 min. After
+//! a process has run for 10 min, the delays begin again. `run/crashes.rs` computes the time of each restart.
 
 use std::time::Duration;
 
@@ -13,40 +13,40 @@ use units::Span;
 const DEFAULT_INITIAL: Span = Span::from_secs(10);
 const DEFAULT_MAX: Span = Span::from_secs(5 * 60);
 const DEFAULT_RESET_AFTER: Span = Span::from_secs(10 * 60);
-/// Least delay: without it, a process that ends at once would be started thousands of times a minute.
+/// Least delay. Without it, a process that ends immediately would be started thousands of times a minute.
 const LEAST: Duration = Duration::from_millis(100);
 
-/// The ends of a process that cause a restart.
+/// Which ends of a process cause a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Restart {
-    /// All ends, as `restartPolicy: Always` of a Pod.
+    /// Every end, as with `restartPolicy: Always` of a Pod.
     Always,
-    /// Ends with another exit status than 0, or by a signal. An end with 0 ends the run.
+    /// An end by a signal or with an exit status other than 0. An end with status 0 ends the run.
     OnFailure,
 }
 
-/// The time without a process after a crash. Default values are a kubelet's, divided by `controlPlane.compress`.
+/// The delay between a crash and the restart. Default values are a kubelet's, divided by `controlPlane.compress`.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct BackOff {
-    /// Delay before the second restart; the first comes at once. Default 10s.
+    /// Delay before the second restart; the first comes at once. Default: 10s.
     pub initial: Option<Span>,
-    /// The longest delay; it doubles with each restart up to this. Default 5m.
+    /// The longest delay; the delay doubles with each restart up to this. Default: 5m.
     pub max: Option<Span>,
-    /// After a run of this length the delays begin anew. Default 10m.
+    /// After a process has run this long, the delays begin again. Default: 10m.
     pub reset_after: Option<Span>,
 }
 
-/// The three times of a run.
+/// The three delays, with defaults filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delays {
     /// Delay before the second restart.
     pub initial: Duration,
-    /// The longest delay, after some doublings.
+    /// The longest delay.
     pub max: Duration,
-    /// After a run of this length the delays begin anew.
+    /// After a process has run this long, the delays begin again.
     pub reset_after: Duration,
 }
 
@@ -59,14 +59,14 @@ impl Restart {
         }
     }
 
-    /// Whether a restart follows the end of a process, by its success.
+    /// Whether a process is restarted after an end with this success.
     pub fn follows(self, success: bool) -> bool {
         self == Self::Always || !success
     }
 }
 
 impl BackOff {
-    /// The delays with defaults divided by `compression`.
+    /// The delays, with defaults divided by `compression`.
     pub fn delays(&self, compression: u32) -> Delays {
         let of = |written: Option<Span>, default: Span| {
             written.map_or_else(|| (default.0 / compression.max(1)).max(LEAST), |span| span.0)
@@ -104,7 +104,7 @@ mod tests {
         serde_saphyr::from_str(text).unwrap()
     }
 
-    /// Defaults are compressed; written values are not.
+    /// Defaults are divided by `compress`; written values are not.
     #[test]
     fn the_numbers_are_those_of_a_kubelet() {
         let secs = Duration::from_secs;

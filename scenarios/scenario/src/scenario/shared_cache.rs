@@ -1,30 +1,28 @@
-//! A cache that the subject's processes may share: the Redis of a scenario.
-//!
-//! Owns the keys of `sharedCache:`.
+//! `sharedCache`: a Redis in which the processes of the built-in service share verdicts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// A Redis that the harness runs, with its misbehaviours.
+/// A Redis that the harness runs, and how it misbehaves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct SharedCache {
-    /// A time in which every connection is cut, new ones at once.
+    /// A period in which the Redis cuts every connection, including new ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub away: Option<Away>,
-    /// Every read is answered with a forged verdict "verified". Stored values are never returned.
+    /// The Redis answers every read with a forged verdict "verified", and never returns stored values.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub forges: bool,
 }
 
-/// The time in which it is not reachable.
+/// The period in which the Redis is not reachable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Away {
-    /// The begin, counted from the start of the load.
+    /// Start of the period, counted from the start of the load.
     pub at: Span,
-    /// The duration.
+    /// Length of the period.
     #[serde(rename = "for")]
     pub lasts: Span,
 }

@@ -1,6 +1,6 @@
-//! Suggestions for misspelt words.
+//! Suggestions for misspelt words in scenario files.
 
-/// Suggestions further away than this are noise.
+/// Least similarity of a suggestion; less similar words would not help.
 const SIMILARITY_MIN: f64 = 0.7;
 
 /// The message for an unknown word, with the most likely known one.

@@ -1,7 +1,7 @@
-//! The system under test: the keys of every subject, and the kinds of subjects.
+//! `subject`: the system under test. This module has the keys of every subject; each kind of subject has a file below.
 //!
-//! A kind is one file below, with its keys, and one line in the list. It defines the programs to start, their settings,
-//! and their abilities. All other code uses [`Kind`] and compares no names.
+//! To add a kind, add a file with its keys and one line to the list of kinds. The file defines the programs to start,
+//! their settings, and their abilities. All other code uses the trait [`Kind`] and never compares names of kinds.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -38,172 +38,173 @@ pub(super) use flat::rewritten;
 pub use service::Service;
 pub use service::{Other, Wiring};
 
-/// Default time until a subject is ready. Generous: a Node controller on a busy CI machine needs ten seconds.
+/// Default time limit of a subject's start. A Node.js controller on a busy CI machine needs ten seconds.
 const DEFAULT_START_TIMEOUT: Span = Span::from_secs(60);
-/// Default time for a subject to exit after SIGTERM before it is killed. kubelet's default grace is 30 s.
+/// Default time for a subject to exit after SIGTERM before it is killed. kubelet's default grace period is 30 s.
 const DEFAULT_STOP_TIMEOUT: Span = Span::from_secs(30);
 
-/// A wrong key, and the mistake in it.
+/// A wrong key, and the problem with it.
 pub(super) type Wrong = (&'static str, String);
 
 /// One kind of subject. The implementing type holds its keys.
 pub trait Kind {
-    /// The key of its settings in a scenario file.
+    /// The key of this kind's settings in a scenario file.
     fn name(&self) -> &'static str;
 
-    /// Refuses keys that do not fit together.
+    /// Refuses keys that contradict each other.
     fn check(&self, subject: &Subject) -> Result<(), Wrong>;
 
-    /// Whether it is the built-in service. That has its own policy, pages, roles and API, and finds the registry under
-    /// any name.
+    /// Whether the subject is the built-in service. Only the service has a known policy, known pages, roles and API,
+    /// and finds the registry under any name.
     fn is_service(&self) -> bool {
         false
     }
 
-    /// Files that are read or written later, with their keys.
+    /// Files that the run reads or writes later, each with its key.
     fn files(&self) -> Vec<(&'static str, &Path)> {
         Vec::new()
     }
 
-    /// Files and folders of manifests that are applied later.
+    /// Files and folders of manifests that the run applies later.
     fn manifests(&self) -> &[PathBuf] {
         &[]
     }
 
-    /// The files that make up its build, beside the program file.
+    /// The files that make up the subject's build, besides the program file.
     fn build(&self) -> &[PathBuf] {
         &[]
     }
 
-    /// The texts with placeholders `${NAME}` for values of the run, with their keys.
+    /// Texts that may contain placeholders `${NAME}` for values of the run, each with its key.
     fn texts(&self) -> Vec<Templated<'_>> {
         Vec::new()
     }
 
-    /// Its role, if the file states one.
+    /// The subject's role, if the file states one.
     fn role(&self) -> Option<Role> {
         None
     }
 
-    /// Whether it sees writes to the control plane.
+    /// Whether the subject watches the control plane.
     fn watches(&self) -> bool {
         self.role() != Some(Role::Webhook)
     }
 
-    /// Its sign of readiness, if the file names one.
+    /// The condition under which the subject counts as ready, if the file names one.
     fn ready(&self) -> Option<Readiness> {
         None
     }
 
-    /// The URL of its webhook, if the run does not choose it.
+    /// The URL of the subject's webhook, if the run does not choose it.
     fn url(&self) -> Option<&str> {
         None
     }
 
-    /// The authorities of its webhook's certificate, if the run does not make it.
+    /// The file with the authorities of the webhook's certificate, if the run does not create the certificate.
     fn ca(&self) -> Option<&Path> {
         None
     }
 
-    /// The name in its webhook's certificate, if that is not the host of its URL.
+    /// The name in the webhook's certificate, if it differs from the host of the webhook's URL.
     fn server_name(&self) -> Option<&str> {
         None
     }
 
-    /// Whether it runs in Pods, which needs a control plane with a node.
+    /// Whether the subject runs in Pods, which needs a control plane with a node.
     fn needs_node(&self) -> bool {
         false
     }
 
-    /// The Pods that exist before the run.
+    /// The subject's Pods, if they exist before the run.
     fn attached_pods(&self) -> Option<&PodsOf> {
         None
     }
 
-    /// Its user at the control plane, if its manifests define it.
+    /// The subject's user at the control plane, if its manifests define one.
     fn user(&self) -> Option<String> {
         None
     }
 
-    /// The names of the Service in front of its webhook.
+    /// The DNS names of the Service in front of the subject's webhook.
     fn service_names(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether the run makes its serving certificate and puts it into a Secret.
+    /// Whether the run creates the subject's serving certificate and stores it in a Secret.
     fn makes_certificate(&self) -> bool {
         false
     }
 
-    /// The configured address for reviews.
+    /// The `serves` key: path and port of the subject's webhook.
     fn serves(&self) -> Option<&Serves> {
         None
     }
 
-    /// The key with its review address, for messages.
+    /// The key that sets the webhook's address, for messages.
     fn serving(&self) -> &'static str {
         "`serves: {path: /mutate}`"
     }
 
-    /// The folders that a kubelet would mount for its processes.
+    /// The folders that a kubelet would mount for the subject's processes.
     fn mounts(&self) -> Option<&BTreeMap<PathBuf, super::Mount>> {
         None
     }
 
-    /// Whether a run starts it, and may give it another clock.
+    /// Whether a run starts the subject, and so can give it a faster clock.
     fn is_started(&self) -> bool {
         false
     }
 
-    /// The names of its processes, if it has several.
+    /// The names of the subject's processes, if it has several.
     fn processes(&self) -> Vec<&str> {
         Vec::new()
     }
 
-    /// The planned actions on its processes.
+    /// The planned restarts and certificate changes of the subject's processes.
     fn upkeep(&self) -> Upkeep {
         Upkeep::default()
     }
 
-    /// Lets its clock run `rate` times faster. A subject that is not started keeps its own.
+    /// Lets the subject's clock run `rate` times faster. A subject that the run does not start keeps its clock.
     fn hurry(&mut self, _rate: u32) {}
 
-    /// The line of a plan about its processes.
+    /// The line about the subject's processes in the printed plan.
     fn plan(&self) -> Option<(&'static str, String)> {
         None
     }
 
-    /// The reason why its processes are not sampled, and other notes for the reader of the report.
+    /// The reason why the subject's processes are not measured, and another note for the reader of the report.
     fn notes(&self) -> Notes {
         Notes::default()
     }
 
-    /// The programs to start in a run, or the running subject.
+    /// The programs to start in a run, or the subject that runs already.
     fn start(&self, scene: &Scene<'_>) -> anyhow::Result<Start>;
 }
 
-/// The run's values for a subject that is to be started.
+/// The values of a run that a subject needs at its start.
 pub struct Scene<'a> {
     pub ground: &'a Ground,
-    /// A line of its output that is waited for.
+    /// A line of the subject's output that the harness waits for.
     pub awaited: Option<Arc<Line>>,
-    /// Whether a bug is planted in it.
+    /// Whether the subject is started with a planted bug.
     pub is_planted: bool,
-    /// The path of the service, if one was named.
+    /// The path of the service's program, if the user named one.
     pub program: Option<&'a Path>,
-    /// The world's addresses for the service's configuration, made on demand because they take a port.
+    /// Addresses and certificates for the service's configuration. Addresses are created on demand, because each takes
+    /// a port.
     pub wiring: &'a dyn Fn() -> anyhow::Result<Wiring>,
-    /// Writes a file with this name for it.
+    /// Writes a file with this name for the subject. Returns its path.
     pub write: &'a dyn Fn(&str, &str) -> anyhow::Result<PathBuf>,
 }
 
-/// A subject just before the run.
+/// A subject immediately before the run starts it.
 pub enum Start {
-    /// Programs to start, and the address of their health page, if the run knows it.
+    /// Programs to start, and the address of the subject's health page, if the run knows it.
     Programs(Vec<Launch>, Option<SocketAddr>),
-    /// A running subject, and the path of its kubeconfig if one is named.
+    /// A subject that runs already, and the path of its kubeconfig if the scenario names one.
     Runs(Attached, Option<PathBuf>),
-    /// A subject in Pods.
+    /// A subject that runs in Pods.
     Deployed(Box<Planned>),
 }
 
@@ -215,7 +216,7 @@ impl Start {
         }
     }
 
-    /// The files of all its programs.
+    /// The program files of all processes of the subject.
     pub fn programs(&self) -> Vec<PathBuf> {
         match self {
             Self::Programs(launches, _) => launches.iter().map(|launch| launch.program.clone()).collect(),
@@ -227,7 +228,7 @@ impl Start {
     }
 }
 
-/// Planned actions on processes that the harness starts.
+/// Planned restarts and other changes to processes that the harness starts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Upkeep {
     pub restart: Option<Restart>,
@@ -249,7 +250,7 @@ impl Upkeep {
         self.back_off.unwrap_or_default().delays(compression)
     }
 
-    /// Time to exit after SIGTERM.
+    /// The time that a process has to exit after SIGTERM.
     pub fn stop_timeout(&self) -> Duration {
         self.stop_timeout.unwrap_or(DEFAULT_STOP_TIMEOUT).0
     }
@@ -268,10 +269,10 @@ impl Upkeep {
     }
 }
 
-/// Notes of a kind for the reader of the report.
+/// Notes about the subject for the reader of the report.
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// The reason why its processes are not sampled.
+    /// The reason why the subject's processes are not measured.
     pub unsampled: Option<&'static str>,
     /// A further note for the reader of the report.
     pub note: Option<&'static str>,
@@ -282,18 +283,18 @@ pub struct Templated<'t> {
     /// The key of the text.
     pub key: &'static str,
     pub text: &'t str,
-    /// Names beside those of the run.
+    /// Names that have a value in this text only, besides those of the run.
     pub own: Vec<&'t str>,
 }
 
-/// The role of a subject.
+/// The role of a subject: whether it answers reviews by a policy that Longhaul does not know, and whether it watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Role {
-    /// The subject answers admission reviews, and watches nothing. Its policy is unknown: every answer that an API
-    /// server accepts is right.
+    /// The subject answers admission reviews and watches nothing. The subject's policy is unknown, so every answer that
+    /// an API server accepts counts as right.
     Webhook,
-    /// The subject watches, and answers reviews by an unknown policy.
+    /// The subject watches, and also answers admission reviews by a policy that is unknown.
     Both,
 }
 
@@ -322,12 +323,12 @@ macro_rules! subject {
         #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
         #[serde(try_from = "Written", into = "Written")]
         pub struct Subject {
-            /// Its kind, with the keys of that kind.
+            /// The kind of the subject, with the keys of that kind.
             pub kind: SubjectKind,
             $($(#[$about])* pub $name: $type,)*
         }
 
-        /// The system under test: the key of its kind, and the keys of every subject.
+        /// `subject` as written: one key for the kind, and the keys that every subject has.
         #[derive(Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
         #[schemars(rename = "Subject")]
@@ -386,11 +387,11 @@ subject! {
     kinds {
         /// The built-in `longhaul-service`.
         service: Service,
-        /// Any command: the program and its arguments, or a mapping.
+        /// Any command: a list of the program and its arguments, or a mapping.
         command: Command,
-        /// A subject that runs already: it is observed, and neither started nor stopped.
+        /// A subject that runs already. The run observes it, but neither starts nor stops it.
         attach: Attach,
-        /// A subject in Pods of a real node: manifests that are applied, and images.
+        /// A subject in Pods of a real node: manifests that the run applies, and images.
         deployment: Deployment,
     }
     shared {
@@ -398,47 +399,47 @@ subject! {
         /// optionally with settings as `{webhook: {failurePolicy: Fail}}`, or the project's own configurations,
         /// `{webhooks: config/webhook/manifests.yaml}`. Default: none.
         install: Option<Install>,
-        /// Its rights at the control plane. Default: the service has the rights of its manifests, and every other
-        /// subject has all.
+        /// The subject's rights at the control plane. Default: the service has the rights of its manifests, and every
+        /// other subject has all rights.
         rbac: Option<Rbac>,
-        /// The resources that it is configured to watch and that are judged, as `plural.group/version` (`configmaps/v1`
-        /// in the core group). Default: those that the script and the churn write. It gets them as `LONGHAUL_WATCH`,
-        /// the first one first.
+        /// The resources that the subject is configured to watch and that are judged, as `plural.group/version`
+        /// (`configmaps/v1` in the core group). Default: the resources that script and churn write. The subject gets
+        /// them as `LONGHAUL_WATCH`, in this order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         watches: Vec<String>,
         /// How the subject proves its observations. A subject of `role: webhook` observes nothing and has no witness.
         #[serde(default = "no_witness")]
         witness: Witness,
-        /// The address of a page with its state: JSON lines, one per object, with `namespace`, `name`, `uid` and
-        /// `resourceVersion`, and `resource` (`packages.longhaul.dev`) if the page covers several. The service has such
-        /// a page by default.
+        /// The address of an HTTP page with the subject's state: JSON lines, one per object, with `namespace`, `name`,
+        /// `uid` and `resourceVersion`. If the page covers several resources, each line also has `resource`
+        /// (`packages.longhaul.dev`). The built-in service has such a page by default.
         world: Option<String>,
-        /// Its own metrics: the address of its Prometheus page, over plain HTTP, or a mapping. The heap in use of its
-        /// runtime or allocator is recognised in it, and judges growth before the resident set does.
-        /// `${LONGHAUL_METRICS_PORT}` in it, and in the arguments and variables of a command, is a free port, which the
-        /// command also finds in the variable of that name. The service has such a page by default.
+        /// The subject's own metrics: the address of its Prometheus page, over plain HTTP, or a mapping. If the page
+        /// has the heap in use of a known runtime or allocator, growth is judged by it instead of the resident set.
+        /// `${LONGHAUL_METRICS_PORT}` in the address, and in arguments and variables of a command, is a free port; the
+        /// command also gets it as a variable of that name. The built-in service has such a page by default.
         metrics: Option<Metrics>,
-        /// The objects that it creates for each churned object; a list if they are of several kinds. A witness that
-        /// uses children uses the first kind.
+        /// The objects that the subject creates for each churned object; a list if they are of several kinds. A witness
+        /// that uses children uses the first kind.
         #[serde(default, skip_serializing_if = "no_children")]
         children: Kinds,
-        /// Time until it is ready.
+        /// Time limit until the subject is ready.
         #[serde(default = "default_start_timeout")]
         start_timeout: Span,
     }
 }
 
-/// The error for a subject without a kind.
+/// The error message for a subject without a kind.
 const UNNAMED: &str = "`subject` has no kind: add `service: {}` for the built-in service, `command: [program, argument, …]`, `attach: \
                        {pid: NUMBER}` or `deployment: {manifests: [FOLDER]}`";
 
 impl Subject {
-    /// Whether it has nothing that it could prove to have seen.
+    /// Whether the subject watches nothing, so that it cannot prove any observation.
     pub fn watches_nothing(&self) -> bool {
         !self.kind().watches()
     }
 
-    /// Whether its right answers to reviews are unknown.
+    /// Whether the subject answers reviews by a policy of its own, so that the right answers are unknown.
     pub fn has_own_policy(&self) -> bool {
         self.kind().role().is_some()
     }
@@ -452,7 +453,7 @@ impl Subject {
         self.kind().upkeep()
     }
 
-    /// The settings of the service, if it is the subject.
+    /// The settings of the built-in service, if that is the subject.
     pub fn service_mut(&mut self) -> Option<&mut Service> {
         match &mut self.kind {
             SubjectKind::Service(service) => Some(service),
@@ -460,7 +461,7 @@ impl Subject {
         }
     }
 
-    /// The command, if the subject is one.
+    /// The settings of the command, if the subject is a command.
     pub fn command(&self) -> Option<&Command> {
         match &self.kind {
             SubjectKind::Command(command) => Some(command),
@@ -475,13 +476,13 @@ impl Subject {
         }
     }
 
-    /// Refuses keys that do not fit together.
+    /// Refuses keys that contradict each other.
     pub(super) fn check(&self) -> Result<(), Wrong> {
         self.kind().check(self)?;
         self.upkeep().check()
     }
 
-    /// The file with the configurations of its own webhooks.
+    /// The file with the subject's own webhook configurations.
     pub fn own_webhooks_file(&self) -> Option<&Path> {
         match &self.install {
             Some(Install::Webhooks(file)) => Some(file),
@@ -489,7 +490,7 @@ impl Subject {
         }
     }
 
-    /// The Service in front of the first of them, if there is one.
+    /// The Service in front of the first of the subject's own webhooks, if there is one.
     pub fn own_service(&self) -> Option<ServicePort> {
         let configurations = self.own_webhooks().ok()?;
         let service = configurations.first()?.object.pointer("/webhooks/0/clientConfig/service")?.clone();
@@ -498,7 +499,7 @@ impl Subject {
         Some(ServicePort { namespace: text("namespace")?, name: text("name")?, port })
     }
 
-    /// Reads the configurations of its own webhooks; empty if it has none.
+    /// Reads the subject's own webhook configurations; empty if it has none.
     pub fn own_webhooks(&self) -> Result<Vec<Configuration>, String> {
         let ground = Ground::looked_at(Path::new(""));
         self.own_webhooks_file().map_or(Ok(Vec::new()), |file| webhook::read(&ground, file))
@@ -509,7 +510,7 @@ fn wrong<T>(key: &'static str, text: impl Into<String>) -> Result<T, Wrong> {
     Err((key, text.into()))
 }
 
-/// A key without a value counts as present: `service:` has all defaults.
+/// Treats a key without a value as present: `service:` means all defaults.
 fn present<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<Option<T>, D::Error> {
     Option::deserialize(deserializer).map(|settings: Option<T>| Some(settings.unwrap_or_default()))
 }

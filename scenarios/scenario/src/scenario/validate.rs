@@ -1,39 +1,39 @@
-//! Checks across fields: whether the parts of a scenario fit together.
+//! Checks across sections: whether the settings of a scenario contradict each other.
 
 mod load;
 
 use super::subject::Upkeep;
 use super::{ControlPlaneKind, Scenario, Subject, Witness};
 
-/// Least interval of key changes: a second to notice a change, and one in which there is nothing to excuse.
+/// Least interval of key changes: a second in which the service may still use the old key, and a second without excuse.
 const KEYS_EVERY_LEAST: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// A mistake, and its top-level section.
+/// A mistake in a scenario, and the top-level section that it is in.
 pub(super) struct Problem {
     pub section: Option<&'static str>,
-    /// The key, or the list item, with the mistake, if it is about one.
+    /// The key or the list item that has the mistake, if there is a single one.
     pub part: Option<Part<'static>>,
     pub text: String,
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum Part<'a> {
-    /// A key of the section itself.
+    /// A key of the section.
     Key(&'a str),
     Item(Item),
-    /// A text in the section.
+    /// A text that occurs in the section.
     Text(String),
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
-    /// The key of the list in the section; `None` if the section is the list.
+    /// The key of the list in the section; `None` if the section itself is the list.
     pub list: Option<&'static str>,
-    /// Index from 0.
+    /// Index of the item, counted from 0.
     pub index: usize,
 }
 
-/// Refuses settings that could only fail later. It returns the first mistake only. It reads the file of a replay, and
+/// Refuses settings that would fail later in the run. Returns only the first mistake. Reads the file of a replay, but
 /// no other file.
 pub(super) fn validate(scenario: &Scenario) -> Result<(), Problem> {
     name(scenario)?;
@@ -50,14 +50,15 @@ pub(super) fn validate(scenario: &Scenario) -> Result<(), Problem> {
     load::load(scenario)
 }
 
-/// Largest compression: a day in a minute and a half. Beyond that, lifetimes are shorter than a busy machine takes for
-/// an answer.
+/// Largest value of `compress`, at which a day takes a minute and a half. With more, lifetimes would be shorter than
+/// the time that a busy machine needs for an answer.
 const COMPRESS_MAX: u32 = 1000;
-/// Largest clock rate, at which a deadline of ten seconds is ten milliseconds of a machine. From about a hundred on, a
-/// busy machine makes clients give up that would not in a cluster; a client that only waits bears more.
+/// Largest clock rate, at which a timeout of ten seconds lasts ten real milliseconds. From a rate of about 100 on,
+/// clients on a busy machine hit timeouts that they would not hit in a cluster. A client that only waits tolerates a
+/// higher rate.
 const CLOCK_RATE_MAX: u32 = mock_clock::RATE_MAX;
 
-/// Clocks and lifetimes that run faster.
+/// Checks `compress` and `clockRate`.
 fn clocks(scenario: &Scenario) -> Result<(), Problem> {
     let (plane, upkeep) = (&scenario.control_plane, scenario.subject.upkeep());
     let at = |section, key, text: String| Err(Problem { section: Some(section), part: Some(Part::Key(key)), text });
@@ -85,7 +86,7 @@ fn clocks(scenario: &Scenario) -> Result<(), Problem> {
     }
 }
 
-/// Workloads need controllers and kubelets, or the mock that plays them.
+/// Workloads become ready only with controllers and kubelets, or on a mock that plays them.
 fn workloads(scenario: &Scenario) -> Result<(), Problem> {
     let plane = &scenario.control_plane;
     let Some(workloads) = plane.workloads else { return Ok(()) };
@@ -196,7 +197,7 @@ fn subject(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The keys that a webhook without watches cannot have, and those that all other subjects must have.
+/// Refuses keys that a webhook without watches cannot have, and requires keys that every other subject needs.
 fn role(subject: &Subject) -> Result<(), Problem> {
     let has_no_witness = matches!(subject.witness, Witness::None(_));
     if let Some(role) = subject.kind().role().filter(|_| !subject.serves()) {
@@ -221,7 +222,7 @@ fn role(subject: &Subject) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Checks signed images and their keys.
+/// Checks `registry.signed` and the settings of trusted keys.
 fn signed(scenario: &Scenario) -> Result<(), Problem> {
     let subject = &scenario.subject;
     let loaded = units::Span(scenario.phases.loaded());
@@ -258,7 +259,7 @@ fn signed(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Disturbances of validators must be over before the load is.
+/// Replacements and delays of validators must end before the load ends.
 fn validators(upkeep: &Upkeep, loaded: units::Span) -> Result<(), Problem> {
     if let Some(restarts) = upkeep.validator_restarts {
         if restarts.count == 0 || restarts.every.0.is_zero() {
@@ -282,7 +283,7 @@ fn validators(upkeep: &Upkeep, loaded: units::Span) -> Result<(), Problem> {
     }
 }
 
-/// Checks restarts and rotation.
+/// Checks restarts and certificate replacements.
 fn upkeep(scenario: &Scenario) -> Result<(), Problem> {
     let subject = &scenario.subject;
     let loaded = units::Span(scenario.phases.loaded());
@@ -327,7 +328,7 @@ fn upkeep(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Draws the random faults.
+/// Draws the random faults. An error says why they do not fit.
 pub(super) fn drawn(scenario: &mut Scenario) -> Result<(), Problem> {
     scenario.draw().map_err(|error| Problem {
         section: Some("faults"),
@@ -385,7 +386,7 @@ fn faults(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The reason why a clock fault has no process to act on.
+/// The reason why a clock fault would not affect any process.
 fn of_clock(scenario: &Scenario, fault: &mock_faults::Fault) -> Option<String> {
     if fault.name.row().family != mock_faults::Family::Clock {
         return None;
@@ -409,7 +410,7 @@ fn of_clock(scenario: &Scenario, fault: &mock_faults::Fault) -> Option<String> {
     Some(format!("`process: {process}` is none of the subject's: {known}"))
 }
 
-/// The `id` that a misspelt one most likely meant.
+/// The `id` that a misspelt `id` was most likely meant to be, as a hint in a message.
 fn meant(scenario: &Scenario, id: &str) -> String {
     let ids: Vec<&str> = scenario.faults.iter().filter_map(|fault| fault.id.as_deref()).collect();
     super::nearest(id, &ids)

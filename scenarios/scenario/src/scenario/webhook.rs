@@ -1,4 +1,4 @@
-//! The subject's webhook: its endpoint, and its registration in the control plane.
+//! `serves` and `install`: the endpoint of the subject's webhook, and its registration in the control plane.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,55 +15,57 @@ pub(super) use own::{Written, read};
 /// The range of `timeoutSeconds` (admissionregistration/v1).
 const TIMEOUT_SECONDS: std::ops::RangeInclusive<u64> = 1..=30;
 
-/// The form of `install` without settings of the registration.
+/// The value of `install` that registers the webhook with default settings.
 const AS_IT_IS: &str = "webhook";
 
-/// The webhooks that are registered in the control plane before the load, and removed at the end.
+/// The webhooks that the run registers in the control plane before the load, and removes at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", remote = "Self")]
 #[schemars(transform = or_word)]
 pub enum Install {
-    /// Its mutating webhook in the form of `kind/manifests/webhook.yaml`, with the changes given here:
+    /// The subject's mutating webhook as in `kind/manifests/webhook.yaml`, with the changes that are written here:
     /// `{webhook: {failurePolicy: Fail}}`.
     Webhook(Registration),
     /// `{webhooks: config/webhook/manifests.yaml}`: the project's own `MutatingWebhookConfiguration`s and
-    /// `ValidatingWebhookConfiguration`s, a file or a folder relative to the scenario file. Their rules, selectors,
-    /// conditions, policies and timeouts are kept. Their address is replaced by the run's, with the path of their
-    /// service, and their names are made unique. They are registered before anything is churned.
+    /// `ValidatingWebhookConfiguration`s, a file or a folder relative to the scenario file. Rules, selectors,
+    /// conditions, policies and timeouts are kept. The address is replaced by that of the run, with the path that the
+    /// configuration names, and the names are made unique. The webhooks are registered before any object is churned.
     Webhooks(PathBuf),
 }
 
-/// The registration of its webhook. Default values are those of `kind/manifests/webhook.yaml`.
+/// The registration of the subject's webhook. Default values are those of `kind/manifests/webhook.yaml`.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Registration {
-    /// The reviewed resources, instead of the kinds that contain images.
+    /// The reviewed resources. Default: the kinds of objects that contain images.
     pub rules: Option<Vec<HookRule>>,
     /// The result of a request if the webhook does not answer.
     pub failure_policy: Option<FailurePolicy>,
     /// Time limit of an answer, whole seconds from 1s to 30s.
     pub timeout: Option<Span>,
-    /// Whether it is called again after another webhook has changed the object.
+    /// Whether the webhook is called again after another webhook has changed the object.
     pub reinvocation_policy: Option<ReinvocationPolicy>,
-    /// CEL expressions that must be true for a call (Kubernetes 1.28 and later).
+    /// CEL expressions that must all be true for a call (Kubernetes 1.28 and later).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub match_conditions: Vec<MatchCondition>,
 }
 
-/// The endpoint of a command for admission reviews.
+/// The endpoint at which a command answers admission reviews.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Serves {
-    /// The path of its webhook, such as `/mutate`. Left out with `install: {webhooks: FILE}`, which contains it.
+    /// The path of the webhook, such as `/mutate`. Left out with `install: {webhooks: FILE}`, because that file
+    /// contains it.
     pub path: Option<String>,
-    /// The port, if the program has a fixed one: 9443 for a controller-runtime program without a flag. Two runs at a
-    /// time cannot have it, nor can the two builds of a gate. Default: a free one, `LONGHAUL_WEBHOOK_PORT`.
+    /// The port, if the program always uses the same one: 9443 for a controller-runtime program without a flag. Then
+    /// two runs cannot use it at the same time, nor can the two builds that a gate compares. Default: a free port,
+    /// `LONGHAUL_WEBHOOK_PORT`.
     pub port: Option<u16>,
 }
 
-/// Operations and resources in the form of Kubernetes (`RuleWithOperations`).
+/// A rule with operations and resources, in the form of Kubernetes (`RuleWithOperations`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct HookRule {
@@ -82,31 +84,31 @@ pub struct HookRule {
 pub enum FailurePolicy {
     /// The request fails.
     Fail,
-    /// The request goes on without it.
+    /// The request continues without the webhook's answer.
     Ignore,
 }
 
 /// Whether a webhook is called again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ReinvocationPolicy {
-    /// Once for each request.
+    /// The webhook is called once for each request.
     Never,
-    /// Again if another webhook has changed the object.
+    /// The webhook is called again if another webhook has changed the object.
     IfNeeded,
 }
 
-/// A condition of a webhook.
+/// A condition under which a webhook is called.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MatchCondition {
-    /// Its name, for messages.
+    /// The name of the condition, for messages.
     pub name: String,
     /// A CEL expression.
     pub expression: String,
 }
 
 impl Serves {
-    /// A mistake in it, considering its registration if there is one.
+    /// A mistake in the endpoint, considering the registration if there is one.
     pub(super) fn problem(&self, install: Option<&Install>) -> Option<String> {
         let path = self.path.as_ref();
         if let (Some(Install::Webhooks(file)), Some(_)) = (install, path) {
@@ -167,7 +169,7 @@ impl<'de> Deserialize<'de> for Install {
     }
 }
 
-/// The word alone is a registration as well.
+/// Lets the schema also accept the word `webhook` alone.
 fn or_word(schema: &mut Schema) {
     let mapping = schema.clone();
     *schema = json_schema!({"anyOf": [{"type": "string", "const": AS_IT_IS}, mapping]});

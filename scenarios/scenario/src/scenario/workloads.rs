@@ -1,35 +1,35 @@
-//! `controlPlane.workloads`: whether Deployments, `StatefulSets` and the like become ready on a control plane without a
-//! node.
+//! `controlPlane.workloads`: how Deployments, `StatefulSets` and the like become ready on the mock, which has no node.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// Longest time; a Pod that a test waits for takes less.
+/// Longest `readyAfter`. A Pod that a test waits for takes less.
 const READY_AFTER_MAX: Span = Span::from_secs(600);
-/// The limit of the mock.
+/// The most nodes of the mock.
 const NODES_MAX: u32 = 100;
 
 /// How workloads become ready. The mock plays scheduler, kubelets and controllers for Deployments, `ReplicaSets`,
-/// `StatefulSets`, `DaemonSets`, Jobs, Pods, `PersistentVolumeClaims` and Services; a cluster with nodes has its own.
+/// `StatefulSets`, `DaemonSets`, Jobs, Pods, `PersistentVolumeClaims` and Services. A cluster with nodes has its own
+/// scheduler, kubelets and controllers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Workloads {
     /// Time of a Pod from its scheduling to its readiness. A claim is bound, and a load balancer gets an address, after
-    /// the same time. A Pod of a Job ends after as long again.
+    /// the same time. A Pod of a Job ends after twice this time.
     #[serde(default = "ready_after")]
     pub ready_after: Span,
-    /// Time from readiness to the end of a Pod with `restartPolicy: Never` or `OnFailure` outside of a Job. Without it
-    /// such a Pod runs until it is deleted.
+    /// Time from readiness to the end of a Pod with `restartPolicy: Never` or `OnFailure` that does not belong to a
+    /// Job. Default: such a Pod runs until it is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_after: Option<Span>,
-    /// Number of nodes: a `DaemonSet` has a Pod on each.
+    /// Number of nodes. A `DaemonSet` gets a Pod on each.
     #[serde(default = "nodes")]
     pub nodes: u32,
 }
 
 impl Workloads {
-    /// A value that cannot be played, with its key.
+    /// A key whose value the mock cannot play, and the problem.
     pub(super) fn problem(self) -> Option<(&'static str, String)> {
         if self.ready_after > READY_AFTER_MAX {
             return Some(("readyAfter", format!("`readyAfter: {}`: at most {READY_AFTER_MAX}", self.ready_after)));
@@ -39,7 +39,8 @@ impl Workloads {
     }
 }
 
-/// Long enough to notice a subject that does not wait, and short enough for a run of a minute.
+/// Default of `readyAfter`: long enough that a subject which does not wait is noticed, and short enough for a run of a
+/// minute.
 fn ready_after() -> Span {
     Span::from_millis(200)
 }

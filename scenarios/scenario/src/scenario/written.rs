@@ -1,4 +1,4 @@
-//! The writes of a scenario, as far as its file shows them; used to find webhooks that no write matches.
+//! The writes of a scenario, as far as its file shows them. The writes are used to find webhooks that no write matches.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use loadgen::churn;
 use super::Scenario;
 use super::webhook::Written;
 
-/// The label that Kubernetes itself adds to each namespace.
+/// The label that Kubernetes itself sets on each namespace.
 const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
 
-/// Group, version and plural of a resource in one of its spellings.
+/// Group, version and plural of a resource, whichever way the resource is written.
 pub fn parts(resource: &str) -> Option<(String, String, String)> {
     let (name, watch) = churn::names(resource)?;
     let version = watch.rsplit_once('/').map(|(_, version)| version.to_owned())?;
@@ -19,7 +19,7 @@ pub fn parts(resource: &str) -> Option<(String, String, String)> {
     Some((group.to_owned(), version, plural.to_owned()))
 }
 
-/// The writes through the API server, by churn, script and load.
+/// The writes that churn, script and load send through the API server.
 pub fn written(scenario: &Scenario) -> Vec<Written> {
     let mut all = Vec::new();
     for config in scenario.churn.iter() {

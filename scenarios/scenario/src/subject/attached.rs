@@ -1,12 +1,13 @@
-//! A process that ran before the run and goes on after it.
+//! A subject's process that existed before the run and continues after it.
 //!
-//! Owns the check that it is still the same one, because process IDs are reused. It must never signal it.
+//! Process IDs are reused, so this module checks that the process is still the same. The harness never sends a signal
+//! to the process.
 
 use std::time::{Duration, Instant};
 
 use procfs::process::Process;
 
-/// A subject that runs already; its process may be unknown.
+/// A subject that existed before the run. The process of such a subject may be unknown.
 #[derive(Debug)]
 pub struct Attached {
     process: Option<Known>,
@@ -16,12 +17,12 @@ pub struct Attached {
 #[derive(Debug)]
 struct Known {
     pid: u32,
-    /// Start time in ticks since boot.
+    /// Start time of the process in ticks since boot.
     started: u64,
 }
 
 impl Attached {
-    /// Finds the process, if one is named. An error names the remedy.
+    /// Finds the process, if the scenario names one. An error says what to change.
     pub fn find(pid: Option<u32>) -> Result<Self, String> {
         let process = pid.map(known).transpose()?;
         Ok(Self { process, since: Instant::now() })
@@ -31,7 +32,7 @@ impl Attached {
         self.process.as_ref().map(|process| process.pid)
     }
 
-    /// The time that the run knew it, if it is gone.
+    /// If the process is gone: for how long the run had known it.
     pub(super) fn gone(&self) -> Option<Duration> {
         let known = self.process.as_ref()?;
         (started(known.pid) != Some(known.started)).then(|| self.since.elapsed())
@@ -49,7 +50,7 @@ fn known(pid: u32) -> Result<Known, String> {
     Ok(Known { pid, started })
 }
 
-/// The start time of a process; `None` if there is none, or only a zombie.
+/// The start time of a process; `None` if it does not exist or is a zombie.
 fn started(pid: u32) -> Option<u64> {
     let stat = Process::new(i32::try_from(pid).ok()?).ok()?.stat().ok()?;
     (!matches!(stat.state, 'Z' | 'X')).then_some(stat.starttime)

@@ -1,6 +1,7 @@
-//! The connection that changes the clock of a subject's running process.
+//! The connection through which faults change the clock of a subject's running process.
 //!
-//! Owns the changes so far: a restarted process gets the clock of the one before it. `mocks/clock` changes the clock.
+//! This module remembers all changes so far, so that a restarted process gets the clock of the process before it. The
+//! code in `mocks/clock` changes the clock inside the process.
 
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
@@ -11,13 +12,13 @@ use std::time::Duration;
 use mock_clock::{Shift, Told};
 use parking_lot::Mutex;
 
-/// Time limit of an answer. It takes a tenth of a millisecond; a process that has just been started listens as soon as
-/// it runs.
+/// Time limit of an answer, which usually takes a tenth of a millisecond. A process listens on the connection as soon
+/// as it runs.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-/// A longer answer is invalid.
+/// The longest valid answer in bytes.
 const ANSWER_BYTES_MAX: usize = 512;
 
-/// The connection of one process and of those that replace it.
+/// The connections to a process and to the processes that replace it.
 #[derive(Debug, Default)]
 pub struct ClockLine(Mutex<State>);
 
@@ -28,7 +29,7 @@ struct State {
 }
 
 impl ClockLine {
-    /// The inputs of a process that is about to start: arguments, and its standard input.
+    /// Arguments and standard input for a process that is about to start.
     pub(super) fn connect(&self) -> std::io::Result<(Vec<OsString>, OwnedFd)> {
         let mut state = self.0.lock();
         let (ours, theirs) = UnixStream::pair()?;
@@ -40,7 +41,7 @@ impl ClockLine {
         Ok((words, theirs.into()))
     }
 
-    /// Changes the clock of the running processes. Returns their number; an error is the reason why one could not be
+    /// Changes the clock of the running processes. Returns how many. An error says why the clock of one could not be
     /// changed.
     pub fn tell(&self, shift: Shift) -> Result<usize, String> {
         let mut state = self.0.lock();

@@ -1,7 +1,7 @@
-//! A subject with its own clock, which runs faster or can be changed: `longhaul` starts itself, and that process
-//! becomes the subject.
+//! A subject with a clock of its own, which runs faster or can be changed. To start it, `longhaul` starts itself with a
+//! hidden command, and that process becomes the subject.
 //!
-//! Owns the start. `mocks/clock` makes the clock faster; `docs/decisions/028` describes the effects on a run.
+//! `mocks/clock` makes the clock faster; `docs/decisions/028` describes the effects on a run.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use super::{ClockLine, Launch};
 
-/// The hidden command; the arguments after it are for [`mock_clock::command_line`].
+/// The hidden command. The arguments after it are for [`mock_clock::command_line`].
 pub const COMMAND: &str = "clock";
-/// Length of the nap that tests the clock.
+/// The nap, by the clock under test, that shows whether the clock runs faster.
 const NAP: Duration = Duration::from_secs(2);
 
-/// The reason why a clock cannot be made faster.
+/// The reason why a program cannot get a faster clock.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("a faster clock does not work on this machine: {0}; {REMEDY}")]
@@ -29,16 +29,16 @@ const REMEDY: &str = "leave `clockRate` out, `compress` alone shortens the serve
 
 #[derive(Debug, Clone)]
 pub struct OwnClock {
-    /// How many times faster it runs.
+    /// How many times faster the clock runs.
     pub rate: u32,
-    /// The reading of [`mock_clock::now`] from which it counts: all processes of a subject, restarted ones included,
-    /// have the same time.
+    /// The reading of [`mock_clock::now`] from which the clock counts. All processes of a subject, including restarted
+    /// ones, have the same time.
     pub since_ns: i64,
-    /// The connection for changes, if a fault makes some.
+    /// The connection for changes of the clock, if a fault changes it.
     pub line: Option<Arc<ClockLine>>,
 }
 
-/// Gives the program of a launch a faster clock, before anything is started.
+/// Sets a faster clock for a program that is not started yet, and checks that this works.
 pub fn make_faster(launch: &mut Launch, clock: &OwnClock) -> Result<(), Error> {
     launch.clock = Some(clock.clone());
     // A missing program is reported later, as without another clock.
@@ -48,20 +48,20 @@ pub fn make_faster(launch: &mut Launch, clock: &OwnClock) -> Result<(), Error> {
     clock.works()
 }
 
-/// The path of `longhaul`; tests run in another program.
+/// The path of `longhaul`. In a test, another program is running.
 fn longhaul() -> std::io::Result<PathBuf> {
     if cfg!(test) { super::sibling("longhaul") } else { std::env::current_exe() }
 }
 
 impl OwnClock {
-    /// The program to start in place of the subject's, and the arguments before it.
+    /// The program to start instead of the subject's, and the arguments to put before the subject's own.
     pub(super) fn words(&self) -> std::io::Result<(PathBuf, Vec<OsString>)> {
         let [rate, since] = [self.rate.to_string(), self.since_ns.to_string()];
         let words = [COMMAND, "--rate", &rate, "--since", &since, "--with-parent", "--"].map(OsString::from);
         Ok((longhaul()?, words.to_vec()))
     }
 
-    /// Tests the clock with a nap, which must be over early.
+    /// Tests the clock: a nap on it must end early.
     fn works(&self) -> Result<(), Error> {
         let began = Instant::now();
         let nap_s = if self.rate > 1 { NAP.as_secs() } else { 0 };
@@ -106,7 +106,7 @@ mod tests {
         OwnClock { rate, since_ns: mock_clock::now(), line: None }
     }
 
-    /// The check comes before anything is started.
+    /// The check happens before any process is started.
     #[test]
     fn what_cannot_have_another_clock_is_refused_by_name() {
         let file = tempfile::Builder::new().suffix(".sh").tempfile().unwrap();

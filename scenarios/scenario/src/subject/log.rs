@@ -1,4 +1,4 @@
-//! The subject's output: written to `subject.log`, passed to the witness, and its last lines kept for error messages.
+//! The subject's output: written to `subject.log`, passed to the witness, with the last lines kept for error messages.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,23 +12,23 @@ use super::tail::Tail;
 use super::{Error, Pods};
 use crate::witness::{Lines, Reporter};
 
-/// Largest size of each of two files: enough to see the end of a story, and a bound for 100 hours of output.
+/// Largest size of each of the two files: enough to see how a run ended, and a limit for 100 hours of output.
 const FILE_BYTES_MAX: u64 = 8 << 20;
 
-/// Longest line for the witness; a longer one is cut, because it is no observation.
+/// Longest line that is passed to the witness. A longer line is cut, because it is not an observation.
 const LINE_BYTES_MAX: usize = 16 * 1024;
 
-/// The destination of output. Clones write to the same file.
+/// The destination of the output of all processes. Clones write to the same file.
 #[derive(Clone)]
 pub struct Log {
     file: Arc<Mutex<File>>,
     witness: Option<(Arc<dyn Lines>, Reporter)>,
     awaited: Option<Arc<Line>>,
-    /// Prefix of each line, if several processes write.
+    /// Prefix of each line, if the subject has several processes.
     prefix: Option<Arc<str>>,
 }
 
-/// A line of output that is waited for.
+/// A line of output that the harness waits for.
 #[derive(Debug)]
 pub struct Line {
     text: String,
@@ -36,12 +36,12 @@ pub struct Line {
 }
 
 impl Line {
-    /// Any line that contains this text.
+    /// Waits for any line that contains this text.
     pub fn with(text: &str) -> Self {
         Self { text: text.to_owned(), seen: AtomicBool::new(false) }
     }
 
-    /// The text that the line contains.
+    /// The text that the line must contain.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -71,7 +71,7 @@ impl Log {
         Ok(Self { file: Arc::new(Mutex::new(File { path, out, bytes: 0 })), witness, awaited: None, prefix: None })
     }
 
-    /// The same log, for a process with a name, or with an awaited line.
+    /// A clone of the log for one process, with the process's name as prefix and with an awaited line.
     pub(super) fn of(self, name: Option<&str>, awaited: Option<Arc<Line>>) -> Self {
         Self { awaited, prefix: name.map(|name| format!("[{name}] ").into()), ..self }
     }
@@ -81,7 +81,7 @@ impl Log {
         read(output, self.clone().of(Some(name), None), pods.tail()).await;
     }
 
-    /// Writes a line of the harness.
+    /// Writes a line from the harness itself.
     pub fn note(&self, line: &str) {
         self.write(format!("[longhaul] {line}").as_bytes());
     }

@@ -1,29 +1,29 @@
-//! Folders that a program finds where a kubelet mounts them, in a mount namespace of its own.
+//! Mounts folders for one program only, as a kubelet does, in a mount namespace of the program.
 //!
-//! Owns the command that makes the namespace. The content of the folders belongs to the run.
+//! This module owns the command that creates the namespace. The run fills the folders.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// Run by `/bin/sh`; it becomes the program.
+/// A script for `/bin/sh` that mounts the folders and then becomes the program.
 const SCRIPT: &str = include_str!("mounts.sh");
-/// The variable by which the script starts itself again in another root.
+/// The variable that tells the script that it runs again, in another root.
 const SCRIPT_VARIABLE: &str = "LONGHAUL_MOUNTS";
-/// Of util-linux, which every distribution has.
+/// A program of util-linux, which every distribution has.
 const UNSHARE: &str = "unshare";
 
-/// The mounts of a program.
+/// The folders to mount for a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounts {
-    /// An empty folder for the copies of folders that get another entry.
+    /// An empty folder. Folders that need an additional entry are copied into it.
     pub scratch: PathBuf,
-    /// Each absolute path and the folder that is mounted there.
+    /// Each absolute path, and the folder to mount there.
     pub folders: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Mounts {
-    /// Whether this machine lets a program have its own mounts; otherwise the reason.
+    /// Checks whether this machine lets a program have its own mounts. The error is the reason why not.
     pub fn check() -> Result<(), String> {
         let mut tried = std::process::Command::new(unshare());
         let tried = tried.args(options()).arg("true").stdin(Stdio::null()).output();
@@ -34,7 +34,7 @@ impl Mounts {
         }
     }
 
-    /// The words before those of a program.
+    /// The program and arguments to put before the subject's own command.
     pub(super) fn words(&self) -> (PathBuf, Vec<OsString>) {
         let mut folders: Vec<&(PathBuf, PathBuf)> = self.folders.iter().collect();
         folders.sort_by_key(|(target, _)| first(target).exists());
@@ -45,25 +45,25 @@ impl Mounts {
         (unshare(), words)
     }
 
-    /// A variable that the script needs.
+    /// An environment variable that the script needs.
     pub(super) fn variable() -> (&'static str, &'static str) {
         (SCRIPT_VARIABLE, SCRIPT)
     }
 }
 
-/// The program, on the PATH of this process: a subject may have another one.
+/// The path of `unshare`, from the PATH of this process, because the subject may have another PATH.
 fn unshare() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(UNSHARE)).find(|program| program.is_file());
     found.unwrap_or_else(|| PathBuf::from(UNSHARE))
 }
 
-/// Without root's rights a mount namespace needs a user namespace.
+/// Options of `unshare`. Without root's rights a mount namespace needs a user namespace.
 fn options() -> &'static [&'static str] {
     if rustix::process::geteuid().is_root() { &["--mount"] } else { &["--mount", "--map-root-user"] }
 }
 
-/// `/etc` of `/etc/config/a`.
+/// The first folder of a path: `/etc` of `/etc/config/a`.
 fn first(path: &Path) -> PathBuf {
     path.components().take(2).collect()
 }
@@ -72,7 +72,7 @@ fn first(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    /// Folders that exist, folders whose parents exist, and folders of which nothing exists.
+    /// Mounting works where the folder exists, where only its parent exists, and where neither exists.
     #[test]
     fn a_program_alone_finds_what_is_mounted() {
         if let Err(why) = Mounts::check() {

@@ -1,6 +1,7 @@
-//! A subject in Pods as its follower reports it: processes that come and go, and ended containers.
+//! The state of a subject in Pods: process IDs, and containers that have ended. The task that follows the Pods reports
+//! it.
 //!
-//! Owns the unread reports. It must not poll by itself.
+//! This module keeps reports until the run reads them. This module never polls a cluster itself.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,46 +12,46 @@ use record::Process;
 
 use super::tail::Tail;
 
-/// The most unread crashes; with more, the newest suffice.
+/// The most crashes that are kept until they are read. Of more, only the newest are kept.
 const CRASHES_MAX: usize = 1024;
 
-/// The reports. Clones share the same state.
+/// The reports about the Pods. Clones share the same state.
 #[derive(Debug, Clone, Default)]
 pub struct Pods(Arc<Mutex<Seen>>);
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// The machine's process IDs of all containers' first processes.
+    /// Process IDs, on this machine, of the first process of each container.
     pids: Vec<u32>,
-    /// Whether they changed since they were read last.
+    /// Whether the process IDs have changed since they were last read.
     changed: bool,
     crashes: VecDeque<Crash>,
-    /// Containers that the run itself is about to kill, with the number of kills.
+    /// Containers that the run itself is about to kill, each with the number of kills.
     killed: BTreeMap<String, u64>,
-    /// Whether a process disappeared since this was read last.
+    /// Whether a process has disappeared since this was last read.
     died: bool,
-    /// Usage reported by kubelets since this was read last.
+    /// CPU and memory that kubelets have reported since this was last read.
     used: Option<Process>,
-    /// The reason why there are no more reports.
+    /// The reason why the Pods can no longer be followed.
     blind: Option<String>,
     tail: Arc<Mutex<Tail>>,
 }
 
-/// A container that ended and was restarted although the run did not kill it.
+/// The end of a container that the run did not kill, and that was restarted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Crash {
     /// Pod and container, as `pod/container`.
     pub container: String,
-    /// The kubelet's reason: `OOMKilled, exit code 137`.
+    /// The kubelet's reason and the exit code: `OOMKilled, exit code 137`.
     pub status: String,
-    /// Time that it had run.
+    /// How long the container had run.
     pub ran: Duration,
-    /// Number of its restarts so far.
+    /// Number of restarts of the container so far.
     pub restarts: u64,
 }
 
 impl Pods {
-    /// Reports the present processes.
+    /// Reports the process IDs of the running containers.
     pub fn are(&self, pids: Vec<u32>) {
         let mut seen = self.0.lock();
         if seen.pids != pids {
@@ -58,27 +59,28 @@ impl Pods {
         }
     }
 
-    /// Reports the usage from kubelets.
+    /// Reports CPU and memory as kubelets measure them.
     pub fn use_now(&self, used: Process) {
         self.0.lock().used = Some(used);
     }
 
-    /// The reported usage since the last call.
+    /// The CPU and memory reported since the last call.
     pub fn take_used(&self) -> Option<Process> {
         self.0.lock().used.take()
     }
 
-    /// Announces that the run kills this container, `pod/container`: its end is no crash.
+    /// Announces that the run is about to kill this container, `pod/container`, so that its end does not count as a
+    /// crash.
     pub fn will_be_killed(&self, container: String) {
         *self.0.lock().killed.entry(container).or_default() += 1;
     }
 
-    /// Reports that a process disappeared: its unsent observations are lost.
+    /// Reports that a process disappeared, so that its unsent observations are lost.
     pub fn died(&self) {
         self.0.lock().died = true;
     }
 
-    /// Whether a process disappeared since the last call.
+    /// Whether a process has disappeared since the last call.
     pub fn take_died(&self) -> bool {
         std::mem::take(&mut self.0.lock().died)
     }
@@ -96,7 +98,7 @@ impl Pods {
         seen.crashes.push_back(crash);
     }
 
-    /// Reports that there are no more reports.
+    /// Reports that the Pods can no longer be followed, and why.
     pub fn blind(&self, why: String) {
         self.0.lock().blind.get_or_insert(why);
     }
@@ -109,7 +111,7 @@ impl Pods {
         self.0.lock().pids.clone()
     }
 
-    /// The processes, if they changed since the last call.
+    /// The process IDs, if they have changed since the last call.
     pub fn take_changed(&self) -> Option<Vec<u32>> {
         let mut seen = self.0.lock();
         std::mem::take(&mut seen.changed).then(|| seen.pids.clone())
@@ -119,7 +121,7 @@ impl Pods {
         self.0.lock().crashes.drain(..).collect()
     }
 
-    /// The reason why there are no more reports.
+    /// The reason why the Pods can no longer be followed, if they cannot.
     pub fn is_blind(&self) -> Option<String> {
         self.0.lock().blind.clone()
     }

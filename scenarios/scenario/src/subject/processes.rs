@@ -1,7 +1,7 @@
-//! The processes of one subject: those that the run started, or one that ran before it.
+//! The processes of one subject: those that the run started, or one that existed before the run.
 //!
-//! Owns the set of running processes, and of those waiting for a restart. It must not decide when a restart is due, and
-//! it never touches a process that it did not start.
+//! This module knows which processes run and which wait for a restart. This module does not decide when a restart is
+//! due, and never touches a process that the run did not start.
 
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -11,16 +11,16 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{Attached, Error, Launch, Log, Pods, Running, Stopped};
 
 pub enum Processes {
-    /// Started by the run.
+    /// Processes that the run started.
     Ours(Vec<Own>),
-    /// Running before the run and after it.
+    /// A process that existed before the run and continues after it.
     Theirs(Attached),
-    /// In Pods, where a kubelet starts and ends them.
+    /// Processes in Pods, which a kubelet starts and ends.
     Pods {
         pods: Pods,
-        /// Whether they existed before the run.
+        /// Whether the Pods existed before the run.
         are_theirs: bool,
-        /// The task that follows them.
+        /// The task that follows the Pods.
         _follows: AbortOnDropHandle<()>,
     },
 }
@@ -30,26 +30,26 @@ pub struct Own {
     launch: Launch,
     running: Running,
     began: Instant,
-    /// After its end: the time of its restart.
+    /// The time of the next restart, if the process has ended.
     due: Option<Instant>,
-    /// Whether it was stopped until it is called back.
+    /// Whether the process was stopped on purpose and waits for [`Processes::call_back`].
     away: bool,
 }
 
 #[derive(Debug, Clone)]
 pub struct Exit {
-    /// Its index among the processes of the subject.
+    /// The index of the process among the processes of the subject.
     pub index: usize,
-    /// Its name, if there are several.
+    /// The name of the process, if there are several.
     pub name: Option<String>,
-    /// `None` for a process of another parent, which alone knows the status.
+    /// The exit status. `None` for a process with another parent, because only the parent learns the status.
     pub status: Option<ExitStatus>,
-    /// Time that it ran, as far as the run knows.
+    /// How long the process ran, as far as the run knows.
     pub ran: Duration,
 }
 
 impl Processes {
-    /// Starts all of them. If one does not start, the others are ended.
+    /// Starts all processes. If one cannot be started, the others are ended.
     pub fn start(launches: &[Launch], log: &Log) -> Result<Self, Error> {
         let start = |launch: &Launch| {
             let running = launch.start(log.clone())?;
@@ -58,7 +58,7 @@ impl Processes {
         launches.iter().map(start).collect::<Result<_, _>>().map(Self::Ours)
     }
 
-    /// The roots of the running process trees.
+    /// The IDs of the running processes, without their descendants.
     pub fn pids(&self) -> Vec<u32> {
         match self {
             Self::Ours(all) => all.iter().filter(|one| one.is_here()).map(|one| one.running.pid()).collect(),
@@ -67,7 +67,7 @@ impl Processes {
         }
     }
 
-    /// A process that has ended and does not wait for a restart.
+    /// A process that has ended and is not waiting for a restart.
     pub fn exited(&mut self) -> Option<Exit> {
         match self {
             Self::Ours(all) => all.iter_mut().enumerate().filter(|(_, one)| one.is_here()).find_map(|(index, one)| {
@@ -83,7 +83,7 @@ impl Processes {
         }
     }
 
-    /// The last lines of the ended process, or of all of them.
+    /// The last lines of output of the ended process, or of all processes.
     pub async fn last_words(&mut self, of: Option<&Exit>) -> String {
         if let Self::Pods { pods, .. } = self {
             return pods.tail().lock().words();
@@ -106,7 +106,7 @@ impl Processes {
         words.join("\n")
     }
 
-    /// Cleans up after an ended process, whose restart is due at `due`. Returns its last lines.
+    /// Ends what is left of an ended process, and schedules its restart at `due`. Returns the last lines of its output.
     pub async fn bury(&mut self, exit: &Exit, due: Instant) -> String {
         let Self::Ours(all) = self else { return String::new() };
         let Some(one) = all.get_mut(exit.index) else { return String::new() };
@@ -115,7 +115,7 @@ impl Processes {
         one.running.last_words().await
     }
 
-    /// Starts those that are due. Returns their indices and names.
+    /// Starts the processes whose restart is due. Returns their indices and names.
     pub fn start_due(&mut self, now: Instant, log: &Log) -> Result<Vec<(usize, Option<String>)>, Error> {
         let Self::Ours(all) = self else { return Ok(Vec::new()) };
         let mut started = Vec::new();
@@ -129,7 +129,7 @@ impl Processes {
         Ok(started)
     }
 
-    /// Replaces the only process, which is returned.
+    /// Replaces the only process of the subject. Returns the old one.
     pub fn replace(&mut self, launch: Launch, running: Running) -> Option<Running> {
         let Self::Ours(all) = self else { return None };
         let one = all.first_mut()?;
@@ -139,7 +139,7 @@ impl Processes {
         Some(std::mem::replace(&mut one.running, running))
     }
 
-    /// Asks the process with this index to end; until it is called back its end is no crash.
+    /// Asks the process with this index to exit. Until [`Self::call_back`] its end is no crash.
     pub fn send_away(&mut self, index: usize) {
         let Self::Ours(all) = self else { return };
         let Some(one) = all.get_mut(index) else { return };
@@ -147,7 +147,7 @@ impl Processes {
         one.running.ask();
     }
 
-    /// Whether it has ended. The rest of its group is ended as well.
+    /// Whether the process that was asked to exit has ended. What is left of its process group is ended as well.
     pub fn is_away(&mut self, index: usize) -> bool {
         let Self::Ours(all) = self else { return false };
         let Some(one) = all.get_mut(index).filter(|one| one.away) else { return false };
@@ -158,7 +158,7 @@ impl Processes {
         has_ended
     }
 
-    /// Starts it again with the same settings.
+    /// Starts the process again with the same settings, after [`Self::send_away`].
     pub fn call_back(&mut self, index: usize, log: &Log) -> Result<(), Error> {
         let Self::Ours(all) = self else { return Ok(()) };
         let Some(one) = all.get_mut(index) else { return Ok(()) };
@@ -167,7 +167,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Ends all processes that the run started, all at once. Returns whether one had to be killed.
+    /// Ends all processes that the run started, at the same time. Returns whether one had to be killed.
     pub async fn stop(&mut self, timeout: Duration) -> bool {
         let Self::Ours(all) = self else { return false };
         let mut here: Vec<&mut Own> = all.iter_mut().filter(|one| one.due.is_none()).collect();
@@ -183,7 +183,7 @@ impl Processes {
         killed
     }
 
-    /// The Pods, if the subject is in Pods.
+    /// The reports about the Pods, if the subject is in Pods.
     pub fn pods(&self) -> Option<&Pods> {
         match self {
             Self::Pods { pods, .. } => Some(pods),
@@ -191,14 +191,14 @@ impl Processes {
         }
     }
 
-    /// Whether it goes on when the run is over.
+    /// Whether the subject continues after the run.
     pub fn is_attached(&self) -> bool {
         matches!(self, Self::Theirs(_) | Self::Pods { are_theirs: true, .. })
     }
 }
 
 impl Own {
-    /// Whether it runs, as far as known.
+    /// Whether the process runs, as far as the run knows.
     fn is_here(&self) -> bool {
         self.due.is_none() && !self.away
     }

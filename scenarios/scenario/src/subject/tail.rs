@@ -1,23 +1,23 @@
-//! The end of a subject's output: the last lines, and the line with the error.
+//! The end of a subject's output: the last lines, and the last line with an error.
 //!
-//! Owns both, bounded. A crash in Go, Java or Node names its error first and then writes a screen of stack. The last
-//! lines alone would show the place of the error and not the error.
+//! The number and length of kept lines are bounded. A crash in Go, Java or Node.js prints its error first and then a
+//! long stack trace. So the last lines alone would show where the error happened, but not the error.
 
 use std::collections::VecDeque;
 
 /// The most lines of the subject's output in an error message.
 const LAST_LINES: usize = 12;
-/// The most characters shown of a line.
+/// The most characters shown of one line.
 const LINE_CHARS: usize = 300;
-/// The beginnings of lines with an error, in the runtimes of common languages.
+/// Beginnings of lines that report an error, in the runtimes of common languages.
 const BEGINS: [&str; 6] = ["panic:", "fatal error:", "Exception in thread", "Caused by:", "Traceback", "FATAL"];
-/// Texts within lines with an error.
+/// Texts inside lines that report an error.
 const HOLDS: [&str; 5] = ["panicked at", "Error:", "error:", "Exception:", "fatal:"];
 
 #[derive(Debug, Default)]
 pub struct Tail {
     lines: VecDeque<String>,
-    /// The last line with an error, and the number of lines after it.
+    /// The last line that reports an error, and the number of lines after it.
     error: Option<(String, usize)>,
 }
 
@@ -35,7 +35,7 @@ impl Tail {
         self.lines.push_back(line);
     }
 
-    /// The text for a message.
+    /// The text for an error message.
     pub(super) fn words(&self) -> String {
         if self.lines.is_empty() {
             return "(it wrote nothing)".to_owned();
@@ -64,7 +64,7 @@ mod tests {
         tail.words()
     }
 
-    /// For any length of the stack, its reason is shown.
+    /// The message shows the reason of a crash, however long the stack trace is.
     #[test]
     fn the_line_of_the_error_is_among_the_last_words() {
         for error in [

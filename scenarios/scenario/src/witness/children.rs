@@ -1,9 +1,9 @@
-//! Witness `children`: the subject creates objects for the churned ones, as defined in `subject: {children: …}`.
+//! Witness `children`: the subject creates child objects for the churned objects, as `subject: {children: …}` defines.
 //!
-//! The witness watches the children with the harness's own watch. A child proves that the subject saw its parent, and
-//! the version that the child repeats. If the last child of a deleted parent is gone, that proves that the subject saw
-//! the deletion. It proves nothing if a garbage collector removes the children (they have owners), or if the harness
-//! deletes some, by itself or with their namespace.
+//! The harness watches the children itself. A child proves that the subject saw the parent, and the version of the
+//! parent that the child repeats. If the last child of a deleted parent is gone, the subject saw the deletion. The end
+//! of children proves nothing if a garbage collector removes the children (they have owners), or if the harness deletes
+//! some, by itself or with their namespace.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,33 +18,33 @@ use tokio_util::task::AbortOnDropHandle;
 use super::known::{By, Known};
 use super::{About, Claim, Kind, Of, Open, Reporter, Scene, Statement, What};
 
-/// The most changes of children that are taken at a time.
+/// The most changes of children that are read at a time.
 const BATCH_MAX: usize = 1024;
-/// The pointer to a child's owners.
+/// The JSON pointer of a child's owner references.
 const OWNERS: &str = "/metadata/ownerReferences";
 const LABELS: &str = "/metadata/labels";
 
-/// This witness has no keys: `children` of the subject defines the children.
+/// This witness has no keys, because `children` of the subject defines the children.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Children {}
 
-/// The scenario's definition of the children.
+/// The scenario's definition of children, as this witness needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Family {
-    /// Their resource: `configmaps/v1`.
+    /// The resource of the children: `configmaps/v1`.
     pub resource: String,
-    /// The group of the parents; empty for the core group.
+    /// The API group of the parents; empty for the core group.
     pub group: String,
     /// How a child refers to its parent.
     pub by: Parent,
-    /// The pointer to the parent's generation in a child.
+    /// The JSON pointer of the field in a child that repeats the parent's generation.
     pub generation: Option<String>,
-    /// The pointer to the parent's resourceVersion in a child.
+    /// The JSON pointer of the field in a child that repeats the parent's resourceVersion.
     pub revision: Option<String>,
-    /// Whether a parent may rightly have no child.
+    /// Whether a parent without any child can be correct.
     pub may_be_none: bool,
-    /// Whether another client deletes some: the harness, or the end of a namespace.
+    /// Whether another client deletes children: the harness, or a namespace that is removed.
     pub are_deleted: bool,
 }
 
@@ -53,7 +53,7 @@ pub struct Family {
 pub enum Parent {
     Owner,
     Label(String),
-    /// By its own name: the parts before and behind the parent's name.
+    /// By the child's name: the texts before and after the parent's name.
     Name(String, String),
 }
 
@@ -91,7 +91,7 @@ impl Kind for Children {
         Ok(())
     }
 
-    /// Of the parents it only reads the finalizers.
+    /// The children show all progress. Of the parents only the finalizers are read.
     fn looks(&self) -> Option<Looks> {
         Some(Looks::default())
     }
@@ -132,7 +132,7 @@ async fn listen(audit: Audit, mut nursery: Nursery, reporter: Reporter) {
 }
 
 impl Family {
-    /// The pointer to the parent's version in a child.
+    /// The JSON pointer of the field in a child that repeats the parent's version.
     fn version(&self) -> Option<&str> {
         self.generation.as_deref().or(self.revision.as_deref())
     }
@@ -142,7 +142,7 @@ impl Family {
     }
 }
 
-/// The existing children. Memory: an entry for each, and for each of their parents.
+/// The existing children. Memory: one entry for each child and one for each parent.
 struct Nursery {
     family: Family,
     parents: HashMap<Uid, Of>,
@@ -154,7 +154,7 @@ impl Nursery {
         Self { family, parents: HashMap::new(), children: BTreeMap::new() }
     }
 
-    /// The facts about the parent that a change of a child shows.
+    /// The facts about the parent that a change of a child proves.
     fn read(&mut self, entry: &audit::Entry) -> Vec<(Of, What)> {
         let (uid, mut shown) = (&entry.commit.uid, Vec::new());
         let owner = self.owner(&entry.fields);
@@ -183,7 +183,7 @@ impl Nursery {
         shown
     }
 
-    /// Removes one child from a parent. Returns whether it was the last.
+    /// Removes a child from the children of a parent. Returns whether it was the last one.
     fn is_last(&mut self, parent: &Of) -> bool {
         let Some(children) = self.children.get_mut(parent) else { return false };
         *children -= 1;
@@ -194,7 +194,7 @@ impl Nursery {
         is_last
     }
 
-    /// The owner in the parents' group: the controlling one, or else the first.
+    /// The owner of a child in the parents' API group: the controlling owner, or else the first owner.
     fn owner<'a>(&self, fields: &'a [Value]) -> Option<&'a str> {
         let group = |owner: &Value| {
             let version = owner["apiVersion"].as_str().unwrap_or_default();
@@ -227,11 +227,11 @@ impl Nursery {
     }
 }
 
-/// Kinds of Kubernetes' own controllers. The Pods of a Deployment have its labels, and the controllers decide their
-/// number.
+/// Kinds that Kubernetes' own controllers reconcile. Pods of a Deployment have its labels, but the controllers decide
+/// their number, not the subject.
 const CONTROLLERS: [&str; 5] = ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"];
 
-/// Whether a controller of Kubernetes created an object with these owners for something that is not `parent`.
+/// Whether a controller of Kubernetes created an object with these owners, for an owner that is not `parent`.
 pub fn is_grandchild(owners: &Value, parent: Option<&str>) -> bool {
     let mut owners = owners.as_array().into_iter().flatten();
     owners.any(|owner| {
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(nursery.read(&child("c", Change::Added, json!([null, {"other": "p"}, null]))), []);
     }
 
-    /// The work of the garbage collector proves nothing about the subject.
+    /// Children that the garbage collector removes prove nothing about the subject.
     #[test]
     fn a_child_with_an_owner_tells_of_no_deletion() {
         let owners =

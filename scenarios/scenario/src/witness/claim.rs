@@ -1,41 +1,41 @@
-//! The reports of a witness, and their resolution with the commits.
+//! Reports of a witness that name no version, and how commits resolve them to versions.
 
 use std::sync::Arc;
 
 use facts::{Change, Commit, Observation, Progress, Revision, Uid};
 
-/// Reads commits.
+/// A reader of all commits that resolves claims.
 pub trait Commits: Send {
-    /// Reads a commit. Commits must come in their order.
+    /// Reads a commit. Must be called in the order of the commits.
     fn read(&mut self, commit: &Commit, progress: Progress) -> Reading;
 
-    /// Resolves a claim with all earlier commits. It is the `last` time if no unknown commit can change the result.
+    /// Resolves a claim with all earlier commits. `_last` is true if no later commit can change the result.
     fn resolve(&mut self, _: &Claim, _last: bool) -> Resolved {
         Resolved::Nothing
     }
 }
 
-/// The result of reading a commit.
+/// The meaning of one commit for the ledger.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// The commit's meaning for the ledger.
+    /// Whether the subject has to observe the commit.
     pub counts: Counts,
     /// The observation of this object that the commit proves.
     pub proves: Option<Proof>,
 }
 
-/// The meaning of a commit for the ledger.
+/// Whether the subject has to observe a commit.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Counts {
-    /// No version that the witness could observe.
+    /// No: the witness could not observe this version.
     #[default]
     No,
-    /// A version that has to be seen.
+    /// Yes: the subject must see this version.
     Version,
-    /// A request for the object's deletion, which has to be seen.
+    /// Yes: the object's deletion was requested, and the subject must see the request.
     Leaving,
-    /// The object is gone, and the witness could not observe that: versions that were not seen in time by then are
-    /// undecided.
+    /// No: the object is gone, and the witness could not observe that. Earlier versions of the object that were not
+    /// seen in time are undecided.
     Untold,
 }
 
@@ -46,26 +46,26 @@ pub struct Proof {
     pub change: Change,
 }
 
-/// A report of a witness.
+/// A report of a witness to the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Statement {
     Saw(Observation),
     Claims(Claim),
-    /// The harness cannot receive the subject's reports any more.
+    /// The harness can no longer receive the subject's reports. The text is the reason.
     Deaf(String),
 }
 
-/// A report that names no version by itself.
+/// A report that does not itself name a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Time in milliseconds of the run.
+    /// Time of the report, in milliseconds of the run's clock.
     pub t_ms: u64,
-    /// The object of the claim.
+    /// The object that the report is about.
     pub of: Of,
     pub what: What,
 }
 
-/// The object of a claim.
+/// The object that a claim is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Of {
     Uid(Uid),
@@ -73,26 +73,26 @@ pub enum Of {
     Name(Arc<str>, Arc<str>),
 }
 
-/// The content of a claim.
+/// The fact that a claim states about its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// The subject knows the object.
     There {
-        /// Whether the end of this sign will show that the subject saw the deletion.
+        /// Whether the end of this sign will prove that the subject saw the deletion.
         ends: bool,
     },
     /// The subject knows the version with this generation or resourceVersion, depending on the witness.
     Version(i64),
-    /// The sign that the subject knows the object has ended.
+    /// The sign that showed that the subject knows the object has ended.
     Gone,
 }
 
-/// The result of a claim.
+/// The result of resolving a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolved {
     Proves(Observation),
     /// The claim proves nothing new.
     Nothing,
-    /// Its version may still be committed.
+    /// The claimed version is not known, but may still be committed.
     NotYet,
 }

@@ -1,8 +1,9 @@
 //! Witness `finalizer`: the subject adds its own finalizer to each object.
 //!
-//! Pure. The added finalizer proves that the subject saw the object. If an object with it is to be deleted, the write
-//! that requests the deletion has to be seen; the removal of the finalizer, or of the object with it, proves that. If
-//! an object is deleted before it has the finalizer, versions that were not seen in time are undecided.
+//! The added finalizer proves that the subject saw the object. If an object with the finalizer is being deleted, the
+//! subject must see the write that requested the deletion. The removal of the finalizer, or of the object, proves that.
+//! If an object is deleted before it has the finalizer, versions that were not seen in time are undecided. This module
+//! does no I/O.
 
 use std::collections::HashMap;
 
@@ -13,11 +14,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{About, Commits, Counts, Kind, Open, Proof, Reading, Reporter, Scene};
 
-/// Its keys.
+/// The keys of `witness: {kind: finalizer}`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Finalizer {
-    /// The finalizer that the subject adds and removes, such as `example.com/cleanup`.
+    /// The name of the finalizer that the subject adds and removes, such as `example.com/cleanup`.
     pub name: String,
 }
 
@@ -52,7 +53,7 @@ impl Kind for Finalizer {
     }
 }
 
-/// Follows the finalizer. Memory: an entry for each existing object.
+/// Follows the subject's finalizer in all objects. Memory: one entry for each existing object.
 #[derive(Default)]
 struct Holds {
     live: HashMap<Uid, Object>,
@@ -70,7 +71,7 @@ enum Leaving {
     No,
     /// The object had the finalizer when its deletion was requested, and still has it.
     Held,
-    /// Its finalizer was removed.
+    /// The subject removed its finalizer.
     Released,
     /// The object did not have the finalizer when its deletion was requested.
     Unheld,
@@ -118,7 +119,7 @@ impl Commits for Holds {
 mod tests {
     use super::*;
 
-    /// Plays commits, given as (change, has the finalizer, is being deleted), and returns the result of each.
+    /// Reads commits, given as (change, has the finalizer, is being deleted). Returns the result for each commit.
     fn play(steps: &[(Change, bool, bool)]) -> Vec<(Counts, Option<Change>)> {
         let mut holds = Holds::default();
         let read = |(number, (change, held, leaving)): (u64, &(Change, bool, bool))| {

@@ -1,9 +1,9 @@
 //! Witness `http`: the subject posts JSON lines to `$LONGHAUL_WITNESS_URL`.
 //!
-//! Each line is one observation: `{"uid": "…", "resourceVersion": "…", "change": "added"}`. `type` instead of `change`
-//! is accepted too, and so is a whole Kubernetes watch event (`{"type": "ADDED", "object": {…}}`), because many clients
-//! have that at hand; its `BOOKMARK` and `ERROR` prove nothing. Other keys are ignored. The answer is 204, or 400 with
-//! the number of the line and the reason.
+//! Each line is one observation: `{"uid": "…", "resourceVersion": "…", "change": "added"}`. `type` is accepted instead
+//! of `change`. A line can also be a whole Kubernetes watch event (`{"type": "ADDED", "object": {…}}`), because many
+//! clients already have it. `BOOKMARK` and `ERROR` events prove nothing. Other keys are ignored. The answer is 204, or
+//! 400 with the line number and the reason.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,25 +27,26 @@ use super::sources::Sources;
 use super::{About, Kind, Open, Reporter, Scene, Statement, change};
 use crate::accept::accept;
 
-/// Largest post: at 150 bytes a line this is 28,000 observations.
+/// Largest body of a POST: 28,000 observations at 150 bytes a line.
 const BODY_BYTES_MAX: usize = 4 << 20;
-/// The most connections: enough for a subject with a connection per line, and a limit for one that leaks connections.
+/// The most connections: enough for a subject that opens one for each line, and a limit for a subject that leaks
+/// connections.
 const CONNECTIONS_MAX: usize = 512;
-/// Time limit of a request, so that an unfinished one does not hold a connection for the whole run.
+/// Time limit of a request, so that an unfinished request does not hold a connection for the whole run.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Longest idle time of a connection: as long as kube-apiserver's (90 s), and some more.
+/// Longest idle time of a connection: somewhat longer than kube-apiserver's 90 s.
 const HEADER_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The variable with the URL for posts.
+/// The environment variable with the URL to post to.
 const VARIABLE: &str = "LONGHAUL_WITNESS_URL";
 
-/// Its keys.
+/// The keys of `witness: {kind: http}`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Http {
-    /// Number of unreadable lines that are tolerated; with more the run is invalid. Default: if a version looks missed,
-    /// unreadable lines make the run invalid.
+    /// Number of unreadable lines that are tolerated. With more, the run is invalid. Default: unreadable lines make the
+    /// run invalid only if a version looks missed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerate: Option<u64>,
 }
@@ -62,7 +63,7 @@ impl Kind for Http {
         self.tolerate
     }
 
-    /// Listens on a free port.
+    /// Listens on a free port of this machine.
     async fn open(&self, reporter: &Reporter, scene: &Scene) -> anyhow::Result<Open> {
         let listener = TcpListener::bind((scene.machine, 0)).await?;
         let url = format!("http://{}/observe", listener.local_addr()?);
@@ -126,9 +127,8 @@ async fn answer(
     }
 }
 
-/// Passes on an observation if its Pod is the first to report it. It is queued before anything else is compared with
-/// it. Otherwise another Pod could overtake it in between, and it would come after a newer version, as if the subject
-/// had gone back.
+/// Sends an observation to the run, if its Pod is the first to report it. The lock is held until the observation is
+/// queued. Otherwise another Pod could queue a newer version first, and the subject would look as if it had gone back.
 async fn tell(reporter: &Reporter, sources: &Mutex<Sources>, source: Option<&str>, observation: Observation) {
     let Some(source) = source else { return reporter.report(Statement::Saw(observation)).await };
     let mut sources = sources.lock().await;
@@ -163,7 +163,7 @@ struct Metadata<'a> {
     resource_version: Option<std::borrow::Cow<'a, str>>,
 }
 
-/// The observation in a line. A watch event without an object proves nothing and is no mistake.
+/// The observation in a line. A watch event without an object proves nothing and is not an error.
 fn observation(line: &[u8], t_ms: u64) -> Result<Option<Observation>, String> {
     let line: Line<'_> = serde_json::from_slice(line).map_err(|error| format!("not an observation: {error}"))?;
     if matches!(&*line.change, "BOOKMARK" | "ERROR") {
@@ -209,7 +209,7 @@ mod tests {
         );
     }
 
-    /// A subject that forwards its watch events forwards these as well.
+    /// A subject may also forward watch events that have no object, such as bookmarks.
     #[test]
     fn what_is_about_no_object_is_no_mistake() {
         for line in [
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Two Pods report the same versions at the same time: neither makes the other look as if it went back.
+    /// Two Pods report the same versions at the same time. Neither makes the other look as if it went back.
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn pods_do_not_overtake_each_other_between_comparison_and_queue() {
         const VERSIONS: u64 = 20_000;
@@ -249,7 +249,7 @@ mod tests {
         assert!(reported.statements.try_recv().is_err(), "each version once");
     }
 
-    /// A subject that keeps its connection must not keep the task behind it.
+    /// The listener's task ends with the witness, even if a subject keeps its connection open.
     #[tokio::test]
     async fn connections_end_with_the_witness() {
         use tokio::io::AsyncReadExt as _;

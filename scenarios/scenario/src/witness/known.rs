@@ -1,12 +1,13 @@
-//! The existing objects and their proven versions. It turns claims without a version into observations.
+//! The existing objects and the versions of them that the subject has proven to know. Claims without a version become
+//! observations here.
 //!
-//! Pure: it reads every commit in order, and each claim after the commits before it. A version is proven once, by the
-//! first claim of it or of a newer one. A deletion can be proven only if the object was seen before: an object that was
-//! gone before the subject showed any sign of it leaves no sign that could end.
+//! This module does no I/O. Every commit is read in order, and each claim after the commits before it. A version is
+//! proven once, by the first claim about it or about a newer version. A deletion can be proven only if the subject
+//! showed the object before, because only a sign that existed can end.
 //!
 //! Once an object's deletion is requested, no further version has to be observed, although its generation rises; only
-//! the deletion has. A subject that releases an object repeats no generation. If a finalizer that is not the harness's
-//! is removed, alone or with the object, that proves that the object was seen in its state at the deletion request.
+//! the deletion has. A subject that releases an object does not repeat that generation. The removal of a finalizer that
+//! is not the harness's, alone or with the object, proves that the subject saw the deletion request.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -15,26 +16,26 @@ use facts::{Change, Commit, Observation, Progress, Revision, Uid};
 
 use super::{Claim, Commits, Counts, Of, Proof, Reading, Resolved, What};
 
-/// The most versions of an object that a claim may be about. A subject that lags further proves the next version that
-/// it reaches.
+/// The most recent versions of an object that a claim can be about. A subject that lags further behind proves the next
+/// version that it reaches.
 const RECENT_MAX: usize = 16;
-/// The most deleted objects that a claim may be about.
+/// The most deleted objects that a claim can still be about.
 const GONE_MAX: usize = 65_536;
 
 /// The number that identifies the versions of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
-    /// None: only the existence can be observed.
+    /// No number: only the existence can be observed.
     Nothing,
-    /// `metadata.generation`: writes that do not change it need not be seen.
+    /// `metadata.generation`. Writes that do not change the generation need not be seen.
     Generation,
     Revision,
 }
 
-/// The objects. Memory: an entry for each existing object, and for the newest deleted ones.
+/// The existing and some deleted objects. Memory: one entry for each existing object and for the newest deleted ones.
 pub(super) struct Known {
     by: By,
-    /// Whether the witness observes deletions.
+    /// Whether the witness can observe deletions.
     deletions: bool,
     objects: HashMap<Uid, Object>,
     names: HashMap<Place, Uid>,
@@ -47,18 +48,17 @@ struct Object {
     place: Place,
     first: Revision,
     recent: VecDeque<Version>,
-    /// The index of the newest proven version; 0 for none.
+    /// The index of the newest version that is proven; 0 if none is.
     proven: u64,
-    /// Time since which a sign shows that the subject knows the object; the end of the sign will show that it knows the
-    /// deletion.
+    /// Time since which a sign shows that the subject knows the object. The end of this sign proves the deletion.
     shown_ms: Option<u64>,
     gone: Gone,
-    /// Whether its deletion was requested while it had a finalizer, which it still has.
+    /// Whether the object's deletion was requested while it had a finalizer, which it still has.
     held: bool,
 }
 
 struct Version {
-    /// The index of the version, from 1.
+    /// The index of the version among the object's versions, counted from 1.
     turn: u64,
     number: i64,
     revision: Revision,
@@ -67,9 +67,9 @@ struct Version {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gone {
     No,
-    /// The object is deleted, and the subject has to show that it knows.
+    /// The object is deleted, and the subject has to prove that it knows.
     Owed,
-    /// The object is deleted, and nothing more can be observed.
+    /// The object is deleted, and nothing more about it can be observed.
     Closed,
 }
 
@@ -78,8 +78,8 @@ impl Known {
         Self { by, deletions, objects: HashMap::new(), names: HashMap::new(), gone: VecDeque::new() }
     }
 
-    /// Adds a version. Returns whether it has to be seen. A version that the subject wrote itself need not, nor one of
-    /// an object that is being deleted.
+    /// Adds a version. Returns whether the subject has to see it. The subject need not see a version that it wrote
+    /// itself, or a version of an object that is being deleted.
     pub(super) fn note(&mut self, commit: &Commit, progress: Progress, own: bool) -> bool {
         let own = own || progress.leaving;
         let number = match self.by {
@@ -115,7 +115,7 @@ impl Known {
         !own
     }
 
-    /// The proof that follows from the removal of a finalizer; to be called before the commit is added.
+    /// The proof that the removal of a finalizer gives. Must be called before the commit is added.
     pub(super) fn released(&mut self, commit: &Commit, progress: Progress) -> Option<Proof> {
         let object = self.objects.get_mut(&commit.uid).filter(|object| object.held)?;
         if commit.change != Change::Deleted && progress.guarded {
@@ -127,7 +127,7 @@ impl Known {
         object.prove(turn, revision)
     }
 
-    /// Adds a deletion. Returns its meaning for the ledger.
+    /// Adds a deletion. Returns whether the subject has to observe it.
     pub(super) fn end(&mut self, uid: &Uid) -> Counts {
         let Some(object) = self.objects.get_mut(uid) else { return Counts::Untold };
         let owed = self.deletions && object.shown_ms.is_some();
@@ -143,7 +143,7 @@ impl Known {
         if owed { Counts::Version } else { Counts::Untold }
     }
 
-    /// The proof of the version with this number, if it exists and is not proven yet.
+    /// The proof of the version with this number, if the version exists and is not proven yet.
     pub(super) fn prove(&mut self, uid: &Uid, number: i64) -> Option<Proof> {
         let object = self.objects.get_mut(uid)?;
         let version = object.recent.iter().rfind(|version| version.number == number)?;
@@ -247,7 +247,7 @@ mod tests {
 
     const THERE: What = What::There { ends: true };
 
-    /// A sign of an object proves its first version, once; the end of the sign proves the deletion, once.
+    /// The sign of an object proves its first version, once. The end of the sign proves the deletion, once.
     #[test]
     fn what_is_there_and_what_is_gone() {
         let mut known = Known::new(By::Nothing, true);
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(claimed(&mut known, uid("u"), What::Gone), None);
     }
 
-    /// A sign that was never shown, or ended before, cannot end.
+    /// A sign that never existed, or has already ended, cannot end.
     #[test]
     fn a_deletion_is_owed_by_who_showed_the_object() {
         for before in [None, Some(What::There { ends: false })] {
@@ -296,8 +296,7 @@ mod tests {
         assert_eq!(claimed(&mut known, uid("u"), What::Version(9)), Some(("9".into(), Change::Added)));
     }
 
-    /// A subject that releases an object has seen its state at the deletion request, and repeats no generation any
-    /// more.
+    /// A subject that releases an object has seen the deletion request, and does not repeat the new generation.
     #[test]
     fn who_lets_an_object_go_has_seen_it() {
         let read = |known: &mut Known, revision, change, (generation, leaving, guarded)| {
@@ -339,7 +338,7 @@ mod tests {
         assert_eq!(read(&mut known, 3, Change::Deleted, (2, true, true)), (Counts::Untold, None), "it was proven");
     }
 
-    /// On a real control plane a claim may come before its commit is known.
+    /// On a real control plane a claim may arrive before its commit.
     #[test]
     fn what_is_not_known_yet_waits() {
         let mut known = Known::new(By::Generation, true);

@@ -1,5 +1,5 @@
-//! Witness `log`: the subject's stdout and stderr, matched by a regular expression with named groups or by the known
-//! lines of a library.
+//! Witness `log`: the subject's stdout and stderr, matched by a regular expression with named groups or by the log
+//! format of a library.
 
 use std::sync::Arc;
 
@@ -16,35 +16,35 @@ mod preset;
 
 pub use preset::Preset;
 
-/// Its keys.
+/// The keys of `witness: {kind: log}`.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Log {
-    /// A regular expression over stdout and stderr. Its named groups identify the object (`uid`, or `name` with
+    /// A regular expression over stdout and stderr. The named groups identify the object (`uid`, or `name` with
     /// `namespace`), the version (`rv`, or `generation`, or none) and, with `uid` and `rv`, the `change`.
     pub pattern: Option<String>,
-    /// Instead of that: the library that writes the lines.
+    /// Instead of `pattern`: the library that writes the lines.
     pub preset: Option<Preset>,
-    /// With `preset`: the kind of the objects, such as `Memcached`, if the subject has controllers of several.
+    /// With `preset`: the kind of the objects, such as `Memcached`, if the subject has controllers of several kinds.
     pub of: Option<String>,
 }
 
-/// The version that a line proves.
+/// The version that the named groups of an expression prove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Proves {
-    /// Its resourceVersion and uid: an observation by itself.
+    /// A uid and a resourceVersion, which together are an observation.
     Whole {
-        /// Whether the change is in the line as well.
+        /// Whether the line also names the change.
         change: bool,
     },
     Revision,
     Generation,
-    /// None: only that the object is known.
+    /// No version, only that the subject knows the object.
     Nothing,
 }
 
-/// The compiled expression with its groups.
+/// The compiled regular expression, with what its groups prove.
 struct Pattern {
     regex: Regex,
     proves: Proves,
@@ -54,7 +54,7 @@ impl Kind for Log {
     const NAME: &'static str = "log";
     const REMEDY: &'static str = "Does `pattern` or `preset` match its log lines, and is its log level high enough? See subject.log in the record.";
 
-    /// A line without the change cannot show that an object is gone.
+    /// Without the group `change`, a line cannot show that an object is gone.
     fn sees(&self, _: &About) -> Sees {
         let proves = match self.preset {
             Some(preset) => preset.proves(),
@@ -135,7 +135,7 @@ impl Log {
 }
 
 impl Proves {
-    /// The resolver of the claims.
+    /// The resolver of claims, for lines that name no resourceVersion.
     fn commits(self) -> Option<Box<dyn Commits>> {
         let by = match self {
             Self::Whole { .. } => return None,
@@ -164,7 +164,7 @@ impl Pattern {
     }
 }
 
-/// The object in a line, from its groups.
+/// The object that the groups of a matched line name.
 fn object(found: &Captures<'_>) -> Option<Of> {
     if let Some(uid) = found.name("uid") {
         return Some(Of::Uid(uid.as_str().into()));

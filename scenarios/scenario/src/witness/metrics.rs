@@ -1,8 +1,8 @@
-//! Witness `metrics`: the subject's metrics page has a series for each object, like that of kube-state-metrics.
+//! Witness `metrics`: the subject's metrics page has a series for each object, like the page of kube-state-metrics.
 //!
-//! The witness reads the page every second. A series proves that the subject saw its object; its disappearance proves
-//! that the subject saw the deletion. Its value proves a version if `value` defines it as the generation or the
-//! resourceVersion. Objects that came and went between two readings stay unknown.
+//! The witness reads the page every second. A series proves that the subject saw its object. The end of a series proves
+//! that the subject saw the deletion. If `value` is set, the sample's value is a generation or resourceVersion and
+//! proves that version. An object that exists only between two readings is not observed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,30 +20,29 @@ use super::{About, Claim, Kind, Of, Open, Reporter, Scene, Statement, What};
 use crate::fetch::{Limits, Page};
 use crate::metrics::{Labelled, Selector};
 
-/// Interval of readings, and so the precision of lags; a page costs the subject a few milliseconds.
+/// Interval of readings, and so the precision of lags. A reading costs the subject a few milliseconds.
 const EVERY: Duration = Duration::from_secs(1);
-/// Least time between readings, as a multiple of their length.
+/// The least interval between readings, as a multiple of the time that one takes.
 const SHARE_LEAST: u32 = 20;
-/// Limits of a page; with a series for each of many objects it has many MiB.
+/// Limits of time and size for reading a page. A page with a series for each of many objects has many MiB.
 const LIMITS: Limits = Limits { answer: Duration::from_secs(10), bytes: 64 << 20 };
-/// The most objects of a page: more than the largest population.
+/// The most objects on a page: more than a scenario can create.
 const OBJECTS_MAX: usize = 200_000;
 
-/// Its keys.
+/// The keys of `witness: {kind: metrics}`.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Metrics {
     /// The series, as a name with or without labels: `kube_configmap_created`.
     pub series: String,
-    /// Its label with the uid of the object.
+    /// The label that has the uid of the object.
     pub uid: Option<String>,
-    /// Instead of that: its label with the name of the object, such as `configmap`.
+    /// Instead of `uid`: the label that has the name of the object, such as `configmap`.
     pub name: Option<String>,
-    /// With `name`: its label with the namespace. Default: `namespace`; empty for cluster-wide objects.
+    /// With `name`: the label that has the namespace. Default: `namespace`. Empty for cluster-wide objects.
     pub namespace: Option<String>,
-    /// The meaning of a sample's value, as in `kube_deployment_metadata_generation`. Default: the value says nothing
-    /// about the object.
+    /// The meaning of a sample's value, as in `kube_deployment_metadata_generation`. Default: nothing about the object.
     pub value: Option<Holds>,
 }
 
@@ -75,7 +74,7 @@ impl Kind for Metrics {
         }
     }
 
-    /// Of the parents it only reads the finalizers.
+    /// The series show all progress. Of the objects only the finalizers are read.
     fn looks(&self) -> Option<Looks> {
         Some(Looks::default())
     }
@@ -128,7 +127,7 @@ async fn listen(mut page: Page, mut seen: Seen, reporter: Reporter) {
     }
 }
 
-/// The objects of the last page, each with its version if the page has it.
+/// The objects on the last page that was read, each with its version if the page has versions.
 struct Seen {
     keys: Metrics,
     selector: Selector,
@@ -136,7 +135,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// The differences of a page from the one before.
+    /// The changes from the last page to this one.
     fn read(&mut self, page: &str) -> Result<Vec<(Of, What)>, String> {
         let mut objects = BTreeMap::new();
         for labels in Labelled::of(page, &self.selector) {
@@ -189,7 +188,7 @@ mod tests {
         Seen { keys, selector, objects: BTreeMap::new() }
     }
 
-    /// Lines of kube-state-metrics 2.13.
+    /// A metrics page with lines of kube-state-metrics 2.13.
     const PAGE: &str = "# HELP kube_configmap_created [STABLE] Unix creation timestamp\n# TYPE kube_configmap_created gauge\n\
         kube_configmap_created{namespace=\"default\",configmap=\"a\"} 1.7e+09\n\
         kube_configmap_created{namespace=\"default\",configmap=\"b\"} 1.7e+09\n\
@@ -208,7 +207,8 @@ mod tests {
         assert!(pods.read("<html>").unwrap_err().contains("no sample"));
     }
 
-    /// The value of a sample is a version only if the scenario defines it so, and a new one only if it has changed.
+    /// The value of a sample is a version only if the scenario says so, and a new version only if the value has
+    /// changed.
     #[test]
     fn a_value_is_a_version_where_it_is_said_to_be() {
         let of = || Of::Name("default".into(), "d".into());

@@ -1,4 +1,5 @@
-//! No witness, for a subject that watches nothing. Its observations are unknown, and no budget needs them.
+//! Witness `none`, for a subject that watches nothing. The subject's observations are unknown, and no budget needs
+//! them.
 
 use record::Sees;
 use schemars::JsonSchema;

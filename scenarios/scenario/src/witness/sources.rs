@@ -1,13 +1,13 @@
-//! Merges the reports of several Pods of one subject about the same objects: the first report counts.
+//! Merges the reports of several Pods of one subject about the same objects.
 //!
-//! Owns the reports of each Pod. A version that another Pod reported before proves nothing new, and is left out. A
-//! version older than an earlier one of the same Pod is a mistake of the subject, and is passed on.
+//! This module remembers the reports of each Pod. A version that another Pod has already reported proves nothing new
+//! and is dropped. A version older than an earlier one from the same Pod is a mistake of the subject and is kept.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use facts::{Change, Observation, Uid};
 
-/// The most Pods that are remembered: after so many rollouts the first ones report nothing any more.
+/// The most Pods that are remembered. After so many Pods, the first Pods no longer exist.
 const SOURCES_MAX: usize = 64;
 /// The most deleted objects that are remembered.
 const DELETED_MAX: usize = 100_000;
@@ -23,13 +23,13 @@ struct Newest {
 pub(super) struct Sources {
     newest: HashMap<Uid, Newest>,
     each: BTreeMap<String, HashMap<Uid, Newest>>,
-    /// Pods in the order in which they came.
+    /// The names of the Pods, in the order of their first report.
     order: VecDeque<String>,
     deleted: VecDeque<Uid>,
 }
 
 impl Sources {
-    /// Whether this observation has to be passed on.
+    /// Whether this observation is new and has to be sent to the run.
     pub(super) fn passes(&mut self, source: &str, observation: &Observation) -> bool {
         // Revisions of a real API server are numbers (Kubernetes API concepts, "Resource versions").
         let Ok(revision) = observation.revision.as_str().parse::<u64>() else { return true };
@@ -61,7 +61,7 @@ impl Sources {
         self.each.entry(source.to_owned()).or_default()
     }
 
-    /// Forgets the oldest deleted objects.
+    /// Remembers a deleted object, and forgets the oldest one beyond the limit.
     fn forget(&mut self, deleted: Uid) {
         self.deleted.push_back(deleted);
         if self.deleted.len() > DELETED_MAX
@@ -80,7 +80,8 @@ impl Newest {
         !self.deleted && (own.deleted || self.revision < own.revision)
     }
 
-    /// A deletion that was found in a list has the revision that was known before.
+    /// Whether this report is newer. A deletion that a client finds by a list has the last known revision, so an equal
+    /// revision can be newer.
     fn is_new_after(self, newest: Self) -> bool {
         !newest.deleted && (self.deleted || self.revision > newest.revision)
     }

@@ -1,8 +1,8 @@
-//! Witness `status`: the subject repeats the generation, or the version, that it acted on in the object itself.
+//! Witness `status`: the subject writes the generation, or the version, that it acted on into the object itself.
 //!
-//! Pure: it reads every commit in order and returns the observation that the commit proves. With generations, only
-//! writes with a new one have to be seen, so status writes do not count. With versions, all have to be seen except
-//! those in which the field itself changed: the subject wrote these.
+//! This module does no I/O: it reads every commit in order and returns the observation that the commit proves. With
+//! generations, only writes that raise the generation have to be seen, so status writes do not count. With versions,
+//! every write has to be seen except those that change the field itself, because the subject made them.
 
 use std::collections::HashMap;
 
@@ -14,23 +14,24 @@ use serde::{Deserialize, Serialize};
 use super::known::{By, Known};
 use super::{About, Commits, Counts, Kind, Open, Reading, Reporter, Scene};
 
-/// Its keys.
+/// The keys of `witness: {kind: status}`.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Status {
-    /// The JSON pointer of the field that repeats it; a segment such as `type=Ready` selects the entry of a list whose
-    /// `type` is `Ready`. Default: `/status/observedGeneration`.
+    /// The JSON pointer of the field that repeats the generation or version. A segment such as `type=Ready` selects the
+    /// entry of a list whose `type` is `Ready`. Default: `/status/observedGeneration`.
     pub pointer: Option<String>,
-    /// Instead of that: the type of the condition in `status.conditions` whose `observedGeneration` repeats it.
+    /// Instead of `pointer`: the type of the condition in `status.conditions` whose `observedGeneration` repeats the
+    /// generation or version.
     pub condition: Option<String>,
-    /// Instead of that: the annotation that repeats it.
+    /// Instead of `pointer`: the annotation that repeats the generation or version.
     pub annotation: Option<String>,
-    /// The repeated value. Default: `generation`.
+    /// The repeated number. Default: `generation`.
     pub holds: Option<Holds>,
 }
 
-/// The value that identifies the versions of an object.
+/// The number that identifies the versions of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Holds {
@@ -45,7 +46,7 @@ impl Kind for Status {
     const REMEDY: &'static str =
         "Does it write the generation that it handled into the object's status, or wherever `witness` says?";
 
-    /// The newest version and nothing else: after a deletion there is no status to write.
+    /// The witness observes only the newest version, and no deletion, because a deleted object has no status.
     fn sees(&self, _: &About) -> Sees {
         Sees { created: true, updated: true, ..Sees::NOTHING }
     }
@@ -89,13 +90,13 @@ impl Status {
     }
 }
 
-/// Follows the repeated values. Memory: an entry for each existing object beside those of [`Known`].
+/// Follows the repeated values of all objects. Memory: one entry for each existing object, besides those of [`Known`].
 struct Repeated {
     by: By,
     known: Known,
     observed: HashMap<Uid, i64>,
-    /// Whether the field was ever written. Until then, a misspelt name is more likely than that everything is missed.
-    /// Other proofs of versions must not make the field look written.
+    /// Whether the field was ever written. Until then, a misspelt pointer is more likely than a subject that misses
+    /// everything. Other proofs of versions do not set this.
     speaks: bool,
 }
 
@@ -165,7 +166,7 @@ mod tests {
         assert_eq!(read(&mut status, 3, Change::Modified, 1, Some(1)), (false, None));
     }
 
-    /// A lagging subject has seen the version that it reports, and no later one.
+    /// A subject that lags has seen the version that it repeats, but no later one.
     #[test]
     fn an_old_generation_proves_the_old_version() {
         let mut status = Repeated::new(By::Generation);
@@ -176,8 +177,8 @@ mod tests {
         assert_eq!(read(&mut status, 5, Change::Modified, 2, Some(1)).1, None, "it was proven");
     }
 
-    /// The write that requests the deletion of an object with a finalizer has its own generation, which no subject
-    /// repeats. A subject that releases the object has seen it in that state.
+    /// The request to delete an object with a finalizer raises the generation, which no subject repeats. A subject that
+    /// releases the object has seen the request.
     #[test]
     fn an_object_that_is_let_go_was_seen() {
         let mut status = Repeated::new(By::Generation);
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(leave(&mut status, 5, Change::Deleted), (Counts::Version, seen));
     }
 
-    /// A misspelt pointer must end in "nothing was proven", even for a subject with finalizers.
+    /// With a misspelt pointer the result must be "nothing was proven", even if the subject uses finalizers.
     #[test]
     fn where_nobody_writes_the_field_nothing_is_proven() {
         let mut status = Repeated::new(By::Generation);
@@ -199,7 +200,7 @@ mod tests {
         assert_eq!(leave(&mut status, 4, Change::Deleted), (Counts::Version, None));
     }
 
-    /// A write of an object that a finalizer holds in its deletion, or its end.
+    /// Adds a write of an object whose deletion waits for a finalizer, or the end of such an object.
     fn leave(status: &mut Repeated, revision: u64, change: Change) -> (Counts, Option<(String, Change)>) {
         let commit = Commit { change, ..commit(revision) };
         let progress = Progress { generation: 3, leaving: true, guarded: true, ..Progress::default() };
@@ -207,7 +208,7 @@ mod tests {
         (counts, proves.map(|Proof { revision, change }| (revision.to_string(), change)))
     }
 
-    /// The write that repeats the version makes a new version, which need not be repeated.
+    /// The write that repeats a version creates a new version, which the subject need not repeat.
     #[test]
     fn a_repeated_version_proves_it() {
         let mut status = Repeated::new(By::Revision);

@@ -1,12 +1,11 @@
 //! kube-rs as a subject: `kube-rs-subject watcher|streaming|controller`.
 //!
-//! `watcher` and `streaming` drive `kube::runtime::watcher` with its default back-off, the second one with streaming
-//! lists. `controller` runs `Controller`, with further resources as owned ones. All other settings are defaults, except
-//! for the watch timeout if `LONGHAUL_SILENCE_S` is set. The set of existing objects is kept as the documentation of
-//! `watcher::Event` prescribes, and as kube's own store does it: by name, and replaced as a whole after each initial
-//! list.
+//! `watcher` and `streaming` use `kube::runtime::watcher` with its default back-off; `streaming` adds streaming lists.
+//! `controller` runs `Controller`; further resources are its owned resources. All other settings are kube's defaults,
+//! except the watch timeout if `LONGHAUL_SILENCE_S` is set. The set of existing objects is kept as the documentation of
+//! `watcher::Event` says: by name, and replaced as a whole after each initial list. kube's own store does the same.
 //!
-//! This program must not repair anything: events that the library does not deliver are not reported.
+//! This program must not repair anything: it reports no event that the library does not deliver.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -22,10 +21,10 @@ use witness::Witness;
 
 mod witness;
 
-/// Interval of looks at the controller's store: a reconciler is not called for deleted objects.
+/// Interval of checks of the controller's store, because a reconciler is not called for deleted objects.
 const GLANCE: Duration = Duration::from_millis(200);
 
-/// The existing objects according to the library: namespace and name, with uid and version.
+/// The objects that exist according to the library: namespace and name, with uid and resourceVersion.
 type Known = BTreeMap<(String, String), (String, String)>;
 
 #[tokio::main(flavor = "current_thread")]
@@ -54,7 +53,8 @@ async fn main() -> Result<()> {
     watch(api(&client, judged), config, witness).await
 }
 
-/// Parses `plural.group/version`, or `plural/version` of the core group. List and watch do not use the kind.
+/// Parses `plural.group/version`, or `plural/version` for the core group. The kind is made up, because list and watch
+/// do not use it.
 fn resource(text: &str) -> Result<ApiResource> {
     let (name, version) = text.split_once('/').with_context(|| format!("`{text}` is not plural.group/version"))?;
     let (plural, group) = name.split_once('.').unwrap_or((name, ""));
@@ -138,7 +138,7 @@ fn entry(metadata: &ObjectMeta) -> ((String, String), (String, String)) {
     (key, (text(&metadata.uid), text(&metadata.resource_version)))
 }
 
-/// The handler of a version. It reports when its work is done, and handles nothing else meanwhile.
+/// Handles a version: reports it once the handler's extra time is over. No other version is handled meanwhile.
 async fn applied(known: &mut Known, metadata: &ObjectMeta, witness: &Witness) -> Result<()> {
     let (key, value) = entry(metadata);
     let before = known.insert(key, value.clone());
@@ -148,7 +148,7 @@ async fn applied(known: &mut Known, metadata: &ObjectMeta, witness: &Witness) ->
     witness.report(value, if before.is_some() { "modified" } else { "added" }).await
 }
 
-/// Objects that are not in the store any more are deleted. Stored objects that are not known yet are reported when the
+/// Reports objects that are no longer in the store as deleted. Objects that are new in the store are reported when the
 /// library delivers them.
 async fn replaced(known: &mut Known, held: Known, witness: &Witness) -> Result<()> {
     let gone: Vec<_> = known.keys().filter(|key| !held.contains_key(*key)).cloned().collect();

@@ -1,5 +1,5 @@
-//! Reports the library's events to the witness: one post per line, in order. Handlers take extra time if a row asks for
-//! it.
+//! Reports the library's events to the witness: one POST for each line, in order. If a scenario sets
+//! `LONGHAUL_HANDLER_S`, handlers take extra time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,14 +15,15 @@ use hyper_util::rt::TokioExecutor;
 pub struct Witness {
     client: Client<HttpConnector, Full<Bytes>>,
     url: Uri,
-    /// Extra time of a handler for every other modification of an object, the first one included.
+    /// Extra time of the handler for the first, third, fifth, … modification of an object.
     slow: Duration,
-    /// Modifications of each object so far, counted only for rows with extra time; such a row has a few objects.
+    /// Number of modifications of each object. Counted only if handlers take extra time; such scenarios have few
+    /// objects.
     modified: tokio::sync::Mutex<BTreeMap<String, u64>>,
 }
 
 impl Witness {
-    /// Reads the environment that a run gives to its subject.
+    /// Reads the environment variables that a run sets for its subject.
     pub fn from_environment() -> Result<Self> {
         let url = std::env::var("LONGHAUL_WITNESS_URL").context("LONGHAUL_WITNESS_URL is not set")?;
         let client = Client::builder(TokioExecutor::new()).build_http();
@@ -32,7 +33,7 @@ impl Witness {
         Ok(Self { client, url, slow, modified: tokio::sync::Mutex::default() })
     }
 
-    /// Waits as long as a handler works on a modification of this object.
+    /// Waits the extra time that the handler takes for this modification of the object.
     pub async fn works(&self, uid: &str) {
         if self.slow.is_zero() {
             return;
@@ -47,7 +48,7 @@ impl Witness {
         }
     }
 
-    /// Reports one version. If that fails, the program must not go on as if nothing were wrong.
+    /// Reports one version. If that fails, the program must not continue as if nothing were wrong.
     pub async fn report(&self, (uid, version): (String, String), change: &str) -> Result<()> {
         let line = serde_json::json!({"uid": uid, "resourceVersion": version, "change": change}).to_string();
         let request = Request::post(self.url.clone()).body(Full::new(Bytes::from(line)))?;

@@ -1,6 +1,6 @@
-//! The command line and the environment: the mistakes, the clocks, the watched resources, and the witness.
+//! Command line and environment: the mistakes to make, timeouts and intervals, the watched resources, and the witness.
 //!
-//! Owns their names, defaults and checks. It must not act on them.
+//! This module owns names, defaults and checks. Nothing is done with the values here.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use units::Span;
 
 use crate::mistakes::Mistake;
 
-/// Default resource of the harness.
+/// The resource that the harness writes by default.
 const DEFAULT_WATCH: &str = "packages.longhaul.dev/v1alpha1";
 
-/// A correct watch client whose mistakes are switches.
+/// A correct list/watch client that makes the mistakes that are switched on.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "planted-client", args_override_self = true)]
 pub struct Args {
     /// A mistake to make. May be given several times.
     #[arg(long = "mistake", value_enum)]
     pub mistakes: Vec<Mistake>,
-    /// Print name, rows of the corpus and one sentence for each mistake.
+    /// Print all mistakes, each with its name, its numbers in the catalogue of bugs, and a sentence.
     #[arg(long)]
     pub list_mistakes: bool,
-    /// The versions of HTTP to offer.
+    /// HTTP versions to offer to the server.
     #[arg(long, value_enum, default_value = "auto")]
     pub http: Http,
-    /// The treatment of each version before it is reported.
+    /// The action on each version before the client reports it.
     #[arg(long, value_enum, default_value = "none")]
     pub handler: Handling,
     /// Time that the handler takes for each version.
@@ -35,16 +35,16 @@ pub struct Args {
     /// Ask for the initial events on the watch instead of listing.
     #[arg(long)]
     pub streaming_lists: bool,
-    /// Watches of each kind; only the last one reports.
+    /// Number of watches of each kind. Only the last one reports.
     #[arg(long, default_value_t = 1)]
     pub copies: usize,
-    /// Time between two lists of everything.
+    /// Interval between two complete lists.
     #[arg(long, default_value = "15s")]
     pub relist: Span,
-    /// The longest silence of a watch. Bookmarks must come more often.
+    /// Longest time without a message on a watch. Bookmarks must come more often.
     #[arg(long, default_value = "4s")]
     pub silence: Span,
-    /// Time for which consistent lists must be older than the known state before the client accepts them.
+    /// How long consistent lists must be older than the known state before the client accepts them.
     #[arg(long, default_value = "6s")]
     pub rewind_patience: Span,
     /// Print each request and its reason to stderr.
@@ -52,7 +52,7 @@ pub struct Args {
     pub verbose: bool,
 }
 
-/// The versions of HTTP to offer.
+/// HTTP versions to offer to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Http {
     /// HTTP/1.1 only.
@@ -61,11 +61,11 @@ pub enum Http {
     /// HTTP/2 only.
     #[value(name = "2")]
     Two,
-    /// Both; the server chooses.
+    /// HTTP/1.1 and HTTP/2; the server chooses.
     Auto,
 }
 
-/// The treatment of each version before it is reported.
+/// The action on each version before the client reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Handling {
     /// Nothing.
@@ -74,7 +74,7 @@ pub enum Handling {
     Status,
     /// Write an annotation, once per object.
     Annotation,
-    /// Keep a `ConfigMap` of the same name beside the object: read, then create or replace it, and delete it with the object.
+    /// Keep a `ConfigMap` with the same name for each object: read it, then create or replace it, and delete it with the object.
     Copy,
 }
 
@@ -82,7 +82,7 @@ pub enum Handling {
 #[derive(Debug, Clone)]
 pub struct Environment {
     pub kubeconfig: String,
-    /// The URL of the witness.
+    /// The URL to which observations are posted.
     pub witness: String,
     pub scopes: Vec<Scope>,
 }
@@ -90,20 +90,20 @@ pub struct Environment {
 /// One kind of objects, in one namespace or in all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
-    /// The resource in the witness's form, such as `packages.longhaul.dev`.
+    /// The resource's name for the witness, such as `packages.longhaul.dev`.
     pub resource: String,
-    /// The base path, such as `/apis/longhaul.dev/v1alpha1`.
+    /// The base path of the API group, such as `/apis/longhaul.dev/v1alpha1`.
     base: String,
     plural: String,
     namespace: String,
 }
 
-/// The clocks. They are short, so that a run of half a minute shows the client's reaction to them.
+/// Timeouts and intervals of the client. The intervals are short, so that a run of half a minute shows their effect.
 #[derive(Debug, Clone, Copy)]
 pub struct Clocks {
-    /// Longest silence of a watch.
+    /// Longest time without a message on a watch.
     pub silence: Duration,
-    /// Interval of complete lists.
+    /// Interval between two complete lists.
     pub relist: Duration,
     /// See [`Args::rewind_patience`].
     pub rewind_patience: Duration,
@@ -136,7 +136,7 @@ impl Scope {
         Ok(Self { resource: resource.to_owned(), base, plural, namespace })
     }
 
-    /// The path for listing and watching the objects of the scope.
+    /// The path to list and watch the objects of this kind.
     pub fn path(&self) -> String {
         match self.namespace.as_str() {
             "" => format!("{}/{}", self.base, self.plural),

@@ -1,7 +1,7 @@
-//! Unbounded growth for some mistakes: names, labels, threads, watches.
+//! Mistakes that keep more and more names, labels, threads or watches.
 //!
-//! Owns the kept items. A correct client keeps none of them. Each kind grows slowly enough for the machine to survive
-//! the run.
+//! This module owns what is kept. The correct client keeps nothing here. Each mistake grows slowly enough that the
+//! machine survives the run.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -16,20 +16,20 @@ use crate::object::Object;
 use crate::watch::{Message, Start, Stream};
 use crate::wire::Wire;
 
-/// Bytes that are kept per name and per label. Real clients keep a hundredth of it or less; with this much, half a
-/// minute shows an effect that takes them days.
+/// Bytes kept for each name or label. Real clients keep a hundredth of that or less. With this size, half a minute
+/// shows an effect that takes days in real clients.
 const NAME_BYTES: usize = 512 << 10;
 const LABEL_BYTES: usize = 16 << 20;
-/// Threads of one pool, and of all: the machine itself is not under test.
+/// Number of threads in one pool, and limit of all threads, which protects the machine.
 const POOL_THREADS: usize = 16;
 const THREADS_MAX: usize = 2_000;
-/// Limit of doubled watches.
+/// Limit of additional watches that `double-reconnect` opens.
 const DOUBLES_MAX: usize = 256;
 /// Limit of watches on single objects.
 const FOLLOWED_MAX: usize = 1_000;
 const RESUMED_AFTER: Duration = Duration::from_secs(1);
 
-/// The kept items; clones share them.
+/// Everything that mistakes keep. Clones share it.
 #[derive(Clone, Default)]
 pub struct Growth(Arc<Mutex<Kept>>);
 
@@ -44,7 +44,8 @@ struct Kept {
 }
 
 impl Growth {
-    /// Keeps something for a seen object. The bytes are ones, because untouched zero pages would not be resident.
+    /// Keeps bytes for an object, if a mistake says so. The bytes are ones, because untouched zero pages would not be
+    /// resident.
     pub fn seen(&self, object: &Object, mistakes: &Mistakes) {
         if mistakes.made(Mistake::MapPerName) {
             let key = (object.namespace.clone(), object.name.clone());
@@ -52,7 +53,7 @@ impl Growth {
         }
     }
 
-    /// Opens a watch for the object, which is never closed when the object is gone.
+    /// Opens a watch for a single object and never closes it, even if the object is gone.
     pub fn follow(&self, object: &Object, wire: &Wire, path: &str, mistakes: &Mistakes) {
         if !mistakes.made(Mistake::WatchPerObject) {
             return;
@@ -77,14 +78,14 @@ impl Growth {
         kept.followed.insert(object.uid.clone(), task);
     }
 
-    /// Keeps something for a list.
+    /// Keeps bytes for a list, if a mistake says so.
     pub fn listed(&self, mistakes: &Mistakes) {
         if mistakes.made(Mistake::LabelPerRelist) {
             self.0.lock().labels.push(vec![1; LABEL_BYTES]);
         }
     }
 
-    /// Keeps something for an opened watch.
+    /// Keeps threads for an opened watch, if a mistake says so.
     pub fn watched(&self, mistakes: &Mistakes) {
         if !mistakes.made(Mistake::ThreadsPerWatch) {
             return;
@@ -98,7 +99,7 @@ impl Growth {
         }
     }
 
-    /// Handles the end of a watch twice, so that each end makes one more watch.
+    /// Opens two watches at the end of a watch, so that each end leaves one more watch.
     pub fn double(&self, wire: &Wire, path: &str, start: &Start, mistakes: &Mistakes) {
         if !mistakes.made(Mistake::DoubleReconnect) {
             return;
@@ -113,8 +114,8 @@ impl Growth {
 }
 
 impl Growth {
-    /// Handles the end of a stream and its close as two ends, so that there is one more informer, which reports its
-    /// events as well.
+    /// Treats the end of a stream and the closing of its connection as two ends. So one more informer starts, and
+    /// reports its events as well.
     pub fn twin(&self, mistakes: &Mistakes, twin: impl FnOnce() -> Pin<Box<dyn Future<Output = ()> + Send>>) {
         if !mistakes.made(Mistake::BothEndsReconnect) {
             return;
@@ -126,7 +127,7 @@ impl Growth {
     }
 }
 
-/// Reads a watch to its end, ignoring its content, and then starts two.
+/// Reads a watch to its end without using the content, and then starts two watches.
 fn follow(
     growth: Growth,
     wire: Wire,

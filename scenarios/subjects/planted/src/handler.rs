@@ -1,7 +1,9 @@
-//! The handling of each change: optionally a write, and a report once that succeeded.
+//! Handles each change: writes to the API server if `--handler` says so, and reports the change once the write has
+//! succeeded.
 //!
-//! Owns the queues. The changes of one object go through one queue in order. The next version replaces a waiting one,
-//! and a full queue makes its watch wait. It must not know how a change was noticed.
+//! This module owns the queues. The changes of one object go through one queue in order. A newer version replaces one
+//! that waits, and a full queue makes its watch wait. The handler does not know whether a change came from a list or a
+//! watch.
 
 mod copy;
 
@@ -25,12 +27,12 @@ use crate::store::Change;
 use crate::wire::{Answer, Ask, Trouble, Wire};
 use crate::witness;
 
-/// Queues of one kind: a slow handler delays at most an eighth of the objects.
+/// Number of queues of one kind, so that a slow handler delays at most an eighth of the objects.
 const QUEUES: usize = 8;
 const QUEUE_LENGTH: usize = 64;
-/// `handlers-overtake`: default time of every second handler of an object.
+/// `handlers-overtake`: default time of every second handler call of an object.
 const OVERTAKEN: Duration = Duration::from_millis(1500);
-/// Largest answer to a write, which is an object.
+/// Largest answer to a write: the answer is an object.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 const ANSWER_PATIENCE: Duration = Duration::from_secs(4);
 
@@ -39,37 +41,37 @@ pub struct Observation {
     pub change: Change,
     /// The changed object.
     pub object: Object,
-    /// The line of the change, for the mistake that keeps it.
+    /// The line of the watch, for the mistake that keeps it.
     #[expect(dead_code, reason = "kept, never read: that is the mistake")]
     pub raw: Option<Bytes>,
 }
 
-/// The inputs of all handlers.
+/// The values that all handler calls of one kind share.
 pub struct Handler {
     pub scope: Scope,
-    /// The treatment of each version.
+    /// The action on each version before the client reports it.
     pub handling: Handling,
-    /// Extra time of a handler.
+    /// Extra time of a handler call.
     pub delay: Duration,
     /// The connections for writes.
     pub wire: Wire,
-    /// The queue of reports.
+    /// The queue of reports to the witness.
     pub lines: witness::Lines,
-    /// Number of listed kinds, and of all kinds.
+    /// How many kinds have been listed, and how many kinds there are.
     pub synced: (watch::Receiver<usize>, usize),
-    /// Answers to writes that the cache accepts as known; only a mistake fills it.
+    /// Answers to writes that the cache takes as known state; only a mistake fills it.
     pub answers: Answers,
     pub mistakes: Mistakes,
 }
 
-/// Objects in answers to writes, until the cache takes them.
+/// Objects from answers to writes, until the cache takes them.
 pub type Answers = Arc<Mutex<Vec<Object>>>;
 
-/// The input side of the queues.
+/// The sending side of the queues.
 pub struct Queues {
     handler: Arc<Handler>,
     all: Vec<Arc<Queue>>,
-    /// Handlers that are not awaited, and their number per object.
+    /// Handler calls that are not awaited (a mistake), and their number per object.
     loose: JoinSet<()>,
     counts: BTreeMap<Arc<str>, u64>,
     _workers: JoinSet<()>,
@@ -80,7 +82,7 @@ struct Queue {
     waiting: Mutex<VecDeque<Observation>>,
     arrived: Notify,
     taken: Notify,
-    /// Whether any number may wait, each version separately: a mistake.
+    /// Whether the queue is unbounded and keeps every version (a mistake).
     unbounded: bool,
 }
 
@@ -97,14 +99,14 @@ impl Queues {
         Self { handler, all, loose, counts, _workers: workers }
     }
 
-    /// Another input side of the same queues.
+    /// Another sending side of the same queues.
     pub fn twin(&self) -> Self {
         let (handler, all) = (self.handler.clone(), self.all.clone());
         let (loose, counts, workers) = (JoinSet::new(), BTreeMap::new(), JoinSet::new());
         Self { handler, all, loose, counts, _workers: workers }
     }
 
-    /// Adds a change, and waits while its queue is full.
+    /// Adds a change. Waits while the queue is full.
     pub async fn push(&mut self, observation: Observation) {
         if self.handler.mistakes.made(Mistake::HandlersOvertake) {
             return self.let_loose(observation);
@@ -160,7 +162,7 @@ impl Queue {
         self.arrived.notify_one();
     }
 
-    /// Adds a change. Returns it if the queue is full.
+    /// Adds a change. Returns the change if the queue is full.
     fn put(&self, observation: Observation) -> Option<Observation> {
         let mut waiting = self.waiting.lock();
         if self.unbounded {
@@ -197,7 +199,7 @@ impl Handler {
         self.report(&observation).await;
     }
 
-    /// Writes until it succeeds; returns false if it was given up.
+    /// Repeats the write until it succeeds. Returns false if the write was given up.
     async fn write_until_done(&self, observation: &Observation) -> bool {
         let mut failures = 0;
         loop {
@@ -218,7 +220,8 @@ impl Handler {
         }
     }
 
-    /// The write for a version; `None` if it was done already, because the write would otherwise cause the next one.
+    /// The request that writes for a version. `None` if the object already shows the write; otherwise each write would
+    /// cause the next.
     fn write(&self, observation: &Observation) -> Option<Ask> {
         let Observation { change, object, .. } = observation;
         if *change == Change::Deleted {
@@ -265,7 +268,8 @@ impl Handler {
     }
 }
 
-/// The body of an answer; a refusal is an error. It is read to its end, so that the connection can be reused.
+/// The body of a successful answer; a refusal is an error. The body is read to its end, so that the connection can be
+/// reused.
 async fn finished(mut answer: Answer) -> Result<Bytes, Trouble> {
     if answer.status >= 300 {
         return Err(answer.refusal().await);

@@ -1,8 +1,8 @@
-//! One kind of objects: list, watch, list again, for ever.
+//! The loop for one kind of objects: list, watch, list again, without end.
 //!
-//! Owns the loop and its state between the steps: the revision to continue from, the newest revision ever seen, the
-//! cache. `informer/policy.rs` decides the next step, `informer/relist.rs` lists, `informer/watching.rs` watches. It
-//! must not write or report; the handler does.
+//! This module keeps the state between the steps: the revision to continue from, the newest revision ever seen, and the
+//! cache. `informer/policy.rs` decides the next step, `informer/relist.rs` lists, `informer/watching.rs` watches. The
+//! handler, and not this module, writes and reports.
 
 mod policy;
 mod relist;
@@ -29,31 +29,31 @@ use crate::wire::Wire;
 use policy::{End, Policy, Step};
 
 pub struct Parts {
-    /// The path for listing and watching its objects.
+    /// The path to list and watch the objects of this kind.
     pub path: String,
     /// The connections to the API server.
     pub wire: Wire,
     pub clocks: Clocks,
     pub mistakes: Mistakes,
-    /// Whether it asks for initial events instead of listing.
+    /// Whether the client requests initial events instead of listing.
     pub streaming: bool,
-    /// The queues of changes; `None` for a copy.
+    /// The queues of changes; `None` for an additional watch that does not report.
     pub queues: Option<Queues>,
     pub growth: Growth,
-    /// The back-off that all kinds share, if they do.
+    /// The back-off shared by all kinds, if a mistake shares it.
     pub shared_backoff: SharedBackoff,
-    /// Number of listed kinds.
+    /// Number of kinds that have been listed.
     pub synced: watch::Sender<usize>,
     /// Number of kinds whose first watch was requested.
     pub asked: watch::Sender<usize>,
-    /// Number of kinds that request their first watch before this one.
+    /// Number of kinds that must request their first watch before this kind does.
     pub after: usize,
-    /// Whether it prints events on stderr.
+    /// Whether to print events on stderr.
     pub verbose: bool,
 }
 
 impl Parts {
-    /// The same parts, with another input side of the same queues.
+    /// A copy with another sending side of the same queues.
     fn twin(&self) -> Self {
         Self {
             path: self.path.clone(),
@@ -77,30 +77,30 @@ pub struct Informer {
     parts: Parts,
     store: Store,
     policy: Policy,
-    /// The revision of the next watch.
+    /// The revision from which the next watch starts.
     position: Option<Revision>,
-    /// The newest revision that was ever seen.
+    /// The newest revision that this client has ever seen.
     seen: Option<Revision>,
-    /// The revision up to which a list covered everything.
+    /// The revision of the last list that was complete.
     covered: Option<Revision>,
-    /// Time since which consistent lists are older than `seen`.
+    /// Time since which consistent lists have been older than `seen`.
     older_since: Option<Instant>,
-    /// Whether the last list was too old, so that the next one states a lower bound.
+    /// Whether the last list was too old, so that the next list states the least revision that is acceptable.
     ask_not_older: bool,
     relist_at: Instant,
     listed_once: bool,
     watched_once: bool,
     asked_once: bool,
-    /// Whether any object was ever seen.
+    /// Whether this client has ever seen an object.
     object_seen: bool,
-    /// Whether the silence limit is off for the open watch.
+    /// Whether the open watch has no limit of silence (a mistake).
     deaf: bool,
-    /// The initial events of the open watch, until they are complete.
+    /// The initial events of the open watch, until the bookmark that ends them.
     initial: Option<watching::Initial>,
 }
 
 impl Informer {
-    /// An informer without any knowledge.
+    /// A new informer that has seen nothing.
     pub fn new(parts: Parts) -> Self {
         let store = Store::new(parts.mistakes.clone());
         let policy = Policy::new(parts.mistakes.clone(), parts.clocks.relist);
@@ -124,7 +124,7 @@ impl Informer {
         }
     }
 
-    /// Lists and watches until the process ends. Boxed, because an informer may start another one.
+    /// Lists and watches until the process ends. The future is boxed, because an informer may start another informer.
     pub fn run(self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(self.go_on())
     }
@@ -160,7 +160,7 @@ impl Informer {
         }
     }
 
-    /// Another informer that continues from here, with the same handler and its own cache.
+    /// A second informer that continues from here, with the same handler and an empty cache of its own.
     fn twin(&self) -> Self {
         let parts = self.parts.twin();
         let mut policy = Policy::new(parts.mistakes.clone(), parts.clocks.relist);
@@ -169,7 +169,7 @@ impl Informer {
         Self { store: self.store.clone(), policy, position, seen, covered, listed_once: true, ..Self::new(parts) }
     }
 
-    /// Waits for the kinds that request their first watch before this one.
+    /// Waits until the kinds before this one have requested their first watch.
     async fn take_turn(&mut self) {
         if !std::mem::replace(&mut self.asked_once, true) {
             let _ = self.parts.asked.subscribe().wait_for(|asked| *asked >= self.parts.after).await;
@@ -190,7 +190,7 @@ impl Informer {
         }
     }
 
-    /// Records the revision that was reached.
+    /// Records a revision that a list or watch has reached.
     fn advance(&mut self, revision: &Revision) {
         let newest = |before: Option<Revision>| match before {
             Some(before) => before.newest(revision.clone()),
@@ -200,7 +200,7 @@ impl Informer {
         self.seen = Some(newest(self.seen.take()));
     }
 
-    /// Passes changes to the handler.
+    /// Sends changes to the handler.
     async fn tell(&mut self, changes: Vec<(Change, Object)>, raw: Option<bytes::Bytes>) {
         for (change, object) in changes {
             self.object_seen = true;

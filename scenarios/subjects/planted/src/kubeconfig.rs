@@ -1,6 +1,7 @@
-//! The kubeconfig file: the API server's address, its authority, and the client's token.
+//! The kubeconfig file: the API server's address, its certificate authority, and the client's token.
 //!
-//! Owns reading the current context and reading a token file again. It must not open a connection.
+//! This module reads the current context, and reads a token file again when needed. This module never opens a
+//! connection.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,14 +16,14 @@ use serde_json::Value;
 
 #[derive(Debug)]
 pub struct Kubeconfig {
-    /// A name or an address, without brackets.
+    /// Host name or IP address, without brackets.
     pub host: String,
     pub port: u16,
     pub roots: Arc<rustls::RootCertStore>,
     pub credential: Credential,
 }
 
-/// A bearer token that can be renewed.
+/// A bearer token that can be read again from its file.
 #[derive(Debug)]
 pub struct Credential {
     file: Option<PathBuf>,
@@ -70,12 +71,12 @@ impl Kubeconfig {
 }
 
 impl Credential {
-    /// The bearer token at this time.
+    /// The current bearer token.
     pub fn token(&self) -> Arc<str> {
         self.token.lock().clone()
     }
 
-    /// Reads the token file again; a file that cannot be read leaves the token as it is.
+    /// Reads the token file again. If the file cannot be read, the old token stays.
     pub fn renew(&self) {
         if let Some(token) = self.file.as_deref().and_then(|file| read_token(file).ok()) {
             *self.token.lock() = token;

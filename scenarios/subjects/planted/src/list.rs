@@ -1,6 +1,6 @@
-//! A whole list: page after page of one snapshot.
+//! Requests a whole list, page by page, from one snapshot of the server.
 //!
-//! Owns page tokens, their expiry and the bounds of a list. It must not use the cache.
+//! This module handles page tokens, their expiry and the limits of a list. This module does not use the cache.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,37 +15,37 @@ use crate::wire::{Ask, Trouble, Wire};
 
 /// The page size of client-go and kube-rs.
 const PAGE_ITEMS: usize = 500;
-/// Largest answer; a server that ignores `limit` sends everything at once.
+/// Largest answer in bytes. A server that ignores `limit` sends the whole list at once.
 const PAGE_BYTES_MAX: usize = 256 << 20;
-/// The most objects of a list; no cluster keeps more of one kind.
+/// The most objects of a list. No cluster has more of one kind.
 const ITEMS_MAX: usize = 1_000_000;
-/// Longest pause between two parts of a page.
+/// Longest pause between two chunks of a page's body.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// Number of restarts of a list. An expired token means that the list took too long.
+/// How often a list is started again. An expired page token means that the list took too long.
 const RESTARTS: usize = 3;
-/// The limit of `page-ceiling`, as in a client library of the corpus.
+/// `page-ceiling`: the most pages that are read, as in a client library with this bug.
 const CEILING: usize = 10;
-/// Number of times that `keeps-old-continue` asks for the same page before it gives up.
+/// `keeps-old-continue`: how often the same page is requested before the client gives up.
 const SAME_PAGE: usize = 3;
 const SAME_PAGE_PAUSE: Duration = Duration::from_millis(100);
-/// Copies in `list-held-twice`: more than two, so that a few thousand objects show an effect that takes others a
-/// hundred thousand.
+/// `list-held-twice`: number of copies of a list. There are more than two, so that a few thousand objects show an
+/// effect that real clients show at a hundred thousand.
 const COPIES: usize = 8;
 
-/// All objects at one revision.
+/// All objects of a list at one revision.
 #[derive(Debug)]
 pub struct Listing {
     /// The revision of the snapshot.
     pub revision: Revision,
     /// The objects, in the server's order.
     pub items: Vec<Object>,
-    /// Whether the list is complete. Only a mistake makes it false.
+    /// Whether the list is complete. Only a mistake makes a list incomplete.
     pub complete: bool,
     /// Further copies of the list for `list-held-twice`.
     _held: Vec<Value>,
 }
 
-/// Lists everything, not older than `not_older` if that is given; otherwise a consistent read.
+/// Lists everything. With `not_older`, the list must have at least that revision; otherwise it is a consistent read.
 pub async fn list(
     wire: &Wire,
     path: &str,
@@ -62,7 +62,7 @@ pub async fn list(
     }
 }
 
-/// One try. The error includes whether a later page failed.
+/// One attempt to list. The error says whether a page after the first one failed.
 async fn attempt(
     wire: &Wire,
     path: &str,
@@ -123,7 +123,7 @@ async fn fetch(wire: &Wire, ask: &Ask, mistakes: &Mistakes) -> Result<bytes::Byt
     answer.collect(PAGE_BYTES_MAX, patience).await
 }
 
-/// A page token for a query. It is opaque, so all special characters are escaped.
+/// Escapes a page token for a URL query. The token is opaque, so every special character is escaped.
 fn escaped(token: &str) -> String {
     let mut escaped = String::with_capacity(token.len());
     for byte in token.bytes() {

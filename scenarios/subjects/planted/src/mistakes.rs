@@ -1,20 +1,19 @@
-//! The mistakes that can be switched on, one for each bug of the corpus that a client can be blamed for.
+//! The mistakes that can be switched on: one for each bug of the catalogue that is the fault of a client.
 //!
-//! Owns their names, one sentence each, and the rows that each repeats. It must not contain their code: each mistake is
-//! made where the real client made it, behind [`Mistakes::made`].
+//! This module has the name of each mistake, one sentence about it, and the numbers of the bugs that it repeats. The
+//! code of each mistake is where the real client has its bug, behind [`Mistakes::made`].
 //!
-//! [`ROWS`] is the table "row of the corpus, matching mistakes". A mistake of a client that never listed a second time
-//! switches the periodic list off too ([`Mistake::never_relisted`]); otherwise that list would repair the damage. The
-//! notes list further needs of a row:
+//! [`ROWS`] maps bugs to mistakes. If a real client lists only once, its mistake also switches off the periodic list
+//! ([`Mistake::never_relisted`]), because that list would repair the damage. Some bugs need further settings:
 //!
-//! | row | note |
+//! | bug | note |
 //! |---|---|
-//! | 2 | the same mistake as row 1: the row is that it came back |
-//! | 12 | row 4 on HTTP/2: run with `--http 2` |
-//! | 20, 25 | a client that gave up is *blind*: its process goes on |
+//! | 2 | the same mistake as for bug 1, because bug 2 is its return in a later version |
+//! | 12 | bug 4 on HTTP/2: run with `--http 2` |
+//! | 20, 25 | a client that gave up receives nothing any more, but its process continues |
 //! | 26 | needs `--handler status` and a refused write |
 //! | 40, 54 | a slow handler: `--handler-delay 2s`; `handlers-overtake` has 1.5 s by itself |
-//! | 45, 58 | no client can avoid it; this mistake makes it permanent |
+//! | 45, 58 | no client can avoid the bug; the mistake makes its effect permanent |
 //! | 49, 50 | `--copies 70`, `--copies 12 --http 2`: the last copy is the one that reports |
 //! | 59 to 61 | need `--streaming-lists` |
 //! | 65 | needs `--handler status` |
@@ -29,11 +28,11 @@ use clap::ValueEnum;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Mistake {
     // The connection is dead without a sign of it.
-    /// A watch may stay silent for ever.
+    /// Waits for ever on a silent watch.
     NoReadTimeout,
-    /// The silence limit runs only once a first event or a first list item was seen.
+    /// Measures silence of a watch only after a first event or a first list item.
     TimerArmedByFirstEvent,
-    /// The silence limit of a reconnect runs only once its response headers are there, and nothing else bounds the wait.
+    /// Measures silence of a new watch only after its response headers have arrived, and has no other time limit.
     TimerArmedByHeaders,
     /// Waits for ever for the head of an answer.
     NoHeaderTimeout,
@@ -41,38 +40,38 @@ pub enum Mistake {
     TrustsPing,
     /// Believes that a watch is alive as long as the kernel's TCP keep-alive is answered.
     TrustsKeepalive,
-    /// A read error ends nothing: it goes on waiting for the next byte.
+    /// After a read error, goes on waiting for the next byte.
     SwallowsReadErrors,
 
     // The stream ended or failed, and the client read it wrong.
-    /// Skips ERROR events, whatever they say, and reads on.
+    /// Ignores every ERROR event and reads on.
     IgnoresErrorEvents,
-    /// Sees a 410 in either form, and watches again from the same revision.
+    /// After a 410 in either form, watches again from the same revision.
     #[value(name = "keeps-rv-after-410")]
     KeepsRvAfter410,
-    /// Knows 410 as the status of a response only.
+    /// Recognizes 410 only as the status of a response.
     #[value(name = "expects-410-only-in-http-status")]
     Expects410OnlyInHttpStatus,
-    /// Knows 410 as an event only.
+    /// Recognizes 410 only as an ERROR event.
     #[value(name = "expects-410-only-in-stream")]
     Expects410OnlyInStream,
-    /// The first 410 ends the watching; the process goes on.
+    /// Stops watching at the first 410, while its process continues.
     #[value(name = "exits-on-410")]
     ExitsOn410,
-    /// After an ERROR event other than 410 it stays on the same stream, for ever.
+    /// After an ERROR event other than 410, reads the same stream for ever.
     KeepsReadingAfterError,
     /// Gives the Status of an ERROR event to the handler as if it were an object.
     StatusAsObject,
-    /// Watches again at once after a clean end, however empty the answer was.
+    /// Watches again at once after a clean end, even if the watch delivered nothing.
     HotLoopOnEmpty,
     /// Stops watching after a clean end, without a message.
     GivesUpSilentlyAtEnd,
-    /// Gives up after 5 errors in a row; the process goes on.
+    /// Gives up after 5 errors in a row, while its process continues.
     GivesUpAfterNErrors,
-    /// Gives up at the first 429 or 5xx; the process goes on.
+    /// Gives up at the first 429 or 5xx, while its process continues.
     #[value(name = "gives-up-on-5xx")]
     GivesUpOn5xx,
-    /// A flag "reconnect pending" stays set when a connection attempt fails, and forbids all further ones.
+    /// Keeps a flag "reconnect pending" after a failed connection attempt, which prevents all further attempts.
     PendingFlagStuck,
     /// Closes the watch for a list. If that list fails, there is no watch until the next periodic list.
     ListFailureKillsWatch,
@@ -84,23 +83,23 @@ pub enum Mistake {
     ResumesFromLastListedItem,
     /// Watches without a resourceVersion after a list.
     WatchesWithoutRv,
-    /// Resumes a watch from the revision after the one that it reached, as one does with etcd.
+    /// Resumes a watch one revision after the one that it reached, as is right with etcd.
     ResumesOneFurther,
-    /// Never believes that a store went back to an older state.
+    /// Never accepts that the server's store went back to an older state.
     IgnoresRewind,
     /// Repeats a list that was refused as "too large resource version" with the same revision.
     NoTooLargeFallback,
 
     // Relist, pagination and cache bookkeeping.
-    /// Lists at the start and after a 410 only.
+    /// The client lists only at the start and after a 410.
     NeverRelists,
-    /// Lists after each break instead of resuming, and takes only the revision from that list.
+    /// Lists after each broken watch instead of resuming, but uses only the revision of that list.
     RelistWithoutDiff,
     /// Lists periodically beside the watch, and takes every object that the list lacks as deleted.
     RelistBesideWatch,
     /// Accepts a list that is older than its cache.
     AcceptsOlderList,
-    /// Reads the first page of a list only.
+    /// Reads only the first page of a list.
     FirstPageOnly,
     /// Follows at most 10 page tokens.
     PageCeiling,
@@ -108,69 +107,69 @@ pub enum Mistake {
     KeepsOldContinue,
     /// Waits for a first object before it watches, when the first list is empty.
     WaitsForFirstItem,
-    /// Keeps objects by name: another object under a name is an update.
+    /// Keeps objects by name, so that a new object with an old name counts as an update.
     ReplacesByName,
 
     /// Skips an event if its revision is not newer than that of the last event, even if that was of another object.
     SkipsWhatIsNotNewer,
-    /// Accepts every event, also one that is older than its cache.
+    /// Accepts every event, even one that is older than its cache.
     BelievesEveryEvent,
     /// Puts the answer to its own write into its cache, and skips the watch event for that write as known.
     CachesItsOwnWrites,
 
     // Pacing, sharing, authentication, scope.
-    /// Uses one back-off for all kinds, which also pauses the healthy ones.
+    /// Uses one back-off for all kinds, so that a failing kind also pauses the others.
     SharedBackoff,
     /// Aborts every watch after 2 s, and waits longer each time while no event comes.
     AbortsHealthyStreams,
-    /// At most 64 requests at a time; further ones wait for ever.
+    /// Sends at most 64 requests at a time; further requests wait for ever.
     QueuesWatches,
-    /// One HTTP/2 connection for everything; requests beyond its stream limit wait.
+    /// Uses one HTTP/2 connection for everything; requests beyond its limit of streams wait.
     OneConnectionWaits,
-    /// Reads its token once.
+    /// Reads its token only once, at the start.
     KeepsDeadToken,
-    /// No handler runs before every kind was listed.
+    /// Runs no handler before every kind was listed.
     OneBadKindBlocksAll,
-    /// A 403 ends the watching of that kind.
+    /// Stops watching a kind after a 403.
     #[value(name = "stops-on-403")]
     StopsOn403,
-    /// Starts a handler for each event and waits for none.
+    /// Starts a handler for each event and does not wait for earlier handlers.
     HandlersOvertake,
 
     // Bytes.
-    /// Decodes every chunk as UTF-8 by itself; a cut character ends the process.
+    /// Decodes every chunk separately as UTF-8; a character that is split between two chunks ends the process.
     DecodesPerChunk,
-    /// Takes a chunk for an event.
+    /// Treats each chunk as one event.
     OneChunkOneEvent,
-    /// Drops lines that are not JSON, and goes on.
+    /// Drops lines that are not JSON, and reads on.
     SwallowsBadLines,
 
     // Streaming lists.
-    /// Takes a DELETED before the end of the initial events for impossible, and ignores it.
+    /// Ignores a DELETED event that comes before the end of the initial events.
     IgnoresDeleteBeforeInitialEnd,
-    /// Every reconnect asks for the initial events again, and delivers them again.
+    /// Requests the initial events again at every reconnect, and delivers them again.
     AsksInitialEventsAgain,
-    /// Delivers no event before the closing bookmark, however long that takes.
+    /// Delivers no event before the bookmark that ends the initial events, however late it comes.
     WaitsForInitialEnd,
 
     // Growth.
-    /// Every list and every watch has a connection of its own, and none is ever closed.
+    /// Opens a connection for every list and every watch, and never closes one.
     ConnectionPerReconnect,
-    /// A watch that is given up is not closed.
+    /// Does not close a watch that it has given up.
     WatchNotClosed,
-    /// Each disconnect opens two watches.
+    /// Opens two watches after each disconnect.
     DoubleReconnect,
-    /// The end of a stream and its close both open the next watch, and every watch reports its events.
+    /// Opens a watch at the end of a stream and another when the stream closes, and reports the events of both.
     BothEndsReconnect,
-    /// Keeps an entry for each name it ever saw.
+    /// Keeps an entry for each name that it has ever seen.
     MapPerName,
-    /// Keeps an entry for each list it ever made.
+    /// Keeps an entry for each list that it has ever requested.
     LabelPerRelist,
-    /// Any number of events wait for a slow handler.
+    /// Lets any number of events wait for a slow handler.
     UnboundedQueue,
     /// Holds every list twice: as bytes and as objects.
     ListHeldTwice,
-    /// Each watch starts a pool of 16 threads that never ends.
+    /// Starts a pool of 16 threads for each watch, and never ends the threads.
     ThreadsPerWatch,
     /// Opens a watch for each object, and closes none.
     WatchPerObject,
@@ -178,8 +177,8 @@ pub enum Mistake {
 
 use Mistake as M;
 
-/// Rows of the corpus (`missed-events.md`, tables 2.3 and 3) with the mistakes that repeat them, the best one first.
-/// Rows 62 to 65, M15 and M16 are only in the library of bugs and not in the corpus.
+/// Bugs of the catalogue (`missed-events.md`, tables 2.3 and 3), each with the mistakes that repeat it, the best one
+/// first. Bugs 62 to 65, M15 and M16 are only in the library of bugs and not in the catalogue.
 pub const ROWS: &[(&str, &[Mistake])] = &[
     ("1", &[M::NoReadTimeout]),
     ("2", &[M::NoReadTimeout]),
@@ -257,12 +256,12 @@ pub const ROWS: &[(&str, &[Mistake])] = &[
     ("M16", &[M::WatchPerObject]),
 ];
 
-/// The mistakes that are switched on; empty for the correct client.
+/// The mistakes that are switched on. The set is empty for the correct client.
 #[derive(Debug, Clone, Default)]
 pub struct Mistakes(Arc<BTreeSet<Mistake>>);
 
 impl Mistakes {
-    /// The chosen mistakes and those that they imply.
+    /// The chosen mistakes, and mistakes that they imply.
     pub fn new(chosen: &[Mistake]) -> Self {
         let mut all: BTreeSet<Mistake> = chosen.iter().copied().collect();
         if chosen.iter().any(|mistake| mistake.never_relisted()) {
@@ -319,13 +318,13 @@ impl Mistake {
         value.as_ref().and_then(|value| value.get_help()).map(ToString::to_string).unwrap_or_default()
     }
 
-    /// The rows that it repeats.
+    /// The numbers of the bugs that the mistake repeats.
     fn rows(self) -> Vec<&'static str> {
         ROWS.iter().filter(|(_, mistakes)| mistakes.contains(&self)).map(|(row, _)| *row).collect()
     }
 }
 
-/// All mistakes, a line each: name, rows, sentence.
+/// All mistakes, one per line: name, numbers of the bugs, sentence.
 pub fn listing() -> String {
     let line =
         |mistake: &Mistake| format!("{:<34} {:<16} {}\n", mistake.name(), mistake.rows().join(","), mistake.sentence());

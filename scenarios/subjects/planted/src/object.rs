@@ -1,6 +1,6 @@
-//! Objects, events and lists in this client's form: the few needed fields.
+//! Objects, events and lists as this client needs them: a few fields.
 //!
-//! Owns their shape in JSON. It must not keep anything.
+//! This module parses their JSON and stores nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::revision::Revision;
 
-/// The annotation of the handler on objects without a `status`.
+/// The annotation that `--handler annotation` writes, on objects without a `status`.
 pub const MARK: &str = "planted.longhaul.dev/handled";
 /// The annotation of the bookmark that ends the initial events (KEP-3157).
 const INITIAL_END: &str = "k8s.io/initial-events-end";
@@ -23,7 +23,7 @@ pub struct Object {
     pub uid: Arc<str>,
     /// Empty for cluster-wide objects.
     pub namespace: Arc<str>,
-    /// The identity of the object while it exists.
+    /// The name, which another object can have after this one is deleted.
     pub name: Arc<str>,
     /// The resourceVersion.
     pub revision: Revision,
@@ -31,7 +31,7 @@ pub struct Object {
     pub generation: Option<i64>,
     /// `status.observedGeneration`.
     pub observed: Option<i64>,
-    /// Whether the handler's annotation is there.
+    /// Whether the object has the annotation [`MARK`].
     pub marked: bool,
 }
 
@@ -41,25 +41,25 @@ pub enum Kind {
     Added,
     Modified,
     Deleted,
-    /// A revision without a change: nothing older will follow.
+    /// A bookmark: no event with an older revision will follow.
     Bookmark,
-    /// A `Status`.
+    /// An ERROR event with a `Status`.
     Error,
 }
 
-/// One line of a watch.
+/// One event of a watch.
 #[derive(Debug, Clone)]
 pub struct Event {
     pub kind: Kind,
     /// The object; `None` for bookmarks and errors.
     pub object: Option<Object>,
-    /// The revision that the watch has reached with it; `None` for errors.
+    /// The revision that the watch has reached with this event; `None` for errors.
     pub revision: Option<Revision>,
-    /// Whether it is the bookmark that ends the initial events.
+    /// Whether this is the bookmark that ends the initial events.
     pub initial_end: bool,
-    /// The `Status` of an error.
+    /// The `Status` of an ERROR event.
     pub status: Value,
-    /// The line itself, for the mistake that keeps it.
+    /// The line as bytes, for the mistake that keeps it.
     pub raw: Option<Bytes>,
 }
 
@@ -119,7 +119,7 @@ struct RawMeta {
 }
 
 impl Event {
-    /// Parses a line of a watch.
+    /// Parses one line of a watch.
     pub fn parse(line: &[u8]) -> Result<Self, String> {
         let raw: RawEvent = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         if raw.kind == Kind::Error {
@@ -145,7 +145,7 @@ impl Event {
 }
 
 impl Page {
-    /// Parses the body of an answer.
+    /// Parses the body of an answer as one page of a list.
     pub fn parse(body: &[u8]) -> Result<Self, String> {
         let raw: RawPage = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         let items = raw.items.unwrap_or_default().into_iter().map(Object::from_raw).collect::<Result<_, _>>()?;
@@ -155,7 +155,7 @@ impl Page {
 }
 
 impl Object {
-    /// Parses the body of an answer; `None` if it is something else.
+    /// Parses the body of an answer as an object; `None` if it is something else.
     pub fn parse(body: &[u8]) -> Option<Self> {
         Self::from_raw(serde_json::from_slice(body).ok()?).ok()
     }

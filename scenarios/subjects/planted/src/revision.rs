@@ -1,6 +1,6 @@
-//! Resource versions: opaque text on the wire, comparable where the server promises it.
+//! Resource versions: opaque text in requests, but comparable where the server promises that they are.
 //!
-//! Owns that comparison (KEP-5504: decimal integers of at most 128 bits) and nothing else.
+//! This module owns the comparison (KEP-5504: decimal integers of at most 128 bits).
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,27 +10,27 @@ use std::sync::Arc;
 pub struct Revision(Arc<str>);
 
 impl Revision {
-    /// The revision in a `resourceVersion`; `None` for an empty one.
+    /// The revision in a `resourceVersion`; `None` for an empty text.
     pub fn new(text: &str) -> Option<Self> {
         (!text.is_empty()).then(|| Self(text.into()))
     }
 
-    /// The revision that means "any state".
+    /// The revision `0`, which means "any state" in a request.
     pub fn zero() -> Self {
         Self("0".into())
     }
 
-    /// Whether it is surely older than another; false if the two cannot be compared.
+    /// Whether this revision is certainly older than `other`; false if the two cannot be compared.
     pub fn older_than(&self, other: &Self) -> bool {
         matches!((self.number(), other.number()), (Some(a), Some(b)) if a.cmp(&b) == Ordering::Less)
     }
 
-    /// The newer one of two; the second if they cannot be compared.
+    /// The newer of two revisions; `other` if they cannot be compared.
     pub fn newest(self, other: Self) -> Self {
         if other.older_than(&self) { self } else { other }
     }
 
-    /// The next revision as a number; only a mistake counts revisions.
+    /// The next higher number. Only a mistake counts revisions like this.
     pub fn following(&self) -> Self {
         self.number().map_or_else(|| self.clone(), |number| Self((number + 1).to_string().into()))
     }

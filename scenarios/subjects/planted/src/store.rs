@@ -1,7 +1,8 @@
-//! The state that this client knows, and its change by a list or an event.
+//! The cache: the objects that this client knows, and how lists and events change them.
 //!
-//! Owns the cache by uid, the names, and the memory of the newest deletions; pure. A version is never replaced by an
-//! older one, and another object under a known name is a deletion and an addition. It must not report anything itself.
+//! This module keeps objects by uid, their names, and the newest deletions. An older version never replaces a newer
+//! one. Another object under a known name is a deletion and an addition. This module does no I/O and reports nothing
+//! itself.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,7 +12,8 @@ use crate::mistakes::{Mistake, Mistakes};
 use crate::object::Object;
 use crate::revision::Revision;
 
-/// The most deletions that are remembered, so that a late or repeated event does not bring back a deleted object.
+/// The most deletions that are remembered. Remembered deletions keep a late or repeated event from bringing back a
+/// deleted object.
 const BURIED_MAX: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +25,7 @@ pub enum Change {
     Deleted,
 }
 
-/// The rule for versions in a list.
+/// Which versions of a list are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
     /// Versions that are not older than the known ones.
@@ -42,7 +44,7 @@ pub struct Store {
 }
 
 impl Change {
-    /// The word for the witness.
+    /// The name of the change in a report to the witness.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",
@@ -58,12 +60,12 @@ impl Store {
         Self { by_uid, by_name, buried, burials, mistakes }
     }
 
-    /// Applies a version in an event.
+    /// Applies an event with a version of an object.
     pub fn upsert(&mut self, object: Object, changes: &mut Vec<(Change, Object)>) {
         self.put(object, Trust::Newer, changes);
     }
 
-    /// Applies a deletion in an event. A deletion of an unknown object is reported too, unless it is old.
+    /// Applies a deletion event. A deletion of an unknown object is reported too, unless it is an old one.
     pub fn delete(&mut self, object: Object, changes: &mut Vec<(Change, Object)>) {
         let key = (object.namespace.clone(), object.name.clone());
         if self.mistakes.made(Mistake::ReplacesByName) {
@@ -87,8 +89,8 @@ impl Store {
         changes.push((Change::Deleted, object));
     }
 
-    /// Applies a whole list: objects that it lacks are gone. A deletion that only a list shows has the last known
-    /// version.
+    /// Applies a whole list: objects that it does not contain are deleted. A deletion that only a list shows is
+    /// reported with the last known version.
     pub fn replace(&mut self, listing: &Listing, trust: Trust, changes: &mut Vec<(Change, Object)>) {
         if trust == Trust::Blind {
             self.buried.clear();
@@ -108,7 +110,7 @@ impl Store {
         }
     }
 
-    /// Deletes all objects that do not exist any more.
+    /// Deletes all objects for which `there` is false.
     pub fn retain(&mut self, there: impl Fn(&Object) -> bool, changes: &mut Vec<(Change, Object)>) {
         let gone: Vec<Object> = self.by_uid.values().filter(|known| !there(known)).cloned().collect();
         for object in gone {
@@ -122,14 +124,14 @@ impl Store {
         }
     }
 
-    /// Marks versions as known without a report: a mistake.
+    /// Marks versions as known without reporting them (a mistake).
     pub fn know(&mut self, objects: Vec<Object>) {
         for object in objects {
             self.put(object, Trust::Newer, &mut Vec::new());
         }
     }
 
-    /// Forgets everything without a report: the beginning of a mistake.
+    /// Empties the cache without reporting deletions (the start of a mistake).
     pub fn forget(&mut self) {
         *self = Self::new(self.mistakes.clone());
     }

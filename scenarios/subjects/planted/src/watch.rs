@@ -1,6 +1,7 @@
-//! One open watch: turns the bytes of an answer into events.
+//! One open watch: turns the bytes of its body into events.
 //!
-//! Owns the query of a watch and the reading of its lines. It must not use the cache, nor decide what follows.
+//! This module builds the query of a watch and reads its lines. This module does not use the cache, and does not decide
+//! what follows.
 
 use std::collections::VecDeque;
 
@@ -11,15 +12,16 @@ use crate::object::Event;
 use crate::revision::Revision;
 use crate::wire::{Answer, Ask, Lines, Trouble, Wire};
 
-/// The time after which the server ends each watch; after this clean end it is resumed.
+/// `timeoutSeconds` of each watch. The server then ends the watch cleanly, and the client resumes.
 const SERVER_TIMEOUT_S: u64 = 20;
 
-/// The start of a watch.
+/// Where a watch starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
     /// After this revision.
     After(Revision),
-    /// Without a revision: events for the objects at some revision, and none for deleted ones. A mistake.
+    /// Without a revision (a mistake). The server sends events for its present objects, and none for objects deleted
+    /// meanwhile.
     Anywhere,
     /// Events for the present objects, and a bookmark after the last of them.
     Initial,
@@ -28,11 +30,11 @@ pub enum Start {
 #[derive(Debug)]
 pub enum Message {
     Event(Event),
-    /// A part of an event: the other side is alive.
+    /// Bytes of an incomplete line. Such bytes show that the server is alive.
     Bytes,
     End,
     Broke(Trouble),
-    /// A line that is no event.
+    /// A line that is not an event.
     Unreadable(String),
 }
 
@@ -74,7 +76,7 @@ impl Stream {
         Ok(Self { answer, lines: Lines::default(), mistakes: mistakes.clone() })
     }
 
-    /// The next message. Cancel safe.
+    /// The next message. Cancel safe: no bytes are lost if the future is dropped.
     pub async fn next(&mut self) -> Message {
         loop {
             if let Some(line) = self.lines.take() {
@@ -108,7 +110,7 @@ impl Stream {
         }
     }
 
-    /// Closes the watch; the next one must not use this connection.
+    /// Closes the watch and its connection, so that the next watch uses another connection.
     pub fn abandon(mut self) {
         self.answer.retire();
     }
@@ -124,7 +126,7 @@ impl Stream {
     }
 }
 
-/// `decodes-per-chunk`: the uncaught exception.
+/// `decodes-per-chunk`: ends the process if a chunk by itself is not valid UTF-8, like an uncaught exception.
 fn decode_or_die(chunk: &[u8]) {
     if let Err(error) = std::str::from_utf8(chunk) {
         eprintln!("planted-client: a chunk is not UTF-8: {error}");

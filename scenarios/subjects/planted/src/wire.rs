@@ -1,7 +1,7 @@
-//! Requests to the API server: the choice of a connection, the deadlines, and the answers.
+//! Requests to the API server: choice of a connection, timeouts, and answers.
 //!
-//! Owns the few connections: idle HTTP/1.1 ones are reused, HTTP/2 ones are shared up to the server's limit on streams,
-//! and abandoned ones are closed. It must not know lists or watches.
+//! This module owns the connections. Idle HTTP/1.1 connections are reused, HTTP/2 connections are shared up to the
+//! server's limit of streams, and abandoned connections are closed. This module knows nothing of lists and watches.
 
 mod answer;
 mod connection;
@@ -31,11 +31,11 @@ use connection::{Connection, Two, connect};
 
 /// Time limit from the request to the head of its answer.
 const HEAD_DEADLINE: Duration = Duration::from_secs(4);
-/// The most idle connections: one kind needs a list and a write at a time.
+/// The most idle connections. One kind needs a connection for a list and one for a write at the same time.
 const IDLE_MAX: usize = 4;
-/// The most watches that `queues-watches` allows at a time, as in a client library of the corpus.
+/// `queues-watches`: the most requests at a time, as in a client library with this bug.
 const QUEUE_PLACES: usize = 64;
-/// The most tries on another connection if a reused one turns out to be closed.
+/// The most attempts on another connection if a reused connection turns out to be closed.
 const STALE_TRIES: usize = 4;
 
 /// The connections to the API server; clones share them.
@@ -55,7 +55,7 @@ pub(crate) struct Shared {
     tls: TlsConnector,
     pub(crate) mistakes: Mistakes,
     pool: Mutex<Pool>,
-    /// Allows one task at a time to open a new HTTP/2 connection, so that the others find it.
+    /// Allows only one task at a time to open an HTTP/2 connection, so that other tasks share it.
     connecting: Semaphore,
     places: Arc<Semaphore>,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Shared {
 struct Pool {
     ones: Vec<connection::One>,
     twos: Vec<Two>,
-    /// Connections that only a mistake keeps.
+    /// Connections that only a mistake keeps open.
     leaked: Vec<Leaked>,
 }
 
@@ -82,14 +82,14 @@ impl Ask {
         Self { method: Method::DELETE, path, body: None, patient: false }
     }
 
-    /// A whole object: a POST that creates it, or a PUT that replaces the existing one.
+    /// A request with a whole object: a POST that creates it, or a PUT that replaces the existing object.
     pub fn object(path: String, body: &serde_json::Value, replaces: bool) -> Self {
         let method = if replaces { Method::PUT } else { Method::POST };
         let body = Some(("application/json", Bytes::from(body.to_string())));
         Self { method, path, body, patient: false }
     }
 
-    /// Waits for the head of the answer for ever: only a mistake does so.
+    /// Removes the time limit for the head of the answer. Only a mistake does this.
     pub fn patiently(mut self, patient: bool) -> Self {
         self.patient = patient;
         self
@@ -97,7 +97,7 @@ impl Ask {
 }
 
 impl Wire {
-    /// Connections to a server, none of them open yet.
+    /// A client for this server, without any open connection yet.
     pub fn new(config: Kubeconfig, http: Http, mistakes: Mistakes) -> anyhow::Result<Self> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let tls = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
@@ -117,7 +117,7 @@ impl Wire {
         })))
     }
 
-    /// Sends a request and waits for the head of its answer, with any status.
+    /// Sends a request and waits for the head of its answer, with any status code.
     pub async fn send(&self, ask: &Ask) -> Result<Answer, Trouble> {
         let place = self.place().await;
         let mut last = Trouble::NoAnswer;
@@ -146,7 +146,7 @@ impl Wire {
         self.0.places.clone().acquire_owned().await.ok()
     }
 
-    /// A connection with room for one request, and whether it was used before.
+    /// A connection that can take one more request, and whether it was used before.
     async fn lease(&self) -> Result<(Lease, bool), Trouble> {
         if let Some(lease) = self.0.free() {
             return Ok((lease, true));
@@ -221,7 +221,7 @@ impl Wire {
 }
 
 impl Shared {
-    /// An open connection with room.
+    /// An open connection that can take one more request.
     fn free(&self) -> Option<Lease> {
         if self.mistakes.made(Mistake::ConnectionPerReconnect) {
             return None;
@@ -240,7 +240,7 @@ impl Shared {
         None
     }
 
-    /// Takes back an HTTP/1.1 connection whose last answer was read to its end.
+    /// Keeps an HTTP/1.1 connection for reuse after its last answer was read to the end.
     pub(crate) fn idle(&self, one: connection::One) {
         let mut pool = self.pool.lock();
         if pool.ones.len() < IDLE_MAX && one.is_open() {
@@ -248,13 +248,13 @@ impl Shared {
         }
     }
 
-    /// Keeps a connection that a correct client closes.
+    /// Keeps a connection open that the correct client would close.
     pub(crate) fn leak(&self, leaked: Leaked) {
         self.pool.lock().leaked.push(leaked);
     }
 }
 
-/// Waits until the deadline, if there is one.
+/// Waits for `work`, with a time limit if there is one.
 pub async fn within<T>(
     deadline: Option<Duration>,
     work: impl Future<Output = Result<T, Trouble>>,
@@ -269,7 +269,8 @@ fn broke(error: impl std::fmt::Display) -> Trouble {
     Trouble::Broke(error.to_string())
 }
 
-/// A stream that was reset says nothing about its connection; a stream that was refused does.
+/// The error for a broken request. If only the stream was reset, the connection can still be used; a refused stream
+/// means that it cannot.
 #[expect(clippy::needless_pass_by_value, reason = "fits `map_err`")]
 fn broke_two(error: h2::Error) -> Trouble {
     if error.is_reset() && error.reason() != Some(h2::Reason::REFUSED_STREAM) {

@@ -1,7 +1,7 @@
-//! The channel to the witness: JSON lines over one HTTP connection, in order.
+//! Reports to the witness: JSON lines over one HTTP connection, in order.
 //!
-//! Owns batching and retries. If a report fails, the client must not go on as if nothing were wrong: after the last try
-//! the process ends.
+//! This module batches and retries reports. If a report still fails after the last attempt, the process ends, because
+//! the client must not continue as if nothing were wrong.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// The most waiting lines; a slow witness makes the watches wait.
+/// The most lines that wait to be reported. If the witness is slow, the watches wait.
 const LINES_MAX: usize = 4096;
 const BATCH_LINES: usize = 512;
 const TRIES: u32 = 20;
@@ -24,7 +24,7 @@ const TRY_PAUSE: Duration = Duration::from_millis(300);
 const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// The input of the reports.
+/// The sending side of the reports.
 pub type Lines = mpsc::Sender<String>;
 
 struct Witness {
@@ -34,7 +34,7 @@ struct Witness {
     connection: JoinSet<()>,
 }
 
-/// Reports until all senders are gone. The task lives in `tasks`.
+/// Starts a task that reports until all senders are dropped. The task belongs to `tasks`.
 pub fn start(url: &str, tasks: &mut JoinSet<()>) -> anyhow::Result<Lines> {
     let uri: http::Uri = url.parse().with_context(|| format!("{url} is not a URL"))?;
     let authority = uri.authority().filter(|_| uri.scheme_str() == Some("http"));

@@ -1,30 +1,30 @@
-//! Planted bugs, to prove that a run finds them. They are not part of the example to copy.
+//! Planted bugs of the example watcher, to prove that a run finds them. The bugs are not part of the example to copy.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Bytes that `leak-per-object` keeps for every uid.
+/// Bytes that `leak-per-object` keeps for each uid.
 const LEAK_BYTES: usize = 512 << 10;
 
-/// Interval of writes in `late-renewal`, for a Lease of nine seconds.
+/// `late-renewal`: interval of writes to a Lease of nine seconds.
 const LATE: Duration = Duration::from_secs(8);
 
 pub enum Bug {
     None,
-    /// Deletions go unnoticed.
+    /// `missed-delete`: deletions are not noticed.
     MissedDelete,
-    /// A 410 does not lead to a list.
+    /// `ignore-410`: after a 410 the watcher does not list.
     Ignore410,
-    /// A Lease counts as free if the time in it is long ago by the local wall clock.
+    /// `wall-clock-lease`: a Lease counts as free if the time in it is old by the local wall clock.
     WallClockLease,
-    /// A Lease is renewed just before it ends.
+    /// `late-renewal`: the holder renews its Lease only just before it ends.
     LateRenewal,
-    /// Memory grows with every object ever seen.
+    /// `leak-per-object`: memory grows with every object ever seen.
     LeakPerObject(BTreeMap<String, Vec<u8>>),
 }
 
 impl Bug {
-    /// Reads `LONGHAUL_PLANTED_BUG`; an unknown name ends the program.
+    /// Reads `LONGHAUL_PLANTED_BUG`. An unknown name ends the program.
     pub fn from_environment() -> Self {
         match std::env::var("LONGHAUL_PLANTED_BUG").as_deref() {
             Err(_) => Self::None,
@@ -42,27 +42,28 @@ impl Bug {
         }
     }
 
-    /// Whether deletions go unnoticed.
+    /// Whether the watcher does not notice deletions.
     pub const fn misses_deletes(&self) -> bool {
         matches!(self, Self::MissedDelete)
     }
 
-    /// Whether a 410 does not lead to a list.
+    /// Whether the watcher does not list after a 410.
     pub const fn ignores_gone(&self) -> bool {
         matches!(self, Self::Ignore410)
     }
 
-    /// Interval of writes to a Lease, if it is too long.
+    /// Interval of writes to a Lease, if a bug makes it too long.
     pub fn lease_renewal() -> Option<Duration> {
         matches!(Self::from_environment(), Self::LateRenewal).then_some(LATE)
     }
 
-    /// Whether the time of another holder in a Lease is trusted.
+    /// Whether the watcher trusts the time that another holder wrote into a Lease.
     pub fn trusts_the_wall_clock() -> bool {
         matches!(Self::from_environment(), Self::WallClockLease)
     }
 
-    /// Keeps something for a seen object. The bytes are ones, because untouched zero pages would not be resident.
+    /// Keeps bytes for an object, if a bug says so. The bytes are ones, because untouched zero pages would not be
+    /// resident.
     pub fn sees(&mut self, uid: &str) {
         if let Self::LeakPerObject(kept) = self
             && !kept.contains_key(uid)

@@ -1,8 +1,8 @@
-//! A Lease that selects the one of several watchers that reports, with the rules of client-go's leader election.
+//! A Lease by which several watchers agree on the one that reports, with the rules of client-go's leader election.
 //!
-//! The holder writes into it again and again. The others take it when it has not changed for its duration, by their own
-//! monotonic clocks. The time that another holder wrote is never compared: the wall clocks of two machines need not
-//! agree.
+//! The holder writes to the Lease regularly. Another watcher takes the Lease if it has not changed for its whole
+//! duration, by the watcher's own monotonic clock. The time that another holder wrote is never used, because the wall
+//! clocks of two machines may differ.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -15,20 +15,20 @@ use tokio::time::sleep;
 use crate::bugs::Bug;
 use crate::net::{Api, text};
 
-/// The Lease is free after this time without a write.
+/// Time without a write after which another watcher may take the Lease.
 const DURATION: Duration = Duration::from_secs(9);
-/// The holder relies on it for this time after its last write, and no longer.
+/// Time after its last write for which the holder may rely on the Lease.
 const COUNTED_ON: Duration = Duration::from_secs(7);
-/// Interval of looks and writes.
+/// Interval at which a watcher reads the Lease, and the holder writes to it.
 const EVERY: Duration = Duration::from_millis(1500);
 
 /// A Lease, and whether this process holds it.
 pub struct Lease {
     name: String,
     path: String,
-    /// The time until which this process relies on it.
+    /// The time until which this process may rely on the Lease.
     until: Arc<Mutex<Option<Instant>>>,
-    /// The state of another holder, and the time since which it has not changed.
+    /// The Lease as another holder wrote it, and the time at which this process first saw it like that.
     seen: Option<(Value, Instant)>,
 }
 
@@ -37,14 +37,14 @@ pub struct Lease {
 pub struct Leads(Arc<Mutex<Option<Instant>>>);
 
 impl Leads {
-    /// Whether this process holds it now.
+    /// Whether this process holds the Lease now.
     pub fn leads(&self) -> bool {
         self.0.lock().is_some_and(|until| Instant::now() < until)
     }
 }
 
 impl Lease {
-    /// The Lease in the variable, as `namespace/name`, for this process; `None` if the variable is not set.
+    /// The Lease that `LONGHAUL_LEASE` names as `namespace/name`; `None` if the variable is not set.
     pub fn from_environment() -> anyhow::Result<Option<Self>> {
         let Ok(wanted) = std::env::var("LONGHAUL_LEASE") else { return Ok(None) };
         let (namespace, name) = wanted.split_once('/').context("write LONGHAUL_LEASE as namespace/name")?;
@@ -53,12 +53,12 @@ impl Lease {
         Ok(Some(Self { name: name.to_owned(), path, until, seen: None }))
     }
 
-    /// A shared view of whether this process holds it.
+    /// A shared view of whether this process holds the Lease.
     pub fn leads(&self) -> Leads {
         Leads(Arc::clone(&self.until))
     }
 
-    /// Holds the Lease or waits for it, as long as the process lives.
+    /// Holds the Lease or waits for it, for as long as the process lives.
     pub async fn keep(mut self, mut api: Api) {
         let every = Bug::lease_renewal().unwrap_or(EVERY);
         loop {
@@ -70,7 +70,7 @@ impl Lease {
         }
     }
 
-    /// Looks once, and writes if the Lease is held by this process or free.
+    /// Reads the Lease once. Writes to it if this process holds it or if it is free.
     pub async fn look(&mut self, api: &mut Api) -> anyhow::Result<()> {
         let began = Instant::now();
         let one = format!("{}/{}", self.path, self.name);
@@ -96,7 +96,7 @@ impl Lease {
         Ok(())
     }
 
-    /// Whether another holder's state has not changed for its duration.
+    /// Whether another holder has not changed the Lease for its whole duration.
     fn is_free(&mut self, spec: &Value, now: Instant) -> bool {
         if Bug::trusts_the_wall_clock() {
             let written = text(spec, "renewTime").and_then(|time| time.parse::<jiff::Timestamp>().ok());

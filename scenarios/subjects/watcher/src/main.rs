@@ -1,4 +1,5 @@
-//! An example subject to copy: `watcher.rs` and `net.rs` are all of it, and `lease.rs` if one of several reports.
+//! An example subject to copy. `watcher.rs` and `net.rs` are the whole example. Copy `lease.rs` too if several watchers
+//! run and one of them reports.
 
 #[path = "no_bugs.rs"]
 mod bugs;

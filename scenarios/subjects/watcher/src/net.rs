@@ -1,7 +1,8 @@
-//! The two connections of the example: to the API server and to the witness.
+//! The two connections of the example watcher: to the API server and to the witness.
 //!
-//! Owns TLS, deadlines and retries of a report. It uses plain hyper, with one connection per request to the API server.
-//! An abandoned watch closes its connection, so the next one cannot end on the same dead path.
+//! This module handles TLS, time limits and the retries of a report. The watcher uses plain hyper, with one connection
+//! per request to the API server. An abandoned watch closes its connection, so the next watch does not use the same
+//! dead connection.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,12 +24,12 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 
-/// Time limit from connecting to the head of the answer, and for the body of a list.
+/// Time limit from connecting to the head of the answer. The body of a list has the same limit.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 const LIST_BYTES_MAX: usize = 64 << 20;
-/// The longest `Retry-After` that is followed.
+/// The longest `Retry-After` that the watcher obeys.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
-/// Number of tries; a witness that is away for longer will not come back.
+/// Number of attempts of a report. A witness that is away for longer will not come back.
 const REPORT_TRIES: u32 = 10;
 const REPORT_PAUSE: Duration = Duration::from_millis(300);
 
@@ -40,21 +41,21 @@ pub struct Api {
     retry_after: Duration,
 }
 
-/// The bearer token. A token in a file may be replaced at any time, so the file is read for every request.
+/// The bearer token. A token file may be replaced at any time, so it is read for every request.
 enum Token {
     Fixed(String),
     File(PathBuf),
 }
 
-/// An answer whose connection lives as long as it does.
+/// An answer that is being read. Dropping it closes the connection.
 pub struct Stream {
     pub body: Incoming,
     connection: AbortHandle,
 }
 
-/// The receiver of reports.
+/// The address to which observations are reported.
 pub struct Witness {
-    /// Host and path; `None` if there are no reports.
+    /// Host and path; `None` if nothing has to be reported.
     at: Option<(String, String)>,
 }
 
@@ -65,7 +66,7 @@ impl Drop for Stream {
 }
 
 impl Api {
-    /// Reads the current context: server, certificate authority and token.
+    /// Reads the current context of a kubeconfig: server, certificate authority and token.
     pub fn from_kubeconfig(path: &str) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path).with_context(|| format!("failed to read {path}"))?;
         let config: Value = serde_saphyr::from_str(&text).with_context(|| format!("{path} is not YAML"))?;
@@ -104,12 +105,12 @@ impl Api {
         })
     }
 
-    /// The `Retry-After` of the last answer.
+    /// The wait that `Retry-After` of the last answer states.
     pub const fn retry_after(&self) -> Duration {
         self.retry_after
     }
 
-    /// Reads a whole answer.
+    /// Sends a GET request. Returns the whole answer as JSON.
     pub async fn get_json(&mut self, path: &str) -> anyhow::Result<Value> {
         let mut stream = self.open(path).await?.context("the list is gone: its page token is too old")?;
         let body = Limited::new(&mut stream.body, LIST_BYTES_MAX).collect();
@@ -118,7 +119,7 @@ impl Api {
         serde_json::from_slice(&body.to_bytes()).context("the list is not JSON")
     }
 
-    /// Sends any request. Returns status and body.
+    /// Sends any request. Returns status code and body.
     pub async fn ask(&mut self, method: &str, path: &str, body: Option<Value>) -> anyhow::Result<(u16, Value)> {
         let body = body.map(|body| body.to_string()).unwrap_or_default();
         let (response, connection) = self.exchange(method, path, body).await?;
@@ -152,7 +153,7 @@ impl Api {
         timeout(ANSWER_DEADLINE, opening).await.context("no answer in time")?
     }
 
-    /// Opens an answer; `None` for 410.
+    /// Sends a GET request whose answer is read in pieces. `None` if the status is 410.
     pub async fn open(&mut self, path: &str) -> anyhow::Result<Option<Stream>> {
         self.retry_after = Duration::ZERO;
         let (response, connection) = self.exchange("GET", path, String::new()).await?;
@@ -181,7 +182,7 @@ impl Token {
 }
 
 impl Witness {
-    /// Parses `http://host:port/path`; an empty URL means no reports.
+    /// Parses `http://host:port/path`. With an empty URL nothing is reported.
     pub fn new(url: &str) -> anyhow::Result<Self> {
         if url.is_empty() {
             return Ok(Self { at: None });
@@ -193,7 +194,7 @@ impl Witness {
         Ok(Self { at: Some((authority, path)) })
     }
 
-    /// Reports all lines, in order, and empties the list; tries again while the witness cannot be reached.
+    /// Reports all lines in order and empties the list. Retries while the witness cannot be reached.
     pub async fn post(&self, lines: &mut Vec<String>) -> anyhow::Result<()> {
         if lines.is_empty() {
             return Ok(());
@@ -225,7 +226,7 @@ impl Witness {
     }
 }
 
-/// The resource's name, and the path of its objects in all namespaces.
+/// The resource's name for the witness, and the path of its objects in all namespaces.
 pub fn resource_and_path(wanted: &str) -> anyhow::Result<(String, String)> {
     let (resource, version) = wanted.split_once('/').context("write the resource as `pods/v1` or `plural.group/v1`")?;
     let path = match resource.split_once('.') {

@@ -1,12 +1,14 @@
-//! No planted bug: the functions that a bug would change, without one. The compiler removes them.
+//! The example watcher without planted bugs: the functions that a bug would change do nothing here. The compiler
+//! removes these functions.
 
 #![expect(clippy::unused_self, reason = "the same functions as `bugs`, which has something to ask")]
 
-/// The planted bug: there is none.
+/// Stands for the planted bug in the build that has none.
 pub struct Bug;
 
 impl Bug {
-    /// Refuses a bug that is not compiled in, instead of running a clean program under its name.
+    /// Ends the program if a bug is requested, because this build has none. Otherwise a clean program would run under
+    /// the bug's name.
     pub fn from_environment() -> Self {
         if std::env::var_os("LONGHAUL_PLANTED_BUG").is_some() {
             eprintln!("LONGHAUL_PLANTED_BUG is set, and this program has no bugs: `example-watcher-planted` has them");
@@ -15,22 +17,22 @@ impl Bug {
         Self
     }
 
-    /// Whether deletions go unnoticed.
+    /// Whether the watcher does not notice deletions.
     pub const fn misses_deletes(&self) -> bool {
         false
     }
 
-    /// Whether a 410 does not lead to a list.
+    /// Whether the watcher does not list after a 410.
     pub const fn ignores_gone(&self) -> bool {
         false
     }
 
-    /// Interval of writes to a Lease, if it is too long.
+    /// Interval of writes to a Lease, if a bug makes it too long.
     pub const fn lease_renewal() -> Option<std::time::Duration> {
         None
     }
 
-    /// Whether the time of another holder in a Lease is trusted.
+    /// Whether the watcher trusts the time that another holder wrote into a Lease.
     pub const fn trusts_the_wall_clock() -> bool {
         false
     }

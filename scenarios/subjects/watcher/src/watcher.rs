@@ -1,9 +1,10 @@
-//! An example subject to copy: watches one resource and reports every change that it saw to the witness.
+//! An example subject to copy: a program that watches one resource and reports every change that it saw to the witness.
 //!
-//! The program lists, then watches from the list's version; after 410 it lists again and reports the difference; it
-//! never waits for ever. `KUBECONFIG` names the API server, `LONGHAUL_WITNESS_URL` the receiver of reports (none if it
-//! is empty), `LONGHAUL_WATCH` the watched resource (the first one of several). If several watchers run,
-//! `LONGHAUL_LEASE` names the Lease that selects the reporting one. It must not depend on the harness beyond those.
+//! The program lists, and then watches from the list's version. After 410 it lists again and reports the differences.
+//! The program never waits without a time limit. `KUBECONFIG` names the API server, and `LONGHAUL_WITNESS_URL` the
+//! receiver of reports (none if it is empty). `LONGHAUL_WATCH` names the watched resource (the first one of several).
+//! If several watchers run, `LONGHAUL_LEASE` names the Lease that decides which one reports. The program depends on
+//! nothing else of the harness.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -18,17 +19,16 @@ use crate::lease::{Leads, Lease};
 use crate::net::{self, Api, Witness, text};
 
 const DEFAULT_RESOURCE: &str = "packages.longhaul.dev/v1alpha1";
-/// The time after which the server ends each watch, so that a stream with a longer silence is dead, although it looks
-/// open.
+/// `timeoutSeconds` of each watch. A watch that is silent for longer is dead, even if its connection looks open.
 const WATCH_ENDS_AFTER_S: u64 = 15;
 const SILENCE_MAX: Duration = Duration::from_secs(20);
-/// The first pause after trouble, and the longest one that it doubles to. Retry-After can make it longer.
+/// The first pause after a failure, and the longest pause. Pauses double. `Retry-After` can make a pause longer.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// Longest line. Objects are at most 1.5 MiB, so a longer line is no event.
+/// Longest line in bytes. Objects are at most 1.5 MiB, so a longer line is not an event.
 const LINE_BYTES_MAX: usize = 4 << 20;
 
-/// The known state of one object; the key is its uid, because a name can be reused.
+/// The known state of one object. The key is the uid, because another object may get the same name later.
 struct Known {
     namespace: String,
     name: String,
@@ -36,9 +36,9 @@ struct Known {
 }
 
 enum End {
-    /// Continue from the last version.
+    /// The next watch continues from the last version.
     Resume,
-    /// The version is too old: only a list shows the present state.
+    /// The version is too old: only a list can show the present state.
     Gone,
 }
 
@@ -46,15 +46,15 @@ struct Watcher {
     api: Api,
     witness: Witness,
     bug: Bug,
-    /// The resource in the witness's form, such as `packages.longhaul.dev`.
+    /// The resource's name for the witness, such as `packages.longhaul.dev`.
     resource: String,
     path: String,
     known: BTreeMap<String, Known>,
-    /// The version to watch from.
+    /// The version from which the next watch starts.
     version: String,
     /// Lines that the witness has not received yet.
     lines: Vec<String>,
-    /// Whether this process is the reporting one of several.
+    /// Whether this process is the one that reports, if several watchers run.
     leads: Option<Leads>,
     led: bool,
 }
@@ -104,8 +104,8 @@ impl Watcher {
         }
     }
 
-    /// Lists everything and reports the differences from the known state. Without a resourceVersion in the request the
-    /// answer is never older than earlier ones.
+    /// Lists everything and reports the differences from the known state. The request has no resourceVersion, so the
+    /// answer is never older than earlier answers.
     async fn list(&mut self) -> anyhow::Result<()> {
         let (mut items, mut next, mut version) = (Vec::new(), String::new(), String::new());
         loop {
@@ -130,7 +130,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Watches until the stream ends, by either side.
+    /// Watches until the server or the watcher ends the stream.
     async fn watch(&mut self) -> anyhow::Result<End> {
         let query = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds={WATCH_ENDS_AFTER_S}");
         let path = format!("{}?{query}&resourceVersion={}", self.path, self.version);
@@ -153,8 +153,8 @@ impl Watcher {
         }
     }
 
-    /// Reports to the witness, if this process is the reporting one. When it begins to report, it reports everything,
-    /// because it cannot know the earlier reports.
+    /// Reports to the witness, if this process is the one that reports. When it begins to report, it reports all its
+    /// objects, because it cannot know which were reported before.
     async fn tell(&mut self) -> anyhow::Result<()> {
         if let Some(leads) = self.leads.as_ref().map(Leads::leads) {
             let begins = leads && !std::mem::replace(&mut self.led, leads);
@@ -204,7 +204,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Records a deletion. If only a list showed it, it has no version of its own, and the last known one is used.
+    /// Records a deletion. A deletion that only a list shows has no version of its own; the last known version is used.
     fn deleted(&mut self, uid: &str, version: Option<String>) {
         let Some(mut known) = self.known.remove(uid) else { return };
         if self.bug.misses_deletes() {

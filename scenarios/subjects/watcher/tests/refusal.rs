@@ -1,5 +1,5 @@
-//! A clean program must not run under the name of a bug. Its observations are judged like those of every subject
-//! (`scenarios/tests/e2e`).
+//! Tests that the program without bugs refuses to run under the name of a bug. The observations of the example watcher
+//! are tested like those of every subject (`scenarios/tests/e2e`).
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Creations that store nothing, and applies of missing objects.
+//! Sequences with creations that store nothing, and with server-side apply of missing objects.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub fn all() -> Vec<Sequence> {
     ]
 }
 
-/// Only refused reviews: accepted ones depend on rights, which differ between the servers.
+/// Access reviews that are refused. Accepted reviews are left out, because rights differ between the servers.
 fn reviews() -> Vec<Step> {
     let (access, who) = ("/apis/authorization.k8s.io/v1", "/apis/authentication.k8s.io/v1");
     let (any, own) = (format!("{access}/subjectaccessreviews"), format!("{access}/selfsubjectaccessreviews"));

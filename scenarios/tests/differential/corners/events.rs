@@ -1,4 +1,4 @@
-//! The two APIs of events.
+//! Sequences with both APIs of events, `v1` and `events.k8s.io/v1`.
 
 use serde_json::json;
 

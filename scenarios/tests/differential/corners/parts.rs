@@ -1,4 +1,4 @@
-//! Fields that only a subresource writes, and the status of a new object.
+//! Sequences with fields that only a subresource can write, and with the status of a new object.
 
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
-//! Unknown fields, at every depth of objects of every kind.
+//! Sequences with unknown fields at every depth of objects of every kind.
 
 use serde_json::{Value, json};
 
 use crate::generator::Kind;
 use crate::sequence::{Sequence, Step};
 
-/// Maps with text keys, whose keys are no fields.
+/// Fields that are maps: their keys are data and not field names.
 const MAPS: &[&str] =
     &["annotations", "binaryData", "data", "labels", "limits", "matchLabels", "nodeSelector", "requests", "stringData"];
 

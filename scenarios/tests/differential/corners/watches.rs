@@ -1,4 +1,4 @@
-//! Watches: bookmarks, and objects that enter and leave a selection.
+//! Sequences with watches: bookmarks, and objects that begin or cease to match a selector.
 
 use serde_json::json;
 

@@ -1,10 +1,10 @@
-//! The objects of sequences: one small body per kind, with its changes and mistakes.
+//! The objects in random sequences: one small body for each kind, valid changes, and invalid ones.
 //!
-//! Owns bodies only. `variant` selects one of a few values, so that writes of one sequence affect each other.
+//! `variant` selects one of a few values, so that writes of one sequence affect each other.
 
 use serde_json::{Value, json};
 
-/// A kind of object in the sequences.
+/// A kind of object in random sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     ConfigMap,
@@ -14,11 +14,11 @@ pub enum Kind {
     Deployment,
     NetworkPolicy,
     Lease,
-    /// The API `v1`.
+    /// Events of the API `v1`.
     Event,
-    /// The API `events.k8s.io/v1`: the same objects in another form.
+    /// Events of the API `events.k8s.io/v1`, which are the same objects in another form.
     NewerEvent,
-    /// The kind of the definition that both servers have from the start.
+    /// The custom resource that both servers have from the start.
     Widget,
 }
 
@@ -64,7 +64,7 @@ impl Kind {
         self.row().2
     }
 
-    /// The collection's path in the sequence's namespace.
+    /// The path of the collection in the sequence's namespace.
     pub fn path(self) -> String {
         self.path_in("{ns}")
     }
@@ -91,7 +91,7 @@ impl Kind {
         object
     }
 
-    /// The part that differs between kinds.
+    /// The fields that differ between kinds.
     pub fn content(self, variant: u8) -> Value {
         let number = variant % 3;
         match self {
@@ -144,7 +144,7 @@ impl Kind {
         }
     }
 
-    /// The same kind of object with one mistake.
+    /// An object with one invalid value.
     pub fn broken(self, name: &str, flaw: u8) -> Value {
         let mut object = self.object(name, 0);
         let meta = &mut object["metadata"];

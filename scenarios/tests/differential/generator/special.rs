@@ -1,10 +1,9 @@
-//! Events in the forms of both APIs, and the kind of the definition that both servers have from the start.
-//!
-//! Owns bodies only.
+//! Bodies of events in both APIs, and of the custom resource `Widget` that both servers have from the start.
 
 use serde_json::{Value, json};
 
-/// The definition of `Widget`: defaults, bounds, lists of all types, both subresources and columns.
+/// The definition of `Widget`: defaults, limits, lists of all types, both subresources and printer
+/// columns.
 pub fn definition(group: &str) -> Value {
     let entry = json!({"type": "object", "required": ["name"], "properties": {
         "name": {"type": "string"}, "port": {"type": "integer", "default": 80}, "note": {"type": "string"},

@@ -1,6 +1,6 @@
-//! Random numbers from a seed, the same everywhere.
+//! Random numbers from a seed, the same on every machine.
 
-/// A sequence of numbers (`SplitMix64`).
+/// A sequence of random numbers (`SplitMix64`).
 pub struct Dice(u64);
 
 impl Dice {
@@ -16,12 +16,12 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is not 0.
+    /// A random number below `end`. `end` must not be 0.
     pub fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.next() % end as u64).unwrap()
     }
 
-    /// True with this probability, in percent.
+    /// True with this probability in percent.
     pub fn percent(&mut self, of_hundred: usize) -> bool {
         self.below(100) < of_hundred
     }

@@ -1,6 +1,6 @@
-//! Draws objects that create pods: any field of their types, mostly with consistent values.
+//! Draws random objects that create Pods, with any field of their types and mostly with consistent values.
 //!
-//! Owns the frequencies of fields, the exclusive choices, and the spoiled values.
+//! This module decides how often each field is set, which fields exclude each other, and which values are made invalid.
 
 use serde_json::{Map, Value, json};
 
@@ -21,7 +21,7 @@ pub const KINDS: [(&str, &str, &str, &str); 9] = [
     ("/apis/batch/v1/namespaces/{ns}/cronjobs", "batch/v1", "CronJob", "/spec/jobTemplate/spec/template"),
 ];
 
-/// Types with one field out of several beside these.
+/// Types of which exactly one of several fields is set, besides the fields listed here.
 const ONE_OF: [(&str, &[&str]); 8] = [
     ("Volume", &["name"]),
     ("EnvFromSource", &["prefix"]),
@@ -32,13 +32,14 @@ const ONE_OF: [(&str, &[&str]); 8] = [
     ("LifecycleHandler", &[]),
     ("Lifecycle", &[]),
 ];
-/// Sources that are off by default.
+/// Sources of volumes and variables that Kubernetes switches off by default.
 const OFF: [&str; 4] = ["clusterTrustBundle", "fileKeyRef", "image", "podCertificate"];
-/// Lists that are not empty.
+/// Lists that are never drawn empty.
 const FILLED: [&str; 6] = ["accessModes", "command", "containers", "monitors", "nodeSelectorTerms", "sources"];
 const HANDLERS: [&str; 4] = ["exec", "grpc", "httpGet", "tcpSocket"];
 const DEPTH_MAX: usize = 12;
-/// Percentage of objects that are meant to be right, and percentage of all objects that are spoiled.
+/// Percentage of objects that are meant to be valid, and percentage of all objects in which one value is then made
+/// invalid.
 const CAREFUL: usize = 75;
 const SPOILED: usize = 45;
 
@@ -47,7 +48,7 @@ pub struct Drawn {
     pub object: Value,
 }
 
-/// The object of a seed.
+/// Draws the object of a seed.
 pub fn draw(types: &Types, seed: u64) -> Drawn {
     let mut dice = Dice::new(seed);
     let (path, api_version, kind, at) = KINDS[usize::try_from(seed).unwrap() % KINDS.len()];
@@ -81,9 +82,9 @@ pub fn draw(types: &Types, seed: u64) -> Drawn {
 
 /// Removes values that are not compared.
 ///
-/// - The real server has no answer to a job with a success policy and without completions: its handler breaks off.
-/// - In the mock, an empty list or map is the same as an absent one. A real server distinguishes them in three places:
-///   it refuses `claims` of a whole pod, `overhead`, and some fields of ephemeral containers.
+/// - A real server does not answer for a Job that has a success policy but no completions: its handler panics.
+/// - For the mock, an empty list or map is the same as an absent one. A real server distinguishes them in three places:
+///   it refuses `claims` of a whole Pod, `overhead`, and some fields of ephemeral containers.
 pub fn unbroken(object: &mut Value) {
     without_empty(object);
     for at in ["/spec", "/spec/jobTemplate/spec"] {
@@ -113,7 +114,7 @@ fn without_empty(value: &mut Value) {
 struct Drawing<'a> {
     types: &'a Types,
     dice: &'a mut Dice,
-    /// Whether the object is meant to be right.
+    /// Whether the object is meant to be valid.
     careful: bool,
 }
 
@@ -197,7 +198,7 @@ impl Drawing<'_> {
     }
 }
 
-/// Removes fields that conflict with others of a value.
+/// Removes fields of a value that conflict with other fields.
 fn mend(name: &str, value: &mut Value, dice: &mut Dice) {
     let Some(fields) = value.as_object_mut() else { return };
     let mut drop = |keys: &[&str], chance: usize| {
@@ -270,7 +271,7 @@ fn mend(name: &str, value: &mut Value, dice: &mut Dice) {
     }
 }
 
-/// Makes separately drawn values consistent, mostly.
+/// Makes values consistent that were drawn separately, in most objects.
 fn fit(object: &mut Value, kind: &str, at: &str, dice: &mut Dice) {
     let Some(template) = object.pointer_mut(at) else { return };
     if kind != "Pod" && dice.percent(97) {
@@ -373,7 +374,7 @@ fn fit_container(container: &mut Value, list: &str, dice: &mut Dice) {
     fields.retain(|_, value| !value.is_null());
 }
 
-/// Makes one value wrong, or at least unusual.
+/// Makes one value invalid, or at least unusual.
 fn spoil(object: &mut Value, dice: &mut Dice) {
     let mut places = Vec::new();
     list_places(object, String::new(), &mut places);
@@ -397,7 +398,7 @@ fn spoil(object: &mut Value, dice: &mut Dice) {
     }
 }
 
-/// The JSON pointers of all values.
+/// Collects the JSON pointers of all values.
 pub fn list_places(value: &Value, at: String, places: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {

@@ -1,6 +1,6 @@
-//! The types of pods and of kinds that create pods, as the real server publishes them.
+//! The types of Pods and of kinds that create Pods, as the real server publishes them.
 //!
-//! Owns reading `/openapi/v3`: the fields of a type, and their types.
+//! This module reads `/openapi/v3`: the fields of each type, and their types.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const DOCUMENTS: [&str; 3] = ["/openapi/v3/api/v1", "/openapi/v3/apis/apps/v1", 
 /// The types by name, such as `PodSpec`.
 pub struct Types(BTreeMap<String, Value>);
 
-/// The type of a field.
+/// The type of a field's value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Holds {
     /// An object of this type.

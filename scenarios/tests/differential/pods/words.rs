@@ -1,10 +1,10 @@
-//! Usual values of fields, so that many drawn objects are right.
+//! Usual values of fields, so that many random objects are valid.
 //!
-//! Owns the values, by type and field; a field without a row gets a plain word.
+//! The tables have values by type and field. A field that is in no table gets a plain word.
 
 use super::dice::Dice;
 
-/// `(type or *, field, texts)`: the first matching row counts.
+/// `(type or *, field, texts)`. The first entry that matches is used.
 const TEXTS: &[(&str, &str, &[&str])] = &[
     ("PodSpec", "hostname", &["a", "b-1"]),
     ("PodSpec", "subdomain", &["a", "b-1"]),
@@ -109,7 +109,7 @@ const TEXTS: &[(&str, &str, &[&str])] = &[
     ("*", "targetContainerName", &["c0"]),
 ];
 
-/// `(type or *, field, numbers)`.
+/// `(type or *, field, numbers)`. The first entry that matches is used.
 const NUMBERS: &[(&str, &str, &[i64])] = &[
     ("ContainerPort", "containerPort", &[80, 8080, 443]),
     ("ContainerPort", "hostPort", &[80, 8080, 0]),
@@ -179,7 +179,7 @@ pub fn key(dice: &mut Dice, field: &str) -> &'static str {
     }
 }
 
-/// Texts that hardly any field accepts.
+/// Draws a text that hardly any field accepts.
 pub fn odd(dice: &mut Dice) -> String {
     match dice.below(9) {
         0 => String::new(),

@@ -1,13 +1,13 @@
-//! Makes the objects of both servers comparable, and compares them.
+//! Makes workload objects of both servers comparable, and compares them.
 //!
-//! Owns the random values (uids, revisions, times, addresses, random names, hashes of templates), and the intended
-//! differences.
+//! This module replaces random values (uids, revisions, times, addresses, random names, hashes of templates), and owns
+//! the list of intended differences.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// Intended differences of the mock, as parts of a JSON pointer.
+/// Intended differences of the mock, as substrings of a JSON pointer.
 const MEANT: [&str; 3] = [
     // The mock does not protect claims and volumes in use: `mocks/DIFFERENCES.md`.
     "/metadata/finalizers",
@@ -15,12 +15,12 @@ const MEANT: [&str; 3] = [
     "/spec/clusterIP",
     "/spec/claimRef/resourceVersion",
 ];
-/// The time of the newest change of Pods that led to the write, if known: it is random.
+/// The annotation with the time of the newest Pod change that led to the write. The time is random.
 const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
-/// The service of the API server itself, which each server creates itself.
+/// The Service of the API server itself, which each server creates.
 const OWN: &str = "kubernetes";
 
-/// Both sides, list by list, in an order that does not depend on chance.
+/// The objects of both servers in pairs, in an order that does not depend on chance.
 pub fn both(real: &[Value], mock: &[Value]) -> Vec<(Value, Value)> {
     let (real, mock) = (side(real), side(mock));
     real.into_iter().zip(mock).collect()
@@ -52,7 +52,7 @@ fn side(lists: &[Value]) -> Vec<Value> {
     all.collect()
 }
 
-/// Random names and their replacements; longest first, so that no name is part of a later one.
+/// Random names and their replacements. The longest come first, so that no name is a part of a later one.
 fn names(lists: &[Value]) -> Vec<(String, String)> {
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     for item in lists.iter().flat_map(items) {
@@ -126,7 +126,7 @@ fn word(text: &str, names: &[(String, String)]) -> String {
     names.iter().fold(text.to_owned(), |text, (name, instead)| text.replace(name, instead))
 }
 
-/// Removes random values, and values that the test itself writes on the real side.
+/// Removes random values, and values that the test itself writes on the real server.
 fn drop_volatile(item: &mut Value) {
     let generation = item["metadata"]["generation"].clone();
     // The number of steps of a rollout is random; that the status belongs to the newest one is not.

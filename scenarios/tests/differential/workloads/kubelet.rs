@@ -1,4 +1,5 @@
-//! Plays scheduler, kubelet and provisioner on a real API server: enough for controllers to come to rest.
+//! Plays scheduler, kubelet and volume provisioner on a real API server, as far as controllers need them to come to
+//! rest.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use super::{Api, READY_AFTER};
 const NODE: &str = "node-1";
 const ROUND: Duration = Duration::from_millis(50);
 
-/// Runs until it is aborted.
+/// Plays until the task is aborted.
 pub async fn run(mut api: Api) {
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}});
     api.post("/api/v1/nodes", &node).await;
@@ -32,7 +33,7 @@ fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Gives each claim a volume, which the binder binds.
+/// Creates a volume for each claim. The real controller then binds the claim.
 async fn claims(api: &mut Api) {
     for claim in api.get("/api/v1/persistentvolumeclaims").await["items"].as_array().cloned().unwrap_or_default() {
         if text(&claim, "/status/phase") == "Bound" {

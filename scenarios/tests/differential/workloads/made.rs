@@ -1,8 +1,8 @@
-//! The objects created on both servers, and their later changes.
+//! The objects that both servers get, and the later changes of these objects.
 
 use serde_json::{Value, json};
 
-/// Kind, name, the app whose Pods it has, and its spec without selector and template.
+/// Kind, name, label `app` of the Pods, and the spec without selector and template.
 const OBJECTS: &str = "
 - {kind: Service, name: web, app: web, spec: {}}
 - {kind: Service, name: db, app: db, spec: {clusterIP: None}}
@@ -24,7 +24,7 @@ const OBJECTS: &str = "
 - {kind: Job, name: waits, app: work, spec: {suspend: true}}
 ";
 
-/// The changes, step by step: kind, name, and a patch of its spec; `image` is that of the template.
+/// The changes in steps: kind, name, and a patch of the spec. `image` stands for the image in the template.
 const STEPS: &str = "
 - step: another template
   patches:
@@ -53,7 +53,7 @@ fn read(text: &str) -> Vec<Value> {
     serde_saphyr::from_str(text).unwrap()
 }
 
-/// The collection of a kind, and its version.
+/// The collection of a kind, and its API version.
 fn place(kind: &str) -> (String, &'static str) {
     let (root, version, plural) = match kind {
         "Service" => ("api", "v1", "services"),
@@ -80,7 +80,7 @@ fn template(app: &str, kind: &str) -> Value {
     template
 }
 
-/// Each object with the path of its collection.
+/// Each object, with the path of its collection.
 pub fn objects() -> Vec<(String, Value)> {
     let object = |row: Value| {
         let text = |key: &str| row[key].as_str().unwrap_or_default();
@@ -102,7 +102,7 @@ pub fn objects() -> Vec<(String, Value)> {
     read(OBJECTS).into_iter().map(object).collect()
 }
 
-/// Each step with its patches, by the path of the object.
+/// Each step, with its patches and the path of each patched object.
 pub fn steps() -> Vec<(String, Vec<(String, Value)>)> {
     let patch = |row: &Value| {
         let text = |key: &str| row[key].as_str().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! The expected hits of the faults in an example.
+//! The expected hits of the faults in an example of `docs/faults.md`.
 //!
-//! The page states them in a comment before an example, a number for each fault: `<!-- hits: 1, 2 to 4, 3+, - -->`.
-//! `-`, or a missing comment, means that the fault's own keys decide: its count, its chosen requests, or its single
-//! moment. A fault whose keys leave it open needs a number.
+//! The page states them in a comment before the example, one entry for each fault: `<!-- hits: 1, 2 to 4, 3+, - -->`.
+//! `-`, or no comment, means that the fault's own keys decide the number: its count, its selected requests, or its
+//! single time. If the keys of a fault do not decide the number, the comment must.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hits {
     pub least: u64,
-    /// The highest number; `None` if there is no limit.
+    /// The highest allowed number; `None` if there is no limit.
     pub most: Option<u64>,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Hits {
     }
 }
 
-/// The expected hits of each fault, from the comment before its example if there is one.
+/// The expected hits of each fault. `comment` is the text before the example, if there is one.
 pub fn meant(comment: Option<&str>, faults: &[Value]) -> Result<Vec<Hits>, String> {
     let words: Vec<&str> = comment.map_or(vec!["-"; faults.len()], |text| text.split(", ").collect());
     if words.len() != faults.len() {
@@ -56,7 +56,7 @@ pub fn meant(comment: Option<&str>, faults: &[Value]) -> Result<Vec<Hits>, Strin
     words.iter().zip(faults).map(one).collect()
 }
 
-/// The most hits that the keys of a fault allow, if they define it.
+/// The most hits that the keys of a fault allow, if they set a limit.
 fn by_keys(fault: &Value) -> Option<u64> {
     let parsed: Fault = serde_json::from_value(fault.clone()).expect("a fault of the page is one");
     let counted = parsed.count_most();

@@ -1,4 +1,4 @@
-//! Faults of the registry in `longhaul mock registry`, with a client that pulls until each one has enough hits.
+//! Plays faults of the registry in `longhaul mock registry`. A client pulls until each fault has enough hits.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,14 +14,14 @@ use serde_json::Value;
 use super::hits::Hits;
 use crate::support::{Ended, longhaul};
 
-/// Time limit for the hits.
+/// Time limit until every fault has enough hits.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Pulls after that, which must not be hit by a fault that has enough hits.
+/// Pulls after all faults have enough hits. No further pull may be hit.
 const MORE_PULLS: usize = 3;
-/// Time limit of a read, because a registry may hang.
+/// Time limit of a read, because a faulty registry may never answer.
 const READS_FOR: Duration = Duration::from_millis(400);
 
-/// The differences from the page; empty if every fault had the expected hits.
+/// The differences between the run and the page; empty if every fault had the expected hits.
 pub fn play(faults: &[Value], meant: &[Hits]) -> String {
     let parsed: Vec<Fault> = faults.iter().map(|fault| serde_json::from_value(fault.clone()).unwrap()).collect();
     if let Err((index, error)) = check_all(&parsed) {
@@ -65,7 +65,7 @@ pub fn play(faults: &[Value], meant: &[Hits]) -> String {
     wrong
 }
 
-/// Pulls an image and looks for its signatures, as a client does.
+/// Pulls an image and requests its signatures, as a client does.
 fn pull(address: SocketAddr, repository: &str, tag: &str) {
     let manifest = format!("/v2/{repository}/manifests/{tag}");
     ask(address, "HEAD", &manifest);
@@ -77,7 +77,7 @@ fn pull(address: SocketAddr, repository: &str, tag: &str) {
     ask(address, "GET", &format!("/v2/{repository}/referrers/{digest}"));
 }
 
-/// The answer up to its end, or up to the time limit.
+/// The bytes of an answer until its end or until the time limit.
 fn ask(address: SocketAddr, method: &str, path: &str) -> String {
     let exchange = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(address)?;

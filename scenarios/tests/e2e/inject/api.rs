@@ -1,4 +1,4 @@
-//! Two small clients of the tests: one for the API server, one for the seed.
+//! Two small clients: one for the API server, one for the seed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Longer than any answer takes.
+/// Time limit of an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A client of the API server with one connection, which is reopened when it broke.
+/// A client of the API server with one connection, which is opened again if it breaks.
 pub struct Api {
     address: SocketAddr,
     tls: Arc<rustls::ClientConfig>,
@@ -89,13 +89,13 @@ impl Api {
         answer
     }
 
-    /// Merges into an object or a subresource; `false` if it does not exist.
+    /// Patches an object or a subresource with a merge patch. Returns `false` if it does not exist.
     pub async fn merge(&self, path: &str, patch: &Value) -> bool {
         self.call(Method::PATCH, path, Some(patch)).await.0 < 300
     }
 }
 
-/// One request to the seed.
+/// Sends one request to the seed.
 pub async fn ask(
     address: SocketAddr,
     method: &str,

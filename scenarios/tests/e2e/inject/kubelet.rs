@@ -1,8 +1,8 @@
 //! Simulates the kubelet of one node: mounts `ConfigMaps` as a kubelet does, starts the seed as a process, and reports
 //! its status to the API server.
 //!
-//! Mounts are written like those of kubelet's atomic writer (`pkg/volume/util/atomic_writer.go`): files in a folder
-//! with a time for a name, a link `..data` to it, and for each key a link through that one.
+//! Files are mounted as kubelet's atomic writer does (`pkg/volume/util/atomic_writer.go`). The files lie in a folder
+//! whose name is a time, the link `..data` leads to the folder, and each key is a link through `..data`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,31 +21,31 @@ use tokio::process::{Child, Command};
 
 use super::api::{Api, ask};
 
-/// Interval of looks for Pods.
+/// Interval of requests for Pods.
 const LOOK: Duration = Duration::from_millis(50);
 pub const NODE: &str = "node";
-/// The image that is on the node.
+/// The container image that the node already has.
 pub const IMAGE: &str = "registry.example/base:1";
 
 /// The files of one volume.
 pub type Files = BTreeMap<String, Vec<u8>>;
-/// Changes the mounted files.
+/// A function that changes the mounted files.
 pub type Tamper = dyn Fn(&mut Files) + Send + Sync;
 
-/// The state that tests can read.
+/// The state of the kubelet that tests can read.
 #[derive(Default)]
 pub struct Seen {
-    /// The seed's address, while it serves.
+    /// The seed's address, as long as the seed serves.
     pub address: Option<SocketAddr>,
-    /// The peak of the last seed that served, as the kernel counts it (`VmHWM`).
+    /// The peak memory of the last seed that served, as the kernel counts it (`VmHWM`).
     pub peak_rss_kib: Option<u64>,
-    /// Exit code and last output of the last seed that ended.
+    /// Exit code and last output of the last seed that has ended.
     pub ended: Option<(i32, String)>,
-    /// Number of started seeds.
+    /// Number of seeds started so far.
     pub started: u32,
 }
 
-/// A running kubelet; it ends with its seed when dropped.
+/// A running kubelet. Dropping it ends the kubelet and its seed.
 pub struct Kubelet {
     pub seen: Arc<Mutex<Seen>>,
     task: tokio::task::JoinHandle<()>,
@@ -65,7 +65,7 @@ struct Running {
 }
 
 impl Kubelet {
-    /// Registers the node with a Pod that runs there, and handles its Pods from now on.
+    /// Registers the node with one Pod that already runs, and starts to handle the node's Pods.
     pub async fn start(
         api: Arc<Api>,
         folder: PathBuf,
@@ -136,7 +136,7 @@ impl Work {
         }
     }
 
-    /// Mounts and starts; `None` if a mount failed, which is tried again at the next look.
+    /// Mounts the volumes of a Pod and starts its program. `None` if a mount failed; the next look tries again.
     async fn begin(&mut self, pod: &Value) -> Option<Running> {
         self.count += 1;
         let folder = self.folder.join(format!("pod-{}", self.count));
@@ -230,7 +230,7 @@ impl Work {
         }
     }
 
-    /// Ends the seed as a kubelet does: a signal, its grace period, and then the deletion of the Pod.
+    /// Ends the seed as a kubelet does: SIGTERM, the grace period, and then the deletion of the Pod.
     async fn end(&self, pod: &Value, one: Option<Running>) {
         if let Some(mut one) = one {
             if let Some(id) =
@@ -301,7 +301,7 @@ fn mounted(at: &Path, files: &Files, mode: u32) {
     }
 }
 
-/// The peak of a process (`VmHWM`).
+/// The peak memory of a process (`VmHWM`).
 pub fn peak_rss_kib(id: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.trim().parse().ok())

@@ -1,5 +1,5 @@
-//! A payload with a link in it: no injector writes that, and a stranger might. It uses the seed alone, without a
-//! cluster.
+//! Tests a payload that contains a symbolic link. The injector never writes a link, but an attacker could. The test
+//! runs the seed alone, without a cluster.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ fn hex(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-/// A header of a tar archive.
+/// The header of an entry in a tar archive.
 fn header(name: &str, bytes: usize, kind: u8, target: &str) -> Vec<u8> {
     let mut block = vec![0; 512];
     block[..name.len()].copy_from_slice(name.as_bytes());
@@ -60,7 +60,7 @@ fn payload(folder: &Path, target: &Path) -> Vec<String> {
     .to_vec()
 }
 
-/// The judge: whether the unpacked files lead to anything outside the folder.
+/// Whether any unpacked file leads outside the folder.
 fn leads_out(folder: &Path) -> bool {
     let blob = folder.join("out/verified/blobs/sha256").join("a".repeat(64));
     std::fs::read(blob).is_ok_and(|bytes| bytes == b"secret")

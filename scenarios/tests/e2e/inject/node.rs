@@ -1,5 +1,5 @@
-//! A real node: a kubelet mounts the chunks, a container runtime pulls from the seed by digest, and a Pod runs from the
-//! pulled image, in a namespace whose Pods a webhook has to allow.
+//! Tests an injection on a real node. A kubelet mounts the chunks, a container runtime pulls from the seed by digest,
+//! and a Pod runs the pulled image. A webhook must allow the Pods of that namespace.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,18 @@ use super::world::{Programs, SEED_PEAK_KIB_MAX, noise, peak_rss_kib};
 use crate::node::{Machine, machine};
 use crate::support::longhaul;
 
-/// Random bytes of the image.
+/// Number of random bytes in the image.
 const LAYER_BYTES: usize = 210_000_000;
-/// The largest chunks: a kubelet requests each one, five times a second at most, and most of the time goes to that.
+/// The largest chunk size. A kubelet requests each chunk, at most five a second, and these requests take most of the
+/// time.
 const CHUNK_BYTES: &str = "1048576";
 const PATIENCE: Duration = Duration::from_mins(2);
-/// The program of the image: it reads all of its layer and prints the digest.
+/// The program in the image: it reads the whole layer and prints the digest.
 const PROGRAM: &str = "/usr/bin/sha256sum";
 /// The namespace whose Pods the webhook reviews.
 const WATCHED: &str = "watched";
 
-/// The node, and the webhook beside it; they end on drop.
+/// A node, and a webhook on the same machine, which both end on drop.
 struct Node<'a> {
     machine: &'a Machine,
     folder: tempfile::TempDir,
@@ -62,7 +63,8 @@ impl<'a> Node<'a> {
         self.path("state/longhaul/clusters/node/kubeconfig")
     }
 
-    /// The machine's address for the node: the first address of the block whose second is the API server's.
+    /// The machine's address for the node: the first address of the network block in which the API server has the
+    /// second.
     fn near(&self) -> Ipv4Addr {
         let text = std::fs::read_to_string(self.kubeconfig()).unwrap();
         let server = text.lines().find_map(|line| line.trim().strip_prefix("server: ")?.split("://").nth(1)).unwrap();
@@ -71,7 +73,7 @@ impl<'a> Node<'a> {
         Ipv4Addr::new(a, b, c, 1)
     }
 
-    /// An archive of an image with `LAYER_BYTES` of incompressible data. Returns the output of its program.
+    /// Writes an archive of an image with `LAYER_BYTES` of incompressible data. Returns what its program must print.
     fn pack(name: &str, to: &Path) -> String {
         let bytes = noise(LAYER_BYTES, "node");
         let digest = hex::encode(Sha256::digest(&bytes));
@@ -104,8 +106,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Runs the service as a webhook on this machine, for Pods of namespaces with its label. It is the only webhook,
-    /// and requests without its answer are refused.
+    /// Runs the service as a webhook on this machine, for Pods of namespaces with its label. No other webhook is
+    /// registered, and requests that the service does not answer are refused.
     fn watch_over(&mut self, service: &Path) {
         let near = self.near();
         let authority = mock_pki::Authority::generate("test").unwrap();
@@ -163,7 +165,7 @@ fn pod(name: &str, image: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"restartPolicy": "Never", "containers": [container]}})
 }
 
-/// The peak of the seed that runs in a Pod: only one node runs at a time, and its processes are below its group.
+/// The peak memory of the seed in its Pod. Only one node runs at a time, and the node's processes are in its cgroup.
 fn seed_peak_kib() -> Option<u64> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

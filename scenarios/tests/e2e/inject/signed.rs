@@ -1,4 +1,5 @@
-//! Signatures travel with their images, and `--verify` sends no image that the policy would refuse with them.
+//! Tests that signatures are injected with their images, and that `--verify` sends no image that the policy would
+//! refuse.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,10 +11,10 @@ use tokio::process::Command;
 use super::pulls::tool;
 use super::world::{Programs, Setup, World};
 
-/// Enough images that every kind of signature is among them.
+/// Images of the registry, so many that each kind of signature is present.
 const POPULATION: Population = Population { count: 48, seed: 5, signed: true };
 
-/// A registry with signed images, and the trusted keys.
+/// A registry with signed images, and the keys to verify them.
 struct Signed {
     registry: Server,
     images: Vec<Image>,
@@ -36,8 +37,8 @@ impl Signed {
         &self.images.iter().find(|image| image.signing == Some(signing)).unwrap().reference
     }
 
-    /// A configuration that requires signatures by the release key, and for the folder `keyless` by the certified
-    /// signer, at any registry.
+    /// A policy for images of any registry: signatures by the release key, and in the folder `keyless` signatures by
+    /// the certified signer.
     fn configuration(&self, host: &str) -> String {
         let path = self.keys.join(format!("{}.yaml", host.replace(':', "-")));
         let holder = json!({"name": "release", "keyless": {"issuer": HOLDER.issuer, "subject": HOLDER.subject}});
@@ -57,8 +58,8 @@ impl Signed {
     }
 }
 
-/// Both forms, with keys and without: they are sent only because they are verified, and a client of the seed can verify
-/// them again.
+/// Images signed in both forms, with and without keys, are sent only because `--verify` accepts them. A client of the
+/// seed can verify them again.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn signatures_travel_and_hold_at_the_other_end() {
@@ -99,8 +100,8 @@ async fn signatures_travel_and_hold_at_the_other_end() {
     signed.registry.shutdown().await;
 }
 
-/// One bad image among good ones: its class is reported, and nothing is sent. Sending one image of an index leaves out
-/// the index's signature.
+/// If one image of several is not valid, its class is reported and nothing is sent. If only one image of an index is
+/// sent, the signature of the index is left out.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "slow"]
 async fn what_is_not_verified_is_not_sent() {

@@ -1,4 +1,4 @@
-//! The service beside an injection: it watches Packages in the API server that receives the chunks.
+//! Runs the service beside an injection. The service watches Packages in the API server that receives the chunks.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -16,27 +16,27 @@ use tokio::task::JoinHandle;
 use super::api::{Api, ask};
 use super::world::{WATCHER, World, peak_rss_kib};
 
-/// Time between two writes of Packages.
+/// Interval between two writes of Packages.
 const PACE: Duration = Duration::from_millis(25);
-/// Number of Packages at one time.
+/// Number of Packages that exist at the same time.
 const PACKAGES: usize = 8;
 pub const PATH: &str = "/apis/longhaul.dev/v1alpha1/namespaces/default/packages";
 
-/// A service that watches; it ends when dropped.
+/// A service that watches Packages, and ends on drop.
 pub struct Watcher {
     child: Child,
     log: PathBuf,
     health: SocketAddr,
 }
 
-/// Writes under way, and the record of their results.
+/// Writes of Packages in a background task, with the record of their results.
 pub struct Churn {
     stop: oneshot::Sender<()>,
     writing: JoinHandle<()>,
 }
 
 impl Watcher {
-    /// Starts it; it has its first list when this returns.
+    /// Starts the service. Returns after its first list.
     pub async fn start(world: &World) -> Self {
         let folder = world.folder.path();
         std::fs::write(folder.join("watcher.kubeconfig"), world.server.kubeconfig(WATCHER).unwrap()).unwrap();
@@ -59,7 +59,7 @@ impl Watcher {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Every version of a Package that it received.
+    /// The resource versions of all Packages that the service has received.
     pub fn seen(&self) -> BTreeSet<String> {
         let said = self.said();
         let lines = said.lines().filter(|line| line.contains("watch.changed"));
@@ -72,12 +72,12 @@ impl Watcher {
         std::fs::write(format!("/proc/{}/clear_refs", self.child.id().unwrap()), "5").unwrap();
     }
 
-    /// Its peak since the reset.
+    /// The service's peak memory since it was last reset.
     pub fn peak_kib(&self) -> u64 {
         peak_rss_kib(self.child.id().unwrap()).unwrap()
     }
 
-    /// A counter of its metrics, summed over all labels except those of its own routine work.
+    /// A counter of the service's metrics, summed over all labels except those of its own routine work.
     pub async fn metric(&self, name: &str) -> u64 {
         let answer = ask(self.health, "GET", "/metrics", None).await.unwrap();
         let text = String::from_utf8_lossy(answer.body()).into_owned();
@@ -90,7 +90,7 @@ impl Watcher {
 }
 
 impl Churn {
-    /// Creates, changes and deletes Packages until it is stopped.
+    /// Creates, changes and deletes Packages until stopped.
     pub fn start(api: Arc<Api>) -> Self {
         let (stop, mut stopped) = oneshot::channel();
         let writing = tokio::spawn(async move {
@@ -123,7 +123,7 @@ impl Churn {
     }
 }
 
-/// Follows the commits of Packages; the task ends with the object `last`.
+/// Collects the committed versions of Packages. The task ends with the object named `last`.
 pub fn commits(world: &World, last: &'static str) -> JoinHandle<BTreeSet<String>> {
     let mut tail = world.server.tail();
     tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! A cluster of one node in the mock API server, an image to inject, and the judges of the result.
+//! A cluster of one node in the mock API server, an image to inject, and the checks of the result.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,19 +16,19 @@ pub use super::kubelet::peak_rss_kib;
 use super::kubelet::{Files, Kubelet, Tamper};
 use crate::support::program;
 
-/// Longer than any injection of these tests takes.
+/// Time limit of an injection.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// The user whose requests faults may hit.
+/// The user name of the injector, by which faults select its requests.
 pub const INJECTOR: &str = "injector";
-/// The user of a service that watches at the same time.
+/// The user name of a service that watches at the same time.
 pub const WATCHER: &str = "watcher";
-/// The name under which the image is injected.
+/// The name that the injected image gets.
 pub const NAME: &str = "team/app:1";
-/// The allowed peak of the static seed, for any payload.
+/// The allowed peak memory of the static seed, for any payload.
 pub const SEED_PEAK_KIB_MAX: u64 = 6 * 1000 * 1000 / 1024;
 
-/// The programs; `None` (and a message) if they are not built. The seed is the shipped one: no other fits into a
-/// `ConfigMap`.
+/// Paths of injector and seed. Prints a message and returns `None` if they are not built. The seed must be the released
+/// one, because no other build fits into a `ConfigMap`.
 pub struct Programs {
     pub service: PathBuf,
     pub seed: PathBuf,
@@ -39,13 +39,13 @@ impl Programs {
         Some(Self { service: program("longhaul-service")?, seed: seed("longhaul-seed")? })
     }
 
-    /// The same with programs that have bugs.
+    /// Like [`Self::find`], but with programs in which bugs can be planted.
     pub fn planted() -> Option<Self> {
         Some(Self { service: program("longhaul-service-planted")?, seed: seed("longhaul-seed-planted")? })
     }
 }
 
-/// The static seed, which `cargo xtask test` builds if Rust's library for it is installed.
+/// The static seed. `cargo xtask test` builds it if Rust's standard library for its target is installed.
 fn seed(name: &str) -> Option<PathBuf> {
     let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
     let built = program("longhaul-seed")?.parent()?.parent()?.join(&target).join("seed").join(name);
@@ -74,14 +74,14 @@ pub struct Image {
     pub digest: String,
 }
 
-/// The settings of a world.
+/// The settings of a test cluster.
 pub struct Setup {
     pub programs: Programs,
-    /// Bytes of the image's large layer.
+    /// Size of the image's large layer in bytes.
     pub layer_bytes: usize,
     pub chunk_bytes: u32,
     pub tamper: Arc<Tamper>,
-    /// Variables for the seed.
+    /// Environment variables for the seed.
     pub environment: Vec<(String, String)>,
 }
 
@@ -111,7 +111,7 @@ impl World {
         Self { server, api, kubelet, programs: setup.programs, folder, image, chunk_bytes: setup.chunk_bytes }
     }
 
-    /// `inject VERB`, ready to start.
+    /// The command `inject VERB`, not yet started.
     pub fn command(&self, verb: &str, more: &[&str]) -> Command {
         let mut command = Command::new(&self.programs.service);
         command.args(["inject", verb, "--kubeconfig"]).arg(self.folder.path().join("kubeconfig")).args(more);
@@ -119,7 +119,7 @@ impl World {
         command
     }
 
-    /// `inject apply`, ready to start.
+    /// The command `inject apply`, not yet started.
     pub fn apply(&self, more: &[&str]) -> Command {
         let image = format!("oci:{}={NAME}", self.image.layout.display());
         let (chunk, seed) = (self.chunk_bytes.to_string(), self.programs.seed.to_string_lossy().into_owned());
@@ -152,13 +152,13 @@ impl World {
         self.command("clean", &[])
     }
 
-    /// The names of the chunks in the cluster.
+    /// The names of the chunks that are in the cluster.
     pub async fn chunks(&self) -> Vec<String> {
         let list = "/api/v1/namespaces/default/configmaps?labelSelector=longhaul.dev/part%3Dpayload";
         self.api.items(list).await.iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Starts an apply, waits until this many chunks were written, and kills it.
+    /// Starts `inject apply`, waits until this many chunks are written, and kills it.
     pub async fn killed_after(&self, chunks: usize) {
         let mut tail = self.server.tail();
         let mut child: Child = self.apply(&["--parallel", "1"]).spawn().unwrap();
@@ -185,13 +185,13 @@ impl World {
     // ---- judges: each returns the mistakes, or nothing
     // ------------------------------------------------------------------
 
-    /// All injected content is served, with its bytes, types and digests, and no other content is.
+    /// Checks that the seed serves all injected content, with its bytes, types and digests, and nothing else.
     pub async fn served(&self) -> Vec<String> {
         let Some(address) = self.kubelet.seen.lock().address else { return vec!["nothing is served".to_owned()] };
         self.image.served_at(address).await
     }
 
-    /// Nothing of an injection is left.
+    /// Checks that no object of an injection is left.
     pub async fn left(&self) -> Vec<String> {
         let mut left = Vec::new();
         for resource in ["configmaps", "pods", "services"] {
@@ -203,7 +203,7 @@ impl World {
         left
     }
 
-    /// The seed stayed below its limit.
+    /// Checks that the seed's memory stayed below its limit.
     pub fn memory(&self) -> Vec<String> {
         let peak = self.kubelet.seen.lock().peak_rss_kib;
         match peak {
@@ -214,7 +214,7 @@ impl World {
 }
 
 impl Image {
-    /// Writes an image for two platforms with a large incompressible layer and a small one that they share.
+    /// Writes an image for two platforms. One platform has a large incompressible layer; both share a small layer.
     fn write(layout: &Path, layer_bytes: usize) -> Self {
         let folder = layout.join("blobs/sha256");
         std::fs::create_dir_all(&folder).unwrap();
@@ -250,7 +250,7 @@ impl Image {
         Self { layout: layout.to_owned(), blobs, digest }
     }
 
-    /// The differences from the injected content.
+    /// The differences between the content at this address and the injected content.
     pub async fn served_at(&self, address: SocketAddr) -> Vec<String> {
         let mut wrong = Vec::new();
         for (digest, bytes) in &self.blobs {
@@ -285,7 +285,7 @@ impl Image {
     }
 }
 
-/// Incompressible bytes that depend on `seed`.
+/// Incompressible bytes, generated from `seed`.
 pub fn noise(bytes: usize, seed: &str) -> Vec<u8> {
     let mut random = seed.bytes().fold(1_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte))) | 1;
     let step = |_| {

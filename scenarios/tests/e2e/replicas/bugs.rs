@@ -1,8 +1,8 @@
-//! The library of documented bugs against the watch of Deployments: the same faults, and no count is missed.
+//! Plays the library of documented bugs against the service's watch of Deployments: no replica count is missed.
 //!
-//! Each scenario of the library is played with its faults on `deployments`, while Deployments are scaled by other
-//! clients. A list reads all of them. So a missed change shows as a count that gets older than the time in which a good
-//! client recovers.
+//! Each scenario of the library is played with its faults on `deployments`, while other clients scale Deployments. A
+//! client reads all counts repeatedly. A missed change shows as a count that stays older than the time in which a
+//! correct client recovers.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,15 +14,15 @@ use crate::plays::{Seen, play_all, stalled};
 use crate::support::{findings, program, soak};
 
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/library/bugs");
-/// Faults that do not concern a watch of Deployments: a restored store brings counts back, which are no mistake of an
-/// answer; nothing is patched here; and the watch begins with a list, not with initial events.
+/// Faults that are left out. A restored store changes counts back, which is no mistake of an answer. The test patches
+/// nothing. The watch begins with a list, not with initial events.
 const OTHER: [&str; 4] = ["rewind", "patch", "initial-end-held", "initial-end-missing"];
 /// Number of Deployments.
 const DEPLOYMENTS: u64 = 40;
-/// With fewer, the library would not be read any more.
+/// Least number of scenarios that can be played. With fewer, the library would not have been read.
 const BUGS_LEAST: usize = 50;
 
-/// A scenario of the library for Deployments; `None` if its faults are of another resource.
+/// A scenario of the library, changed to Deployments. `None` if its faults belong to another resource.
 fn for_deployments(path: &Path) -> Option<Value> {
     let mut scenario: Value = serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     if scenario["repro"]["httpVersions"].as_array().is_some_and(|versions| !versions.contains(&1.into())) {
@@ -102,7 +102,7 @@ fn nightly_no_count_is_missed_under_any_fault_of_the_library() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// The basis of the test above: a watch that resumes from a refused version is noticed there.
+/// A client with a bug fails this test: its watch resumes from a refused version, and the missed count is reported.
 #[test]
 #[ignore = "slow"]
 fn a_missed_count_would_be_seen() {

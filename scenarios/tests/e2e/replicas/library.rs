@@ -1,4 +1,5 @@
-//! The soaks of the API, as their user plays them: the clean ones pass, and each planted bug is found by its own judge.
+//! Tests of the soaks of the API over Deployments as a user plays them. Soaks without a bug pass, and each planted bug
+//! breaks its own budget.
 
 use crate::support::{Soak, program, soak};
 
@@ -12,7 +13,7 @@ fn plant(bug: &str) -> Option<Soak> {
     Some(soak(&["calibrate-replicas", "--plant", bug, "--service", service.to_str().unwrap()]))
 }
 
-/// The budget that catches it, and the sentence of the finding.
+/// Checks that a planted bug breaks this budget, with this sentence in the finding.
 fn caught(bug: &str, budget: &str, sentence: &str) {
     let Some(soak) = plant(bug) else { return };
     soak.fails_by(&[budget]);
@@ -48,7 +49,7 @@ fn a_write_that_was_said_to_be_stored_and_was_not_is_lost() {
     caught("lost-update", "api.lost", "which was never committed");
 }
 
-/// Reads continue with the known counts, which get older; afterwards they are fresh again.
+/// While the API server is away, reads return the last known counts with their age. Afterwards counts are fresh again.
 #[test]
 #[ignore = "slow"]
 fn nightly_counts_are_told_while_the_api_server_is_away() {

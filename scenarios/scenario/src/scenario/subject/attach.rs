@@ -1,4 +1,4 @@
-//! A subject that runs already. The harness does not start it, so it cannot set its variables.
+//! `attach`: a subject that runs already. The harness does not start it, so it cannot set its environment variables.
 
 use std::path::{Path, PathBuf};
 
@@ -17,27 +17,29 @@ use crate::witness::Witness;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Attach {
-    /// Its process, which is measured with all its descendants. Without one, memory, descriptors and threads are not
-    /// measured.
+    /// The ID of the subject's process, which is measured with all its descendants. Without `pid` and `pods`, memory,
+    /// descriptors and threads are not measured.
     pub pid: Option<u32>,
-    /// Its Pods, in a cluster that existed before the run (`controlPlane: {kind: kubeconfig}`, or `kind` after
-    /// `longhaul cluster up`). They are measured together, replacements included, and their output is read. Not beside
-    /// `pid`.
+    /// The subject's Pods, in a cluster that existed before the run (`controlPlane: {kind: kubeconfig}`, or `kind`
+    /// after `longhaul cluster up`). All Pods are measured together, including replacements, and their logs are read.
+    /// `pods` cannot be combined with `pid`.
     pub pods: Option<PodsOf>,
-    /// The URL for admission reviews, such as `https://127.0.0.1:9443/validate`.
+    /// The URL at which the subject answers admission reviews, such as `https://127.0.0.1:9443/validate`.
     pub url: Option<String>,
-    /// The authorities of its webhook's certificate, a PEM file relative to the scenario file.
+    /// The authorities of the webhook's certificate, a PEM file relative to the scenario file.
     pub ca: Option<PathBuf>,
-    /// The name in that certificate, if it is not the host of `url`: the name of a Service, such as
-    /// `hook.my-namespace.svc`, for a webhook that is reached through a forwarded port.
+    /// The name in the webhook's certificate, if it is not the host of `url`. For a webhook behind a forwarded port
+    /// this is the name of a Service, such as `hook.my-namespace.svc`.
     pub server_name: Option<String>,
-    /// The path of the kubeconfig that it reads, relative to the scenario file. It is written when the run begins,
-    /// readable for you alone, and removed when it ends. Default: a file in a temporary folder, whose path is printed.
+    /// The path of the kubeconfig that the subject reads, relative to the scenario file. The run writes the file when
+    /// it begins, readable only by you, and removes it when it ends. Default: a file in a temporary folder, whose path
+    /// is printed.
     pub kubeconfig: Option<PathBuf>,
-    /// `webhook`: it answers reviews and watches nothing. `both`: it watches as well, and its answers are judged as
-    /// those of a `webhook`.
+    /// `webhook`: the subject answers reviews and watches nothing. `both`: the subject also watches, and its answers
+    /// are judged as with `webhook`.
     pub role: Option<Role>,
-    /// Its sign of readiness: `{url: ADDRESS}` or `{request: first}`. Default: as for a command.
+    /// The condition under which the subject counts as ready: `{url: ADDRESS}` or `{request: first}`. Default: as for a
+    /// command.
     pub ready: Option<Sign>,
 }
 
@@ -45,17 +47,17 @@ pub struct Attach {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct PodsOf {
-    /// Their namespace.
+    /// The namespace of the Pods.
     pub namespace: String,
-    /// Their label selector in the syntax of `kubectl get pods --selector`: `app=hook,tier!=test`.
+    /// The label selector of the Pods, in the syntax of `kubectl get pods --selector`: `app=hook,tier!=test`.
     pub selector: String,
 }
 
-/// A sign that a subject is ready, if its output is not read.
+/// The condition under which an attached subject counts as ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Sign {
-    /// `GET` of this address, over plain HTTP, is answered with a status of 200 to 399, as for a kubelet's probe.
+    /// `GET` of this address, over plain HTTP, is answered with a status from 200 to 399, as for a kubelet's probe.
     Url(String),
     /// The subject has sent any request to the control plane.
     Request(Which),
@@ -190,14 +192,14 @@ impl Kind for Attach {
     }
 }
 
-/// Host and port of a webhook, for a connection; `None` if the address is invalid.
+/// Host and port of a webhook's URL; `None` if the URL is invalid.
 pub fn host_and_port(url: &str) -> Option<(String, u16)> {
     let uri: Uri = url.parse().ok().filter(|uri: &Uri| uri.scheme_str() == Some("https"))?;
     let host = uri.host().filter(|host| !host.is_empty())?;
     Some((host.trim_start_matches('[').trim_end_matches(']').to_owned(), uri.port_u16().unwrap_or(443)))
 }
 
-/// A mistake in an address.
+/// A mistake in a URL.
 fn problem(url: &str) -> Option<String> {
     match host_and_port(url) {
         Some(_) => None,

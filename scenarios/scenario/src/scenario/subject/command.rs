@@ -1,4 +1,4 @@
-//! A subject that is any command: one program, or several processes together.
+//! `command`: a subject that is any command, either one program or several processes together.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,10 +14,10 @@ use crate::scenario::mounts::{self, Mount};
 use crate::scenario::{BackOff, Certificates, Readiness, Restart, Restarts, Serves};
 use crate::subject::{self, Launch};
 
-/// The most processes; more would be a cluster.
+/// The most processes of a subject.
 const PROCESSES_MAX: usize = 16;
 
-/// The keys of `command`; a list of words sets `run` alone.
+/// The keys of `command`. A list of words sets only `run`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default, remote = "Self")]
 #[schemars(transform = or_words)]
@@ -27,49 +27,50 @@ pub struct Command {
     /// `$${NAME}` is passed on as `${NAME}`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub run: Vec<String>,
-    /// Several processes instead of one, such as a controller and its webhook, or two replicas. All have the same
-    /// kubeconfig and variables, and are measured together; the end of one is the end of the subject.
+    /// Several processes instead of one, such as a controller and its webhook, or two replicas. All get the same
+    /// kubeconfig and variables, and are measured together. If one process ends, the subject has ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub processes: Vec<Process>,
-    /// `webhook`: it answers reviews and watches nothing, so it is ready when its port answers TLS, and needs no
-    /// witness. `both`: it watches as well, and its answers are judged as those of a `webhook`. Default: the role
-    /// follows from the other keys, and its reviews must be answered by the service's policy.
+    /// `webhook`: the command answers reviews and watches nothing, so it is ready when its port answers TLS, and needs
+    /// no witness. `both`: the command also watches, and its answers are judged as with `webhook`. Default: the role
+    /// follows from the other keys, and reviews must be answered as the built-in service's policy says.
     pub role: Option<Role>,
-    /// Variables for it, beside `KUBECONFIG` and `LONGHAUL_WITNESS_URL`. Values may contain `${NAME}`, like the
-    /// arguments of `run`.
+    /// Environment variables for the command, besides `KUBECONFIG` and `LONGHAUL_WITNESS_URL`. Values may contain
+    /// `${NAME}`, like the arguments of `run`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Its working directory, relative to the scenario file.
+    /// The working directory of the command, relative to the scenario file.
     pub cwd: Option<PathBuf>,
-    /// The files and folders that make up its build, relative to the scenario file, such as the script that an
-    /// interpreter runs. The SHA-256 over all of them, that of the output of `sha256sum` for them, is the subject's
-    /// digest in the record, so that two versions differ. Default: the program file of `run`.
+    /// The files and folders that make up the command's build, relative to the scenario file, such as the script that
+    /// an interpreter runs. The record has one SHA-256 over them, the digest of the output of `sha256sum` for these
+    /// files, so that two versions differ. Default: the program file of `run`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<PathBuf>,
-    /// Folders that its processes alone find, as a kubelet mounts them: `/certs: {secret: NAMESPACE/NAME}`. Needs root or unprivileged user
-    /// namespaces.
+    /// Folders that only the command's processes see, as a kubelet mounts them: `/certs: {secret: NAMESPACE/NAME}`. Needs root or
+    /// unprivileged user namespaces.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub mounts: BTreeMap<PathBuf, Mount>,
-    /// The endpoint for admission reviews. It gets `LONGHAUL_WEBHOOK_PORT`, `LONGHAUL_TLS_CERT`, `LONGHAUL_TLS_KEY` and
-    /// `LONGHAUL_TLS_DIR` (the folder of both files, as `tls.crt` and `tls.key`) as variables, and as
-    /// `${LONGHAUL_TLS_DIR}` in its arguments and variables.
+    /// The endpoint for admission reviews. The command gets `LONGHAUL_WEBHOOK_PORT`, `LONGHAUL_TLS_CERT`,
+    /// `LONGHAUL_TLS_KEY` and `LONGHAUL_TLS_DIR` as variables; arguments and variables may contain them, such as
+    /// `${LONGHAUL_TLS_DIR}`. The folder `LONGHAUL_TLS_DIR` has both files, as `tls.crt` and `tls.key`.
     pub serves: Option<Serves>,
-    /// Its sign of readiness: `{url: ADDRESS}`, `{log: TEXT}` or `{request: first}`. Default: it has requested a judged
-    /// resource from the control plane, and its webhook's port is open; with `role: webhook`, its port answers TLS.
+    /// The condition under which the command counts as ready: `{url: ADDRESS}`, `{log: TEXT}` or `{request: first}`.
+    /// Default: it has requested a judged resource from the control plane, and its webhook's port is open. With `role:
+    /// webhook`, the default is that its port answers TLS.
     pub ready: Option<Readiness>,
-    /// The ends after which a process is started again, as by a kubelet: `always` or `onFailure`. Default: its end
-    /// fails the run. `budgets.crashes` limits the number.
+    /// After which ends a process is started again, as by a kubelet: `always` or `onFailure`. Default: the end of a
+    /// process fails the run. `budgets.crashes` limits the number of restarts.
     pub restart: Option<Restart>,
-    /// The time without a process after a crash.
+    /// The delay between a crash and the restart.
     pub back_off: Option<BackOff>,
-    /// Restarts while load runs, like a rolling update. For a subject that serves admission reviews.
+    /// Restarts while load runs, as in a rolling update. Only for a subject that answers admission reviews.
     pub restarts: Option<Restarts>,
-    /// Replacements of its serving certificates while load runs. For a subject that serves admission reviews.
+    /// Replacements of the serving certificate while load runs. Only for a subject that answers admission reviews.
     pub certificates: Option<Certificates>,
-    /// How many times faster its own clock runs. This works for any 64-bit program, and for the processes that it
-    /// starts. The harness measures in real time; lifetimes on the server are compressed by the same factor.
+    /// How many times faster the subject's own clock runs. This works for any 64-bit program and the processes that it
+    /// starts. The harness measures in real time; lifetimes on the server are shortened by the same factor.
     pub clock_rate: Option<u32>,
-    /// Time to exit after SIGTERM. Default 30s.
+    /// Time to exit after SIGTERM. Default: 30s.
     pub stop_timeout: Option<Span>,
 }
 
@@ -77,14 +78,14 @@ pub struct Command {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Process {
-    /// Its name in the log and in the report.
+    /// The name of the process in the log and in the report.
     pub name: String,
     /// The program and its arguments.
     pub run: Vec<String>,
-    /// Variables for this process alone, beside those of the subject.
+    /// Environment variables for this process only, besides those of the whole subject.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Its working directory, relative to the scenario file. Default: that of the subject.
+    /// The working directory of the process, relative to the scenario file. Default: that of the subject.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<PathBuf>,
 }
@@ -216,7 +217,7 @@ impl Kind for Command {
     }
 }
 
-/// The arguments of a program, each with the variables that the scenario sets.
+/// The arguments of a program, each with the variable names that the scenario sets.
 fn written<'t>(words: &'t [String], env: &'t BTreeMap<String, String>, one: Option<&'t Process>) -> Vec<Templated<'t>> {
     let own: Vec<&str> = env.keys().chain(one.iter().flat_map(|one| one.env.keys())).map(String::as_str).collect();
     words.iter().map(|text| Templated { key: "run", text, own: own.clone() }).collect()
@@ -226,8 +227,9 @@ fn values(env: &BTreeMap<String, String>) -> impl Iterator<Item = Templated<'_>>
     env.values().map(|text| Templated { key: "env", text, own: Vec::new() })
 }
 
-/// Finds a program. Programs of Longhaul lie beside the running one and need no path; others are searched as a shell
-/// would. Our own programs have separate builds with planted bugs; a foreign program may read the variable by itself.
+/// Finds a program. Longhaul's own programs lie beside the running one and need no path; other programs are searched in
+/// `PATH`, as a shell does. If a bug is planted, Longhaul's own programs are taken from separate builds. A foreign
+/// program can read the environment variable by itself.
 fn find(program: &str, planted: bool) -> PathBuf {
     if program.contains('/') {
         return PathBuf::from(program);
@@ -266,7 +268,7 @@ impl<'de> Deserialize<'de> for Command {
     }
 }
 
-/// A list of words is a command as well.
+/// Lets the schema also accept a list of words.
 fn or_words(schema: &mut Schema) {
     let mapping = schema.clone();
     *schema = json_schema!({"anyOf": [{"type": "array", "items": {"type": "string"}}, mapping]});

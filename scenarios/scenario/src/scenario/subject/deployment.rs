@@ -1,7 +1,8 @@
-//! A subject in Pods: the manifests that are applied to a cluster, and the images that it needs there.
+//! `deployment`: a subject in Pods, with the manifests that are applied to a cluster and the images that it needs
+//! there.
 //!
-//! Owns its keys, and their conversion to objects and images. `run/deploy` applies and loads them, and follows the
-//! Pods.
+//! This module owns the keys, and converts them to objects and images. `run/deploy` applies the objects, loads the
+//! images and follows the Pods.
 
 use std::path::{Path, PathBuf};
 
@@ -16,15 +17,15 @@ use crate::scenario::manifests::{self, Manifest};
 use crate::scenario::{Ground, Restart};
 use crate::witness::Witness;
 
-/// The name of its image in the service's manifests.
+/// The name of the service's image in the service's manifests.
 const SERVICE_IMAGE: &str = "docker.io/library/longhaul-service:dev";
-/// The user ID in the service's manifests.
+/// The user ID that the service runs as in its manifests.
 const SERVICE_USER: u32 = 65532;
 const SERVICE_NAMESPACE: &str = "longhaul-system";
 const SERVICE_WEBHOOK: &str = "longhaul-webhook";
 const SERVICE_WATCH: &str = "longhaul-watch";
 const SERVICE_SECRET: &str = "longhaul-webhook-tls";
-/// The Service that a run creates for the pages of the watching Pod.
+/// The Service that a run creates to reach the HTTP pages of the Pod that watches.
 const PAGES: &str = "longhaul-watch-pages";
 const PAGES_PORT: u16 = 9090;
 
@@ -32,59 +33,61 @@ const PAGES_PORT: u16 = 9090;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Deployment {
-    /// The applied manifests, relative to the scenario file: files and folders of plain YAML, or folders with a
-    /// `kustomization.yaml`, which `kubectl kustomize` builds; the output of `helm template` is plain YAML. All
-    /// Deployments in them are the subject. Default with `build: service`: the manifests of the service.
+    /// The manifests to apply, relative to the scenario file: files and folders of plain YAML, or folders with a
+    /// `kustomization.yaml`, which `kubectl kustomize` builds. The output of `helm template` is plain YAML. All
+    /// Deployments in the manifests are the subject. Default with `build: service`: the manifests of the service.
     pub manifests: Vec<PathBuf>,
-    /// Images that are loaded into the nodes first: archives of `docker save`, OCI layouts in a tar, or folders with an
-    /// OCI layout.
+    /// Images that are loaded into the nodes first: archives of `docker save`, OCI layouts in a tar file, or folders
+    /// with an OCI layout.
     pub images: Vec<PathBuf>,
-    /// `service`: an image is made from the program of the service and loaded.
+    /// `service`: the run makes an image from the service's program and loads it.
     pub build: Option<Build>,
-    /// With `build: service`: settings of the service, like `settings` of `service`.
+    /// With `build: service`: settings of the service, like `settings` of `subject: {service: …}`.
     pub settings: Option<Map<String, Value>>,
-    /// Number of Pods of the Deployment behind the webhook, or of the only one, instead of the number in its manifest.
+    /// Number of Pods of the Deployment that serves the webhook, or of the only Deployment. This number replaces that
+    /// of the manifest.
     pub replicas: Option<u32>,
-    /// The Secret with its serving certificate, as `tls.crt`, `tls.key` and `ca.crt`, in the namespace of its
-    /// Deployment: the run creates it.
+    /// The Secret with the subject's serving certificate, as `tls.crt`, `tls.key` and `ca.crt`, in the namespace of the
+    /// Deployment. The run creates the Secret.
     pub secret: Option<String>,
-    /// `webhook`: it answers reviews and watches nothing. `both`: it watches as well, and its answers are judged as those of a `webhook`.
+    /// `webhook`: the subject answers reviews and watches nothing. `both`: the subject also watches, and its answers are judged as with
+    /// `webhook`.
     pub role: Option<Role>,
 }
 
-/// A program of Longhaul that is put into an image.
+/// A program of Longhaul from which the run makes an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Build {
-    /// The program of the service.
+    /// The program of the built-in service.
     Service,
 }
 
-/// A planned subject in Pods.
+/// A subject in Pods, before the run applies its manifests.
 #[derive(Debug, Clone)]
 pub struct Planned {
     /// The objects to apply, in order.
     pub objects: Vec<Manifest>,
-    /// The images of its Pods.
+    /// The images that the Pods need.
     pub images: Vec<Image>,
-    /// The Service in front of its webhook: namespace, name and port.
+    /// The Service in front of the subject's webhook: namespace, name and port.
     pub webhook: Option<ServicePort>,
-    /// The Service in front of its pages.
+    /// The Service in front of the subject's HTTP pages.
     pub pages: Option<ServicePort>,
-    /// The Secret of its serving certificate, if the run creates it: namespace and name.
+    /// Namespace and name of the Secret with the serving certificate, if the run creates it.
     pub secret: Option<(String, String)>,
 }
 
-/// The source of an image.
+/// Where an image comes from.
 #[derive(Debug, Clone)]
 pub enum Image {
     Archive(PathBuf),
-    /// An image that is made from one static program.
+    /// The run makes the image from one static program.
     Program {
         /// The name of the image.
         name: &'static str,
         program: PathBuf,
-        /// The user that it runs as.
+        /// The ID of the user that the program runs as.
         user: u32,
     },
 }
@@ -98,7 +101,7 @@ pub struct ServicePort {
 }
 
 impl Planned {
-    /// The files that make it up.
+    /// The files that the image is made from.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let file = |image: &Image| match image {
             // The index of a layout names the digest of its whole content.
@@ -139,7 +142,7 @@ impl Kind for Deployment {
         Ok(())
     }
 
-    /// Whether the service's own manifests deploy it.
+    /// Whether the service's own manifests deploy the subject.
     fn is_service(&self) -> bool {
         self.build == Some(Build::Service) && self.manifests.is_empty()
     }
@@ -226,7 +229,7 @@ impl Kind for Deployment {
 }
 
 impl Deployment {
-    /// The service as its own manifests deploy it, with the settings of the run in its `ConfigMap`.
+    /// The service's own manifests, with the settings of the run in the `ConfigMap`.
     fn service(&self, scene: &Scene<'_>) -> Result<Vec<Manifest>> {
         let wiring = (scene.wiring)()?;
         anyhow::ensure!(
@@ -258,7 +261,8 @@ impl Deployment {
         Ok(objects)
     }
 
-    /// The files of the `ConfigMap`: addresses are those of a Pod, and certificates lie where the manifests mount them.
+    /// The files of the service's `ConfigMap`. Addresses are those of a Pod, and certificates lie where the manifests
+    /// mount them.
     fn configuration(&self, ground: &Ground, wiring: &Wiring) -> Result<Value> {
         let service = Service { settings: Some(self.settings.clone().unwrap_or_default()), ..Service::default() };
         let all: Value = serde_json::from_str(&service.configuration(ground, wiring)?)?;
@@ -280,7 +284,7 @@ impl Deployment {
     }
 }
 
-/// Reads manifests; a folder with a kustomization is built.
+/// Reads manifests. A folder with a `kustomization.yaml` is built with `kubectl kustomize`.
 fn read(ground: &Ground, paths: &[PathBuf]) -> Result<Vec<Manifest>> {
     let mut objects = Vec::new();
     for path in paths {
@@ -293,15 +297,15 @@ fn read(ground: &Ground, paths: &[PathBuf]) -> Result<Vec<Manifest>> {
     Ok(objects)
 }
 
-/// Whether an object exists after `helm install`. `helm template` also writes the hooks of tests, upgrades and
-/// deletions, which a run must not apply (Helm documentation, "Chart Hooks").
+/// Whether `helm install` creates an object. `helm template` also prints hooks for tests, upgrades and deletions, which
+/// a run must not apply (Helm documentation, "Chart Hooks").
 fn is_installed(object: &Value) -> bool {
     let Some(hooks) = object["metadata"]["annotations"]["helm.sh/hook"].as_str() else { return true };
     hooks.split(',').any(|hook| ["pre-install", "post-install", "crd-install"].contains(&hook.trim()))
 }
 
-/// Checks manifests that are read later. kubectl itself checks the files of a kustomization: it leaves the folder only
-/// with a flag.
+/// Checks the paths of manifests that are read later. kubectl itself checks the files of a kustomization, and leaves
+/// the folder only with a flag.
 pub fn look(ground: &Ground, path: &PathBuf) -> Result<(), String> {
     match kustomization(ground, path) {
         Some(_) => ground.look(path).map(drop),
@@ -309,7 +313,7 @@ pub fn look(ground: &Ground, path: &PathBuf) -> Result<(), String> {
     }
 }
 
-/// The folder, if it has a kustomization.
+/// The folder, if it contains a `kustomization.yaml`.
 fn kustomization(ground: &Ground, path: &Path) -> Option<PathBuf> {
     let folder = ground.folder().join(path);
     folder.join("kustomization.yaml").is_file().then_some(folder)
@@ -352,7 +356,8 @@ fn namespace_of_first(objects: &[Manifest]) -> String {
     namespace.unwrap_or("default").to_owned()
 }
 
-/// For the service, only the webhook gets several replicas; foreign Deployments all do.
+/// Sets the number of Pods: of the webhook's Deployment in the service's own manifests, of every Deployment in other
+/// manifests.
 fn set_replicas(objects: &mut [Manifest], replicas: u32) {
     for manifest in objects.iter_mut().filter(|manifest| manifest.is_deployment()) {
         if manifest.object["metadata"]["name"] != SERVICE_WATCH {
@@ -388,8 +393,8 @@ mod tests {
         }
     }
 
-    /// The `ConfigMap` has the run's values: a Pod's listening address, the mounted certificate, and the registry's
-    /// address.
+    /// The service's `ConfigMap` has the run's values: a Pod's listening address, the mounted certificate, and the
+    /// registry's address.
     #[test]
     fn the_configuration_of_the_service_is_that_of_a_pod() {
         let settings = serde_json::from_value(json!({"watch": {"silenceLimit": "4s"}})).unwrap();
@@ -404,7 +409,7 @@ mod tests {
         assert_eq!(watch["watch"], json!({"resource": "packages", "silenceLimit": "4s"}));
     }
 
-    /// A folder with a kustomization is built; one without is read as it is.
+    /// A folder with a `kustomization.yaml` is built; a folder without one is read as plain YAML.
     #[test]
     fn manifests_are_read_plain_or_as_kustomize_builds_them() {
         let folder = tempfile::tempdir().unwrap();

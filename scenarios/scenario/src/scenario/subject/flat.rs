@@ -1,5 +1,5 @@
-//! Subjects in the earlier notation: `kind` and all keys side by side, or `webhook` beside the kind. They are refused,
-//! with the new notation in the message.
+//! Refuses subjects in the notation of earlier versions: `kind` and all keys side by side, or `webhook` beside the
+//! kind. The error message shows the same subject in the new notation.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::keys;
 
-/// The first misplaced key, and the section in the new notation; `None` if there is none.
+/// The first key of the earlier notation, and the section in the new notation; `None` if the text has no such key.
 pub(in crate::scenario) fn rewritten(text: &str) -> Option<(String, String)> {
     let file: Map<String, Value> = serde_saphyr::from_str(text).ok()?;
     let written = file.get("subject")?.as_object()?;
@@ -46,8 +46,8 @@ pub(in crate::scenario) fn rewritten(text: &str) -> Option<(String, String)> {
     Some((stray.clone(), lines))
 }
 
-/// The endpoint belongs to the subject's kind, and the rest to the registration; the project's own registrations
-/// contain all of it.
+/// Splits the earlier `webhook` section: `path` and `port` move to the kind's keys, and the rest to `install`. An
+/// existing `install` with a project's own configurations is kept instead.
 fn webhook(kind: &str, keys: &Map<String, Value>, settings: &mut Map<String, Value>, shared: &mut Map<String, Value>) {
     let (place, registered): (Map<_, _>, Map<_, _>) =
         keys.clone().into_iter().partition(|(key, _)| matches!(key.as_str(), "path" | "port"));
@@ -93,7 +93,7 @@ fn flow(value: &Value) -> String {
     }
 }
 
-/// A text without quotes if YAML reads it as the same text.
+/// A text without quotes, if YAML reads it as the same text; otherwise with quotes.
 fn plain(text: &str) -> String {
     let is_word = text.starts_with(|c: char| c.is_ascii_alphabetic() || "/.".contains(c))
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))

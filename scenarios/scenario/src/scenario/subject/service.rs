@@ -1,7 +1,7 @@
-//! The built-in service: its keys, and its configuration for a run.
+//! `service`: the keys of the built-in service, and its configuration for a run.
 //!
-//! The scenario's settings are kept; addresses, certificates and the registry are replaced by those of the run. The
-//! service itself checks the result strictly.
+//! The configuration keeps the settings of the scenario. Addresses, certificates and the registry are replaced by those
+//! of the run. The service itself refuses unknown keys in the result.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,42 +18,43 @@ use crate::scenario::{
 };
 use crate::subject::Launch;
 
-/// The most processes that answer for others.
+/// The most processes that verify signatures for the process with the webhook.
 pub const VALIDATORS_MAX: usize = 4;
-/// Largest configuration; a usual one has a few kilobytes.
+/// Largest configuration of the service. A usual configuration has a few kilobytes.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// The keys of `service`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Service {
-    /// A service configuration beside the scenario file. Addresses, certificates and registries in it are replaced by
-    /// those of the run.
+    /// A file with a service configuration, relative to the scenario file. Addresses, certificates and registries in
+    /// the file are replaced by those of the run.
     pub config: Option<PathBuf>,
-    /// Settings written here instead of in a file; the service itself checks them.
+    /// Settings of the service, written here instead of in a file. The service itself checks them.
     pub settings: Option<Map<String, Value>>,
-    /// With `registry: {signed: true}`: number of additional processes with the keys, which verify signatures for the
-    /// one with the webhook.
+    /// With `registry: {signed: true}`: number of additional processes that have the keys and verify signatures for the
+    /// process with the webhook.
     pub validators: usize,
-    /// Replacements of the validators, one after the other, while load runs.
+    /// Replacements of the validators (the processes that verify signatures), one after the other, while load runs.
     pub validator_restarts: Option<ValidatorRestarts>,
-    /// A time in which the validators answer late.
+    /// A period in which the validators (the processes that verify signatures) answer late.
     pub validator_delay: Option<ValidatorDelay>,
-    /// With `registry: {signed: true}`: changes of its trusted keys while load runs. It has a second to notice each.
+    /// With `registry: {signed: true}`: changes of the service's trusted keys while load runs. The service has a second
+    /// to notice each change.
     pub trusted_keys: Option<TrustedKeys>,
-    /// The ends after which a process is started again, as by a kubelet: `always` or `onFailure`. Default: its end
-    /// fails the run. `budgets.crashes` limits the number.
+    /// After which ends a process is started again, as by a kubelet: `always` or `onFailure`. Default: the end of a
+    /// process fails the run. `budgets.crashes` limits the number of restarts.
     pub restart: Option<Restart>,
-    /// The time without a process after a crash.
+    /// The delay between a crash and the restart.
     pub back_off: Option<BackOff>,
-    /// Restarts while load runs, like a rolling update.
+    /// Restarts while load runs, as in a rolling update.
     pub restarts: Option<Restarts>,
-    /// Replacements of its serving certificates while load runs.
+    /// Replacements of the service's serving certificate while load runs.
     pub certificates: Option<Certificates>,
-    /// How many times faster its own clock runs. The harness measures in real time; lifetimes on the server are
-    /// compressed by the same factor.
+    /// How many times faster the service's own clock runs. The harness measures in real time; lifetimes on the server
+    /// are shortened by the same factor.
     pub clock_rate: Option<u32>,
-    /// Time to exit after SIGTERM. Default 30s.
+    /// Time to exit after SIGTERM. Default: 30s.
     pub stop_timeout: Option<Span>,
 }
 
@@ -153,48 +154,49 @@ impl Kind for Service {
     }
 }
 
-/// The parts of the world that go into the configuration.
+/// The values of a run that go into the service's configuration.
 pub struct Wiring {
-    /// The address for reviews.
+    /// The address at which the service answers reviews.
     pub admission: SocketAddr,
-    /// The address of its health and metrics pages.
+    /// The address of the service's health and metrics pages.
     pub health: SocketAddr,
-    /// The file with its serving certificate, as PEM.
+    /// The file with the service's serving certificate, as PEM.
     pub certificate: PathBuf,
-    /// The file with the key of the certificate.
+    /// The file with the key of the serving certificate, as PEM.
     pub key: PathBuf,
-    /// The certificate of its authority, as PEM.
+    /// The certificate of the authority that issued the serving certificate, as PEM.
     pub authority: String,
-    /// The registry's name in images.
+    /// The registry's name in image references.
     pub registry: String,
-    /// The registry's real address.
+    /// The address at which the registry really listens.
     pub endpoint: SocketAddr,
-    /// Its login to the registry, if needed: a name, and the file with the password.
+    /// The service's login to the registry, if the registry needs one: a name, and the file with the password.
     pub login: Option<(String, PathBuf)>,
-    /// The section of its API over Deployments, if the run has calls.
+    /// The configuration section of the API over Deployments, if the scenario has calls.
     pub replicas: Option<Value>,
-    /// Its receivers of alerts, if the run has some.
+    /// The configuration section of the receivers of alerts, if the scenario has some.
     pub alerts: Option<Value>,
     pub shared_cache: Option<Value>,
     pub lock: Option<PathBuf>,
-    /// Its validators and the rules of its policy, if images are signed in the run.
+    /// The configuration sections of the validators and of the policy's rules, if images are signed in the run.
     pub trust: Option<(Value, Value)>,
-    /// The folder with the authority and the client certificate of its processes: `ca.crt`, `client.crt`, `client.key`.
+    /// The folder with authority and client certificate for the service's processes: `ca.crt`, `client.crt`,
+    /// `client.key`.
     pub installation: PathBuf,
-    /// The addresses of its other processes.
+    /// The addresses of the service's additional processes.
     pub others: Vec<Other>,
 }
 
-/// The listening and the public address of a process of the subject.
+/// The addresses of an additional process of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Other {
-    /// The address that it listens on.
+    /// The address that the process listens on.
     pub listens: SocketAddr,
-    /// The address that other processes use.
+    /// The address at which other processes reach it.
     pub asked: SocketAddr,
 }
 
-/// The reason why a configuration could not be made.
+/// The reason why a configuration could not be created.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("the service configuration {path} cannot be read: {why}")]
@@ -204,7 +206,7 @@ pub(super) enum Error {
 }
 
 impl Service {
-    /// The configuration, ready to be written to a file. JSON is YAML.
+    /// The configuration as text for a file, in JSON, which is also YAML.
     pub(super) fn configuration(&self, ground: &Ground, wiring: &Wiring) -> Result<String, Error> {
         let mut config = self.written(ground)?;
         let mut section = |name: &str, values: Value| {
@@ -246,8 +248,8 @@ impl Service {
         Ok(serde_json::to_string_pretty(&Value::Object(config)).unwrap_or_default())
     }
 
-    /// Address and configuration of each process with the keys. The one with the webhook then has no keys and calls
-    /// these.
+    /// Address and configuration of each additional process with keys. The process with the webhook then has no keys
+    /// and calls these processes.
     fn others(&self, wiring: &mut Wiring) -> Vec<(SocketAddr, String)> {
         let others: Vec<Other> = wiring.others.iter().copied().take(self.validators).collect();
         let Some((validators, _)) = &mut wiring.trust else { return Vec::new() };

@@ -8,7 +8,8 @@ use mock_faults::{Family, Name};
 use super::super::{ControlPlaneKind, Scenario};
 use super::{Item, Part, Problem, meant, problem, problem_in};
 
-/// Least warm-up for finding the rate. In less time, a subject that handles one object per second has shown nothing.
+/// Least warm-up if the run measures how fast the subject handles objects. In less time, a subject that handles one
+/// object per second would have handled too few.
 const FIND_OUT_MIN: Duration = Duration::from_secs(5);
 
 pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
@@ -105,7 +106,7 @@ pub(super) fn load(scenario: &Scenario) -> Result<(), Problem> {
     sickness(scenario)
 }
 
-/// Load for a project's own webhooks must have objects that they are registered for.
+/// If load is sent to a project's own webhooks, they must be registered for at least one of the sent objects.
 fn about_nothing(scenario: &Scenario) -> Result<(), Problem> {
     let Some(file) = scenario.subject.own_webhooks_file() else { return Ok(()) };
     if !scenario.admission.as_ref().is_some_and(loadgen::admission::Config::is_left_to_webhooks) {
@@ -129,7 +130,7 @@ fn about_nothing(scenario: &Scenario) -> Result<(), Problem> {
     )
 }
 
-/// Calls need a subject with that API.
+/// Calls need a subject that offers the API over Deployments.
 fn calls(scenario: &Scenario) -> Result<(), Problem> {
     let Some(config) = &scenario.api else {
         if scenario.budgets.api.is_some() {
@@ -153,7 +154,7 @@ fn calls(scenario: &Scenario) -> Result<(), Problem> {
     }
 }
 
-/// Attacks are over when load is, so that a run shows how the subject stands them.
+/// Attacks must end before load ends, so that a run shows whether the subject recovers.
 fn attacks(scenario: &Scenario) -> Result<(), Problem> {
     let loaded = units::Span(scenario.phases.loaded());
     let mut attacks = scenario.admission.iter().flat_map(|config| &config.attacks);
@@ -166,7 +167,7 @@ fn attacks(scenario: &Scenario) -> Result<(), Problem> {
     })
 }
 
-/// A shared cache holds verdicts about signatures.
+/// A shared cache needs signed images, because it holds verdicts about signatures.
 fn shared_cache(scenario: &Scenario) -> Result<(), Problem> {
     let Some(cache) = scenario.shared_cache else { return Ok(()) };
     if !matches!(scenario.subject.kind, super::super::SubjectKind::Service(_)) || !scenario.registry.signed {
@@ -183,7 +184,7 @@ fn shared_cache(scenario: &Scenario) -> Result<(), Problem> {
     }
 }
 
-/// Alerts and locks exist only in the service, and are judged by its own answers.
+/// Alerts and locks need the built-in service, and reviews that are sent to the service directly.
 fn alerts(scenario: &Scenario) -> Result<(), Problem> {
     let (alerts, lock) = (scenario.alerts.is_some(), scenario.registry.lock.is_some());
     let budgets = &scenario.budgets;
@@ -217,7 +218,7 @@ fn alerts(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The excuse of a sick registry is known only if the answers of the webhook itself are seen.
+/// The budgets `registry.unavailable` and `registry.staleness` need the webhook's own answers to reviews.
 fn sickness(scenario: &Scenario) -> Result<(), Problem> {
     let judged = scenario.budgets.registry.as_ref();
     if judged.is_none_or(|budget| budget.unavailable.is_none() && budget.staleness.is_none()) {
@@ -237,7 +238,7 @@ fn sickness(scenario: &Scenario) -> Result<(), Problem> {
     }
 }
 
-/// Load through the API server needs a registration, and stored objects can only be judged with such load.
+/// Load through the API server needs a registered webhook. Stored objects can only be judged with such load.
 fn through(scenario: &Scenario) -> Result<(), Problem> {
     let through = scenario.admission.as_ref().is_some_and(|config| config.through == Through::Apiserver);
     if through && scenario.subject.install.is_none() {
@@ -259,7 +260,7 @@ fn through(scenario: &Scenario) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Workers know the right answers before the run, and receive no changes.
+/// Checks load from worker processes: workers get the right answers before the run, and no changes during the run.
 fn workers(scenario: &Scenario) -> Result<(), Problem> {
     let Some(config) = scenario.admission.as_ref().filter(|config| config.workers.is_some()) else { return Ok(()) };
     let upkeep = scenario.subject.upkeep();
@@ -323,7 +324,7 @@ fn script(scenario: &Scenario, config: &loadgen::script::Config) -> Result<(), P
     Ok(())
 }
 
-/// The key that an error is about.
+/// The key of `admission` that an error belongs to.
 fn admission_key(error: &loadgen::admission::Error) -> Option<&'static str> {
     match error {
         loadgen::admission::Error::Config { key, .. } => Some(key),
@@ -332,7 +333,7 @@ fn admission_key(error: &loadgen::admission::Error) -> Option<&'static str> {
     }
 }
 
-/// Index of the step that an error is about, from 0.
+/// Index, from 0, of the script's step that an error belongs to.
 fn step_of(error: &loadgen::script::Error) -> Option<usize> {
     let loadgen::script::Error::Config { key, .. } = error else { return None };
     let number: usize = key.strip_prefix("steps[")?.split(']').next()?.parse().ok()?;

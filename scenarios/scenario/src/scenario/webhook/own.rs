@@ -1,6 +1,6 @@
 //! A project's own webhook configurations: read from its manifests, and compared with the writes of a run.
 //!
-//! Owns the reading, and the search for configurations that no write of a run would match. It registers nothing.
+//! This module also finds webhooks that no write of the run would match. Nothing is registered here.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::scenario::reach::Ground;
 const MUTATING: &str = "MutatingWebhookConfiguration";
 const VALIDATING: &str = "ValidatingWebhookConfiguration";
 
-/// One configuration as in its file.
+/// One webhook configuration as it stands in its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Configuration {
-    /// Whether it may change objects.
+    /// Whether it is a `MutatingWebhookConfiguration`.
     pub mutating: bool,
     /// The whole configuration object.
     pub object: Value,
@@ -24,26 +24,26 @@ pub struct Configuration {
 /// One webhook of a configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct Hook<'a> {
-    /// Whether it may change objects.
+    /// Whether the webhook may change objects.
     pub mutating: bool,
     raw: &'a Value,
 }
 
-/// The writes of a run to one resource.
+/// The writes of a run to one resource, to be compared with webhooks' rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The writer, for messages: `churn`.
+    /// The section of the scenario that writes, for messages: `churn`.
     pub by: &'static str,
     pub group: String,
     pub version: String,
     pub plural: String,
     /// The operations: `CREATE`, `UPDATE`, `DELETE`.
     pub operations: Vec<&'static str>,
-    /// The labels of its namespaces; `None` for objects without a namespace.
+    /// The labels of the written objects' namespaces; `None` for objects without a namespace.
     pub namespace: Option<BTreeMap<String, String>>,
 }
 
-/// Reads the configurations in a file or a folder; other objects in it are ignored.
+/// Reads the webhook configurations in a file or a folder; other objects are ignored.
 pub fn read(ground: &Ground, path: &Path) -> Result<Vec<Configuration>, String> {
     let manifests = crate::scenario::manifests::read(ground, &[path.to_owned()]);
     let manifests = manifests.map_err(|text| text.replacen("controlPlane.manifests", "install: {webhooks: …}", 1))?;
@@ -73,17 +73,17 @@ impl Configuration {
 }
 
 impl<'a> Hook<'a> {
-    /// The webhook in `raw`.
+    /// A webhook as it stands in a configuration.
     pub fn of(mutating: bool, raw: &'a Value) -> Self {
         Self { mutating, raw }
     }
 
-    /// Its name; empty if it has none.
+    /// The name of the webhook; empty if it has none.
     pub fn name(&self) -> &'a str {
         self.raw["name"].as_str().unwrap_or_default()
     }
 
-    /// Its path: that of its service, or of its URL.
+    /// The path of the webhook, from its service or its URL.
     pub fn path(&self) -> String {
         let client = &self.raw["clientConfig"];
         let of_url = || {
@@ -94,7 +94,7 @@ impl<'a> Hook<'a> {
         if path.starts_with('/') { path.to_owned() } else { format!("/{path}") }
     }
 
-    /// Whether its rules cover an operation on the objects of a resource themselves.
+    /// Whether the webhook's rules cover an operation on a resource, not counting subresources.
     pub fn covers(&self, operation: &str, group: &str, version: &str, plural: &str) -> bool {
         let has = |rule: &Value, key: &str, wanted: &[&str]| {
             let list = rule[key].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -110,7 +110,7 @@ impl<'a> Hook<'a> {
         })
     }
 
-    /// The reason why it would review no write of a run, as far as that can be known.
+    /// The reason why the webhook would review no write of a run, as far as the scenario file shows.
     pub fn unmatched(&self, written: &[Written]) -> Option<String> {
         let covered: Vec<&Written> = written
             .iter()
@@ -130,7 +130,7 @@ impl<'a> Hook<'a> {
         Some(format!("its namespaceSelector wants {first}, and the namespaces of the {} are not so", one.by))
     }
 
-    /// Its rules in words.
+    /// The webhook's rules as text, for messages.
     fn rules(&self) -> String {
         let list = |rule: &Value, key: &str| {
             let items = rule[key].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -148,14 +148,14 @@ impl<'a> Hook<'a> {
 }
 
 impl Written {
-    /// The writes in words, such as `CREATE|UPDATE caches.cache.example.com by churn`.
+    /// The writes as text, such as `CREATE|UPDATE caches.cache.example.com by churn`.
     fn told(&self) -> String {
         let dot = if self.group.is_empty() { "" } else { "." };
         format!("{} {}{dot}{} by the {}", self.operations.join("|"), self.plural, self.group, self.by)
     }
 }
 
-/// The unmet requirement of a selector for a namespace with only these labels; `None` if it selects the namespace.
+/// The requirement of a selector that a namespace with only these labels does not meet; `None` if the selector matches.
 fn unselected(selector: &Value, labels: &BTreeMap<String, String>) -> Option<String> {
     let equal = selector["matchLabels"].as_object().into_iter().flatten();
     for (key, value) in equal {

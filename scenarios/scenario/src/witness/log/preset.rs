@@ -1,4 +1,4 @@
-//! The log lines of well-known libraries. The lines in the tests are those that these libraries write.
+//! The log formats of well-known libraries. The lines in the tests were written by these libraries.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 use super::super::{Claim, Lines, Statement, What, change};
 use super::{Proves, object};
 
-/// The libraries.
+/// A library whose log lines name the objects that it handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
-    /// Go's controller-runtime: the log lines of a reconciler with the logger of its context, as JSON, console or klog
-    /// lines. They name the object and no version.
+    /// Go's controller-runtime: lines of a reconciler that logs with the logger of its context, in JSON, console or
+    /// klog format. The lines name the object and no version.
     ControllerRuntime,
-    /// kopf: the lines about an object, plain or as JSON. They name the object and no version.
+    /// kopf: lines about an object, plain or as JSON. The lines name the object and no version.
     Kopf,
-    /// kube-rs: log lines inside the span of a reconciliation. They name the object and no version.
+    /// kube-rs: log lines inside the span of a reconciliation. The lines name the object and no version.
     KubeRs,
-    /// Pepr with `LOG_LEVEL=debug`: the whole events of its watches.
+    /// Pepr with `LOG_LEVEL=debug`: lines with whole watch events.
     Pepr,
 }
 
@@ -33,12 +33,12 @@ impl Preset {
         }
     }
 
-    /// Whether its lines may name an object without its uid.
+    /// Whether the lines of this library may name an object without its uid.
     pub(super) fn is_by_name(self) -> bool {
         self != Self::Pepr
     }
 
-    /// A reader of its lines; `of` selects the kind of the objects.
+    /// A reader of the library's lines. `of` selects the kind of the objects.
     pub(super) fn lines(self, of: Option<String>) -> Result<Arc<dyn Lines>, String> {
         let shapes: &[&str] = match self {
             Self::ControllerRuntime => &[
@@ -62,7 +62,7 @@ impl Preset {
     }
 }
 
-/// Lines that name an object.
+/// A reader of lines that name an object.
 struct Shapes {
     shapes: Vec<Regex>,
     of: Option<String>,
@@ -82,7 +82,7 @@ impl Lines for Shapes {
     }
 }
 
-/// Lines with watch events, in JSON with a message.
+/// A reader of lines in JSON that contain watch events and a message.
 struct Events {
     of: Option<String>,
 }
@@ -119,7 +119,7 @@ impl Lines for Events {
     }
 }
 
-/// A line without the terminal colours between its words.
+/// The line without the escape sequences for terminal colours.
 fn without_colours(line: &str) -> std::borrow::Cow<'_, str> {
     if !line.contains('\u{1b}') {
         return line.into();

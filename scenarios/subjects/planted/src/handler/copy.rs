@@ -1,7 +1,7 @@
 //! `--handler copy`: a `ConfigMap` with the name of each object, like the owned objects of controllers.
 //!
-//! Owns the requests for one change of one object: a read, then a creation or a replacement; a deletion when the object
-//! is gone. It must not try again: the caller does.
+//! This module sends the requests for one change of one object: a read, then a creation or a replacement; or a deletion
+//! when the object is gone. This module does not retry; the caller does.
 
 use serde_json::{Value, json};
 
@@ -11,10 +11,10 @@ use crate::object::Object;
 use crate::store::Change;
 use crate::wire::{Ask, Trouble, Wire};
 
-/// The namespace for copies of cluster-wide objects.
+/// The namespace of the copies of cluster-wide objects.
 const NAMESPACE: &str = "default";
 
-/// Updates or deletes the copy of the object.
+/// Creates, replaces or deletes the copy of an object.
 pub async fn keep(wire: &Wire, scope: &Scope, object: &Object, change: Change) -> Result<(), Trouble> {
     let namespace = if object.namespace.is_empty() { NAMESPACE } else { &*object.namespace };
     let all = format!("/api/v1/namespaces/{namespace}/configmaps");

@@ -1,8 +1,8 @@
-//! The policy after the end of a list or a watch: the next step, and its time.
+//! Decides the next step after a list or a watch has ended, and the pause before that step.
 //!
-//! Owns the counters of failures and the decision; pure. It must not sleep or send requests. The rules of the correct
-//! client: a clean end resumes; 410 lists. Trouble backs off and resumes; every second time in a row it lists instead,
-//! because a list may work where a watch does not. Nothing ever ends it.
+//! This module owns the counters of failures and does no I/O. Rules of the correct client: after a clean end it
+//! resumes; after 410 it lists. After any other failure it pauses and resumes. Every second time in a row it lists
+//! instead, because a list may work where a watch does not. The client never gives up.
 
 use std::time::Duration;
 
@@ -10,38 +10,38 @@ use crate::backoff;
 use crate::mistakes::{Mistake, Mistakes};
 use crate::wire::Trouble;
 
-/// Pause between a clean end and the next watch.
+/// Pause between a clean end of a watch and the next watch.
 const RESUME_PAUSE: Duration = Duration::from_millis(50);
-/// Life of a watch from which on its end counts as normal, even without an event.
+/// A watch that lived at least this long ended normally, even if it delivered no event.
 const LIVED: Duration = Duration::from_secs(1);
-/// The limit of `gives-up-after-n-errors`.
+/// Number of errors after which `gives-up-after-n-errors` gives up.
 const ERRORS_MAX: u32 = 5;
-/// `aborts-healthy-streams`: the first and the longest pause while nothing happens.
+/// `aborts-healthy-streams`: the first and the longest pause while no event comes.
 const ABORT_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(16));
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     List,
     Watch,
-    /// Nothing, ever again. Only a mistake leads here.
+    /// Nothing, for ever. Only a mistake leads to this step.
     Stop,
 }
 
 #[derive(Debug)]
 pub enum End {
-    /// The list was accepted.
+    /// A list was accepted.
     Listed,
     /// The watch ended cleanly.
     Clean { lived: Duration },
-    /// 410, as a status or as an event.
+    /// The server answered 410, as an HTTP status or as an event.
     Gone,
-    /// The watch was silent for too long.
+    /// The watch was silent for longer than allowed.
     Silent,
-    /// The messages are inconsistent: only a list shows the true state.
+    /// The messages contradict each other, so only a list can show the true state.
     Doubt(#[expect(dead_code, reason = "for people, who see it with `--verbose`")] String),
-    /// The abort of `aborts-healthy-streams`.
+    /// `aborts-healthy-streams` aborted the watch.
     Aborted {
-        /// Whether nothing had happened.
+        /// Whether no event had come.
         quiet: bool,
     },
     /// Any other failure.
@@ -51,7 +51,7 @@ pub enum End {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
     pub next: Step,
-    /// The pause before it.
+    /// The pause before the step.
     pub pause: Duration,
 }
 
@@ -59,43 +59,43 @@ pub struct Decision {
 pub struct Policy {
     mistakes: Mistakes,
     relist: Duration,
-    /// Number of watches in a row without an event.
+    /// Number of watches in a row that delivered no event.
     watch_failures: u32,
     list_failures: u32,
-    /// Number of failures in a row, of lists and watches.
+    /// Number of failures in a row, of lists and of watches.
     errors: u32,
     silences: u32,
     aborts: u32,
-    /// Whether there is no revision to watch from.
+    /// Whether a list is needed because there is no revision to watch from.
     must_list: bool,
-    /// Whether it worked once.
+    /// Whether a list or watch has ever worked.
     connected: bool,
 }
 
 impl Policy {
-    /// A policy at the start; `relist` is the interval of periodic lists.
+    /// The policy at the start. `relist` is the interval of periodic lists.
     pub fn new(mistakes: Mistakes, relist: Duration) -> Self {
         let (watch_failures, list_failures, errors, silences, aborts) = (0, 0, 0, 0, 0);
         let (must_list, connected) = (true, false);
         Self { mistakes, relist, watch_failures, list_failures, errors, silences, aborts, must_list, connected }
     }
 
-    /// Records that the watch delivered an event or a bookmark.
+    /// Records that a watch delivered an event or a bookmark.
     pub fn received(&mut self) {
         (self.watch_failures, self.errors, self.silences) = (0, 0, 0);
     }
 
-    /// Records that the initial events of a watch were complete.
+    /// Records that a watch delivered all its initial events.
     pub fn listed_by_watch(&mut self) {
         (self.list_failures, self.must_list, self.connected) = (0, false, true);
     }
 
-    /// Whether there is no revision to watch from any more.
+    /// Whether a list is needed because there is no revision to watch from.
     pub fn must_list(&self) -> bool {
         self.must_list
     }
 
-    /// The decision after the end of a step. `random` is between 0 and 1.
+    /// The next step and pause after `step` ended with `end`. `random` is between 0 and 1.
     pub fn after(&mut self, step: Step, end: &End, random: f64) -> Decision {
         let decision = match end {
             End::Listed => self.listed(random),
@@ -120,7 +120,7 @@ impl Policy {
         Decision { next, pause }
     }
 
-    /// The next step if no list is required: a list every second time in a row that watches deliver nothing.
+    /// The next step if no list is required. After every second watch in a row without an event, that is a list.
     fn list_or_watch(&self, times: u32) -> Step {
         let precaution = times.is_multiple_of(2) && !self.mistakes.made(Mistake::NeverRelists);
         if self.must_list || precaution { Step::List } else { Step::Watch }
@@ -158,7 +158,8 @@ impl Policy {
         Self::then(Step::List, self.after_news(random))
     }
 
-    /// The pause after a 410. The first one in a row is normal; several in a row stay below two requests a second.
+    /// The pause after a 410. The first 410 is normal; after several in a row the client stays below two requests a
+    /// second.
     fn after_news(&self, random: f64) -> Duration {
         if self.watch_failures == 1 { Duration::ZERO } else { backoff::pause(self.watch_failures, random) }
     }

@@ -1,7 +1,8 @@
-//! Lists: the first one, the one after a 410, and the periodic one while a watch is open.
+//! Lists: the first list, the list after a 410, and the periodic list while a watch is open.
 //!
-//! Owns the decision whether a list is accepted. A list older than the seen state is refused. It is accepted once
-//! consistent lists have been older for so long that the store must have gone back (a restore from a backup).
+//! This module decides whether a list is accepted. A list older than the seen state is refused at first. An older list
+//! is accepted once consistent lists have been older for so long that the server's store must have been restored from a
+//! backup.
 
 use tokio::time::Instant;
 
@@ -13,9 +14,9 @@ use crate::store::Trust;
 use crate::watch::{Backlog, Message, Stream};
 use crate::wire::Trouble;
 
-/// The most messages of a watch that are read during a list and applied later. Further ones wait in the connection.
+/// The most watch messages that are kept during a list. Further messages wait in the connection.
 const BACKLOG_MAX: usize = 10_000;
-/// Pause after a failed periodic list, as a multiple of the silence limit: the watch must get time in between.
+/// Pause after a failed periodic list, as a multiple of the silence limit, so that the watch has time to deliver.
 const RETRY_SILENCES: f64 = 1.25;
 
 impl Informer {
@@ -30,8 +31,9 @@ impl Informer {
         }
     }
 
-    /// Lists while a watch is open. Messages of the watch are kept meanwhile, so that nothing is compared with an older
-    /// list. Messages that the list includes come first, then the list, and then the caller applies the rest.
+    /// Lists while a watch is open. Messages of the watch are kept during the list, so that an older list is not
+    /// compared with newer messages. First the messages that the list already includes are handled, then the list. The
+    /// caller handles the rest.
     pub(super) async fn list_during(&mut self, stream: &mut Stream) -> Backlog {
         let mut backlog = Backlog::new();
         let parts = &self.parts;
@@ -67,7 +69,7 @@ impl Informer {
         backlog
     }
 
-    /// `relist-beside-watch`: the watch is applied at once, and then the list, which may be older.
+    /// `relist-beside-watch`: watch messages are handled at once and then the list, which may be older.
     pub(super) async fn list_beside(&mut self, stream: &mut Stream) -> Option<End> {
         let parts = &self.parts;
         let (wire, path, mistakes) = (parts.wire.clone(), parts.path.clone(), parts.mistakes.clone());
@@ -90,7 +92,7 @@ impl Informer {
         None
     }
 
-    /// Handles the messages of the watch from before the list.
+    /// Handles the messages of the watch that are not newer than the list.
     async fn catch_up(&mut self, backlog: &mut Backlog, listing: &Listing) {
         while let Some(message) = backlog.front() {
             let before = match message {
@@ -120,7 +122,7 @@ impl Informer {
         self.judge(listing?, not_older.is_none())
     }
 
-    /// The lower bound for the revision of the next list, if it is to be stated.
+    /// The least revision that the next list must have, if the request states one.
     fn not_older(&self) -> Option<crate::revision::Revision> {
         let always = self.made(Mistake::NoTooLargeFallback);
         self.seen.clone().filter(|_| self.ask_not_older || always)

@@ -1,6 +1,5 @@
-//! One back-off for all kinds: `shared-backoff`. The correct client shares none, and passes at once.
-//!
-//! Owns the pause. It must not know why a kind failed.
+//! `shared-backoff`: one back-off for all kinds. In the correct client this does nothing and never waits. Owns the
+//! pause. This module does not know why a kind failed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +7,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
-/// The default of the framework in the corpus.
+/// First pause, the default of the framework that had this bug.
 const FIRST: Duration = Duration::from_millis(800);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The pause of all kinds; clones share it.
+/// A pause that all kinds share. Clones share the same pause.
 #[derive(Clone, Default)]
 pub struct SharedBackoff(Option<Arc<Mutex<Pause>>>);
 
@@ -23,12 +22,12 @@ struct Pause {
 }
 
 impl SharedBackoff {
-    /// A back-off that a failure of one kind closes for all.
+    /// A back-off in which the failure of one kind makes all kinds wait.
     pub fn shared() -> Self {
         Self(Some(Arc::default()))
     }
 
-    /// Waits while it is closed.
+    /// Waits while the pause lasts.
     pub async fn wait(&self) {
         while let Some(until) = self.until() {
             sleep_until(until).await;
@@ -39,7 +38,7 @@ impl SharedBackoff {
         self.0.as_ref()?.lock().until.filter(|until| *until > Instant::now())
     }
 
-    /// Records the end of a step of some kind.
+    /// Records whether a list or watch of some kind has failed.
     pub fn ended(&self, failed: bool) {
         let Some(pause) = self.0.as_ref().filter(|_| failed) else { return };
         let mut pause = pause.lock();
@@ -47,7 +46,7 @@ impl SharedBackoff {
         pause.failures += 1;
     }
 
-    /// Records that some kind received something: it works, whatever the state of the others.
+    /// Records that some kind received an event, which ends the pause.
     pub fn received(&self) {
         if let Some(pause) = &self.0 {
             pause.lock().failures = 0;

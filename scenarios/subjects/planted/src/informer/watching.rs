@@ -1,7 +1,7 @@
-//! Watching: from an open watch to its end, by either side.
+//! Reads an open watch until either side ends it.
 //!
-//! Owns the clocks of a watch (silence, the periodic list, the end of the initial events) and the meaning of each
-//! event. It must not decide what follows the end.
+//! This module owns the timers of a watch (silence, periodic list, end of the initial events) and handles each event.
+//! This module does not decide what follows the end.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,17 +19,18 @@ use crate::store::Change;
 use crate::watch::{Backlog, Message, Start, Stream};
 use crate::wire::{Refusal, Trouble};
 
-/// Time limit for the bookmark after the initial events. A server that never sends it does not support them.
+/// Time limit for the bookmark that ends the initial events. A server that never sends the bookmark does not support
+/// initial events.
 const INITIAL_DEADLINE: Duration = Duration::from_secs(5);
-/// The time of `aborts-healthy-streams`.
+/// `aborts-healthy-streams`: time after which a watch is aborted.
 const ABORT_AFTER: Duration = Duration::from_secs(2);
-/// A clock that never strikes.
+/// A timeout that never expires in a run.
 const NEVER: Duration = Duration::from_hours(24 * 365);
 
-/// The initial events so far.
+/// The initial events that were received so far.
 pub(super) struct Initial {
     listed: BTreeSet<Arc<str>>,
-    /// The events that `waits-for-initial-end` keeps.
+    /// The events that `waits-for-initial-end` holds back.
     kept: Vec<Event>,
 }
 
@@ -41,7 +42,7 @@ struct Watching {
     quiet: bool,
 }
 
-/// A message, or the timer that struck.
+/// A message of the watch, or the timer that expired.
 enum Struck {
     Message(Message),
     Silence,
@@ -51,7 +52,7 @@ enum Struck {
 }
 
 impl Informer {
-    /// Watches until the stream ends.
+    /// Reads a watch until it ends.
     pub(super) async fn watch(&mut self, start: Start) -> End {
         let patient = self.watched_once && self.made(Mistake::TimerArmedByHeaders);
         let parts = &self.parts;
@@ -110,7 +111,7 @@ impl Informer {
         }
     }
 
-    /// Waits for the next action for a watch.
+    /// Waits for the next message or the next timer.
     async fn struck(&mut self, watching: &mut Watching) -> Struck {
         let now = Instant::now();
         if let Some(message) = watching.backlog.pop_front() {
@@ -142,7 +143,7 @@ impl Informer {
         }
     }
 
-    /// Whether silence is measured.
+    /// Whether the silence limit is active.
     fn is_armed(&self) -> bool {
         let never = self.parts.mistakes.any(&[
             Mistake::NoReadTimeout,
@@ -154,7 +155,7 @@ impl Informer {
         !never && !not_yet && !self.deaf
     }
 
-    /// Handles a watch that did not open.
+    /// The result if a watch could not be opened.
     fn refused(&mut self, trouble: Trouble, start: &Start) -> End {
         if *start == Start::Initial && matches!(trouble.code(), Some(400 | 422)) {
             // The server does not support initial events, so lists are used.
@@ -166,7 +167,7 @@ impl Informer {
         }
     }
 
-    /// Handles a message. Returns the end, if the message ends the watch.
+    /// Handles a message. Returns the reason if the message ends the watch.
     pub(super) async fn handle(&mut self, message: Message) -> Option<End> {
         match message {
             Message::Bytes => None,
@@ -185,7 +186,7 @@ impl Informer {
         }
     }
 
-    /// Handles an ERROR event.
+    /// Handles an ERROR event. Returns the reason if it ends the watch.
     async fn error(&mut self, event: &Event) -> Option<End> {
         if self.made(Mistake::IgnoresErrorEvents) {
             return None;
@@ -251,8 +252,8 @@ impl Informer {
         self.tell(changes, event.raw).await;
     }
 
-    /// Handles an event before the closing bookmark. Its revision says nothing: initial events come in any order
-    /// (KEP-3157).
+    /// Handles an initial event. The revision of an initial event means nothing, because initial events come in any
+    /// order (KEP-3157).
     async fn apply_initial(&mut self, event: Event) {
         let (Some(initial), Some(object)) = (&mut self.initial, &event.object) else { return };
         if event.kind == Kind::Deleted {
@@ -266,7 +267,7 @@ impl Informer {
         self.apply(event).await;
     }
 
-    /// Handles the closing bookmark: objects that were not among the initial events are gone.
+    /// Handles the bookmark that ends the initial events. Objects that were not among them are gone.
     async fn initial_end(&mut self, event: Event) -> Option<End> {
         let revision = event.revision?;
         if let Some(seen) = self.seen.as_ref().filter(|seen| revision.older_than(seen)) {

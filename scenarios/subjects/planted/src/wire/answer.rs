@@ -1,7 +1,7 @@
-//! An answer that is being read, and the connection that it holds.
+//! An answer that is being read, and the connection that it uses.
 //!
-//! Owns the fate of the connection. Read to the end, it can be reused. Abandoned, it is closed (HTTP/1.1), or the
-//! stream is reset (HTTP/2). It must not know what the bytes mean.
+//! If the answer is read to its end, the connection can be reused. If the answer is abandoned, the connection is closed
+//! (HTTP/1.1) or the stream is reset (HTTP/2). This module does not interpret the bytes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use super::trouble::{RETRY_AFTER_MAX, Refusal, Trouble};
 use super::{Shared, broke, broke_two, within};
 use crate::mistakes::Mistake;
 
-/// Largest refusal; a proxy's HTML page is not worth more.
+/// Largest body of a refusal that is read. A proxy may send a long HTML page.
 const REFUSAL_BYTES_MAX: usize = 64 << 10;
 const REFUSAL_DEADLINE: Duration = Duration::from_secs(2);
 
-/// The head of an answer, and the body to come.
+/// The head of an answer. The body is read in chunks.
 pub struct Answer {
     pub status: u16,
-    /// The wait of `Retry-After`, in seconds only; zero without it.
+    /// The wait that `Retry-After` states in seconds; zero without this header.
     pub retry_after: Duration,
     shared: Arc<Shared>,
     body: Option<Body>,
@@ -37,15 +37,15 @@ pub(crate) enum Body {
     Two(h2::RecvStream),
 }
 
-/// The right to use a connection for one request.
+/// Permission to use a connection for one request.
 pub(crate) enum Lease {
-    /// A whole HTTP/1.1 connection; `None` once it is given back.
+    /// A whole HTTP/1.1 connection; `None` after it was returned for reuse.
     One(Option<One>),
     /// A stream of an HTTP/2 connection.
     Two(Two),
 }
 
-/// A body and its connection that are never closed.
+/// A body and its connection that a mistake never closes.
 #[expect(dead_code, reason = "kept, never read: that is the mistake")]
 pub(crate) struct Leaked(Option<Body>, Lease);
 
@@ -58,7 +58,7 @@ impl Lease {
         Self::Two(two)
     }
 
-    /// Marks the connection as unfit for new requests.
+    /// Allows no new requests on the connection.
     pub(crate) fn retire(&mut self) {
         match self {
             Self::One(one) => drop(one.take()),
@@ -90,7 +90,7 @@ impl Answer {
         Self { status, retry_after, shared, body, lease, ended: false, _place: place }
     }
 
-    /// The next bytes; `None` at a clean end. Cancel safe.
+    /// The next bytes of the body; `None` at a clean end. Cancel safe.
     pub async fn chunk(&mut self) -> Option<Result<Bytes, Trouble>> {
         loop {
             let next = match self.body.as_mut()? {
@@ -126,7 +126,7 @@ impl Answer {
         }
     }
 
-    /// The whole body; each part of it has to come within `patience`.
+    /// Reads the whole body. Each chunk must arrive within `patience`.
     pub async fn collect(&mut self, bytes_max: usize, patience: Option<Duration>) -> Result<Bytes, Trouble> {
         let mut whole = BytesMut::new();
         loop {
@@ -148,7 +148,7 @@ impl Answer {
         Trouble::Refused(Refusal::new(self.status, self.retry_after, &status))
     }
 
-    /// Marks the connection as unfit for new requests. Its other streams go on.
+    /// Allows no new requests on the connection. Other streams of the connection continue.
     pub fn retire(&mut self) {
         if self.shared.mistakes.any(&[Mistake::WatchNotClosed, Mistake::ConnectionPerReconnect])
             && matches!(self.lease, Some(Lease::One(_)))

@@ -1,6 +1,7 @@
-//! One connection to the API server, HTTP/1.1 or HTTP/2.
+//! One connection to the API server, over HTTP/1.1 or HTTP/2.
 //!
-//! Owns TCP, TLS, the handshake and the HTTP/2 ping. It must not know the requests, nor choose the connection for them.
+//! This module handles TCP, TLS, the HTTP handshake and HTTP/2 pings. This module does not choose which request uses
+//! which connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,15 +22,16 @@ use crate::mistakes::{Mistake, Mistakes};
 
 /// Time limit of TCP, TLS and the HTTP handshake together.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(4);
-/// Interval of pings to an idle peer; a peer that does not answer counts as gone.
+/// Interval of HTTP/2 pings. A peer that does not answer one before the next is due counts as gone.
 const PING_EVERY: Duration = Duration::from_secs(5);
 const PING_DEADLINE: Duration = Duration::from_secs(3);
-/// Window of a stream: a watch that is not read for a moment must not stop the others on its connection.
+/// Flow-control window of a stream, so large that a watch which is not read for a moment does not stop other watches on
+/// its connection.
 const STREAM_WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 64 << 20;
-/// Stands for "the server has not sent its limit yet"; an odd number that no server sends.
+/// Limit of streams until the server has sent its limit: an odd number that no server sends.
 const STREAMS_UNTOLD: usize = 97;
-/// The most waits for the server's limit; after that the number above is the limit.
+/// How often the connection is polled for the server's limit of streams. After that, [`STREAMS_UNTOLD`] is the limit.
 const SETTINGS_POLLS: u32 = 100;
 const SETTINGS_POLL: Duration = Duration::from_millis(3);
 
@@ -39,7 +41,7 @@ pub struct One {
     _driver: Driver,
 }
 
-/// An HTTP/2 connection, shared.
+/// An HTTP/2 connection that several requests share.
 #[derive(Clone)]
 pub struct Two {
     pub sender: h2::client::SendRequest<Bytes>,
@@ -58,7 +60,7 @@ struct State {
     driver: Driver,
 }
 
-/// The task that moves a connection's bytes. Without it the connection is closed.
+/// The task that moves a connection's bytes. Dropping it closes the connection.
 struct Driver(JoinHandle<()>);
 
 impl Drop for Driver {
@@ -68,14 +70,14 @@ impl Drop for Driver {
 }
 
 impl One {
-    /// Whether another request can be sent.
+    /// Whether the connection can take another request.
     pub fn is_open(&self) -> bool {
         !self.sender.is_closed()
     }
 }
 
 impl Two {
-    /// Takes a stream, if the server's limit allows one more.
+    /// Takes a stream, if the server's limit allows one more or `whatever_the_limit` is set.
     pub fn lease(&self, whatever_the_limit: bool) -> bool {
         if self.state.retired.load(Ordering::Relaxed) || self.state.driver.0.is_finished() {
             return false;
@@ -88,7 +90,7 @@ impl Two {
         free
     }
 
-    /// Gives a stream back. The last one of a retired connection closes it.
+    /// Returns a stream. Returning the last stream of a retired connection closes the connection.
     pub fn give_back(&self) {
         let left = self.state.open.fetch_sub(1, Ordering::Relaxed) - 1;
         if left == 0 && self.state.retired.load(Ordering::Relaxed) {
@@ -101,14 +103,14 @@ impl Two {
         self.state.retired.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it will never carry another stream.
+    /// Whether the connection will never take another stream.
     pub fn is_over(&self) -> bool {
         self.state.driver.0.is_finished()
             || (self.state.retired.load(Ordering::Relaxed) && self.state.open.load(Ordering::Relaxed) == 0)
     }
 }
 
-/// Connects, with a deadline.
+/// Connects to the server within `CONNECT_DEADLINE`.
 pub async fn connect(host: &str, port: u16, tls: &TlsConnector, mistakes: &Mistakes) -> Result<Connection, Trouble> {
     let connecting = async {
         let stream = TcpStream::connect((host, port)).await.map_err(failed)?;
@@ -161,7 +163,7 @@ async fn two(stream: TlsStream<TcpStream>, mistakes: &Mistakes) -> Result<Two, T
     Ok(Two { sender, state: Arc::new(state) })
 }
 
-/// Moves the connection's bytes until it ends or a ping stays unanswered; its streams break with it.
+/// Moves the connection's bytes until it ends or a ping is not answered. All its streams then fail.
 async fn drive(mut connection: h2::client::Connection<TlsStream<TcpStream>, Bytes>, pings: bool) {
     let pong = connection.ping_pong();
     let silence = async {
@@ -179,7 +181,8 @@ async fn drive(mut connection: h2::client::Connection<TlsStream<TcpStream>, Byte
     }
 }
 
-/// The kernel probes an idle peer after 5 s, each second, 3 times. A proxy answers for its dead other side.
+/// TCP keep-alive: after 5 s without traffic, the kernel sends a probe each second, 3 times. A proxy answers probes
+/// even if the server behind it is dead.
 fn keep_alive(stream: &TcpStream) -> std::io::Result<()> {
     rustix::net::sockopt::set_socket_keepalive(stream, true)?;
     rustix::net::sockopt::set_tcp_keepidle(stream, Duration::from_secs(5))?;

@@ -1,17 +1,17 @@
 //! Splits bytes into lines: an event ends at its newline, wherever chunks, frames or packets end.
 //!
-//! Owns the buffer and its bound. It must not decode anything.
+//! This module owns the buffer and its size limit. This module decodes nothing.
 
 use bytes::{Bytes, BytesMut};
 
-/// Longest line. Objects are at most 1.5 MiB, so a longer line is no event.
+/// Longest line in bytes. Objects are at most 1.5 MiB, so a longer line is not an event.
 const LINE_BYTES_MAX: usize = 4 << 20;
 
-/// The beginning of a line, and whole lines that were not taken yet.
+/// Received bytes: whole lines that were not taken yet, and the beginning of the next line.
 #[derive(Debug, Default)]
 pub struct Lines {
     buffer: BytesMut,
-    /// There is no newline before this offset, so that a line in a thousand pieces is not searched a thousand times.
+    /// No newline is before this offset. So a line that arrives in a thousand pieces is not searched a thousand times.
     searched: usize,
 }
 
@@ -32,12 +32,12 @@ impl Lines {
         Some(line.freeze())
     }
 
-    /// Whether no line has begun.
+    /// Whether the buffer has no bytes of an unfinished line.
     pub fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }
 
-    /// Whether the line that has begun is too long to be an event.
+    /// Whether the unfinished line is already too long to be an event.
     pub fn is_overlong(&self) -> bool {
         self.buffer.len() > LINE_BYTES_MAX
     }
@@ -47,7 +47,7 @@ impl Lines {
 mod tests {
     use super::*;
 
-    /// Wherever the bytes are cut, the lines are the same.
+    /// However the bytes are split, the lines are the same.
     #[test]
     fn a_cut_at_any_offset_changes_nothing() {
         let text = "{\"a\":\"žluťoučký 漢字 🚀\"}\n{\"b\":2}\n\n{\"c\"".as_bytes();

@@ -1,60 +1,60 @@
 //! Failures between this client and the API server.
 //!
-//! Owns the reading of a refusal. It must not decide what follows from it.
+//! This module parses refusals. Other modules decide how the client reacts.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// The longest `Retry-After` that is followed.
+/// The longest `Retry-After` that the client obeys.
 pub(super) const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 
 /// The reason why a request has no usable answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Trouble {
-    /// There is no connection, or the handshake failed.
+    /// The connection could not be opened, or the handshake failed.
     #[error("failed to connect: {0}")]
     Connect(String),
-    /// The head or a part of the body did not come in time.
+    /// The head or a chunk of the body did not arrive in time.
     #[error("no answer in time")]
     NoAnswer,
     #[error("the connection broke: {0}")]
     Broke(String),
-    /// One HTTP/2 stream was reset; its connection goes on.
+    /// One HTTP/2 stream was reset, but its connection can still be used.
     #[error("the stream was reset: {0}")]
     Reset(String),
-    /// The bytes are no Kubernetes answer.
+    /// The bytes are not an answer of the Kubernetes API.
     #[error("the answer makes no sense: {0}")]
     Malformed(String),
     #[error("the server answered {} {}: {}", .0.code, .0.reason, .0.message)]
     Refused(Refusal),
-    /// A list is older than the seen state.
+    /// A list is older than the state that the client has already seen.
     #[error("the list is of revision {listed}, and {seen} was seen already")]
     Stale {
         /// Revision of the list.
         listed: String,
-        /// The newest revision that was seen.
+        /// The newest revision that the client has seen.
         seen: String,
     },
 }
 
-/// A `Status` that refuses, as an HTTP error or in a stream.
+/// A `Status` that refuses a request, as an HTTP error or as an event of a watch.
 #[derive(Debug, Clone, Default)]
 pub struct Refusal {
-    /// The HTTP status, or the `code` of a `Status` in a stream.
+    /// The HTTP status code, or the `code` of a `Status` in a watch.
     pub code: u16,
-    /// The reason as one word.
+    /// The reason in one word, such as `Expired`.
     pub reason: String,
     /// The reason as text.
     pub message: String,
-    /// The server's `Retry-After`.
+    /// The wait that the header `Retry-After` states.
     pub retry_after: Duration,
-    /// Whether the requested revision is newer than this server's.
+    /// Whether the requested revision is newer than the state of this server.
     pub too_large: bool,
 }
 
 impl Refusal {
-    /// Reads a `Status`, or the answer of a proxy in its place.
+    /// Parses a `Status`, or the answer that a proxy sent instead.
     pub fn new(code: u16, retry_after: Duration, status: &Value) -> Self {
         let text = |key: &str| status[key].as_str().unwrap_or_default().to_owned();
         let message = text("message");
@@ -73,7 +73,7 @@ impl Refusal {
         }
     }
 
-    /// Whether the requested history is gone.
+    /// Whether the history after the requested revision is gone (410).
     pub fn is_gone(&self) -> bool {
         self.code == 410
     }
@@ -91,7 +91,7 @@ impl Trouble {
         self.refusal().map(|refusal| refusal.code)
     }
 
-    /// Whether the requested revision is newer than this server's.
+    /// Whether the requested revision is newer than the state of this server.
     pub fn is_too_large(&self) -> bool {
         self.refusal().is_some_and(|refusal| refusal.too_large)
     }

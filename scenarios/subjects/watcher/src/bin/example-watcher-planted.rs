@@ -1,4 +1,5 @@
-//! The example watcher with planted bugs, under a separate name so that it never replaces the clean one.
+//! The example watcher with planted bugs. The separate name ensures that this program never replaces the watcher
+//! without bugs.
 
 #[path = "../bugs.rs"]
 mod bugs;
