@@ -46,8 +46,8 @@ fn own(command: &mut Command, text: &str) -> Duration {
     Duration::from_nanos(String::from_utf8(output.stdout).unwrap().trim().parse().unwrap())
 }
 
-/// For every program and rate, the time by its own clock is at least the plan's time. The excess is at most the allowed
-/// delay of the steps. The same limits hold for the real time multiplied by the rate.
+/// For every program and rate, the time by its own clock is at least the plan's, and longer by at most the allowed
+/// delay of the steps. The real time is at least the plan's divided by the rate.
 #[test]
 fn plans_take_their_own_time_at_every_rate() {
     let folder = tempfile::tempdir().unwrap();
