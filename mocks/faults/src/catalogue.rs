@@ -1,4 +1,4 @@
-//! The catalogue of faults: the type [`Name`], with a value for each fault.
+//! The catalogue of faults: the type `Name`, with a value for each fault.
 //!
 //! Owns how names are written and parsed. The crate's root lists the faults beside their modules. The file of each
 //! fault owns its meaning and its behaviour.
