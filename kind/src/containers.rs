@@ -95,7 +95,7 @@ pub enum Error {
     #[error("failed to read what {program} says of {what}: `{said}`")]
     Said {
         program: String,
-        /// What the output should tell.
+        /// The expected information.
         what: &'static str,
         said: String,
     },

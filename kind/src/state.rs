@@ -44,7 +44,7 @@ pub struct Entry {
     /// A random id, which is also in the folder's mark.
     pub id: String,
     pub name: String,
-    /// What the control plane was started for.
+    /// The purpose for which the control plane was started.
     pub purpose: Purpose,
     /// The process that started the control plane.
     pub owner: Identity,
@@ -56,7 +56,7 @@ pub struct Entry {
     pub processes: Vec<Process>,
     /// Version, URL and kubeconfig; set when the control plane became ready.
     pub ready: Option<Ready>,
-    /// What a node has on the machine besides processes and its folder; `None` without a node.
+    /// The cgroups that a node has on the machine; `None` without a node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traces: Option<Traces>,
     /// A kind cluster or objects in a foreign cluster, which do not end with a process of this machine.
@@ -64,7 +64,7 @@ pub struct Entry {
     pub outside: Option<Outside>,
 }
 
-/// What a run made that does not end with a process of this machine.
+/// Clusters and objects that a run made and that do not end with a process of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Outside {
@@ -77,7 +77,7 @@ pub struct Outside {
     pub within: Option<Containers>,
 }
 
-/// What a node has on the machine besides processes and its folder.
+/// The cgroups that a node has on the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Traces {
@@ -85,7 +85,7 @@ pub struct Traces {
     pub group: String,
 }
 
-/// What a control plane was started for.
+/// The purpose for which a control plane was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Purpose {

@@ -1,11 +1,11 @@
-//! The paths in ARCHITECTURE.md: each of them must exist.
+//! Tests that every path in ARCHITECTURE.md exists.
 use std::path::Path;
 
-/// The page.
+/// The checked document.
 const PAGE: &str = "ARCHITECTURE.md";
-/// The folder of names without a crate, as the page says.
+/// The folder for short paths that name no crate, as ARCHITECTURE.md says.
 const BELOW: &str = "scenarios/src";
-/// File extensions by which a name without a folder is a file.
+/// File extensions by which a name without a folder counts as a file.
 const ENDINGS: [&str; 7] = [".rs", ".md", ".yaml", ".json", ".jsonl", ".toml", ".html"];
 
 /// The text between each `begins` and the next `ends` on its line.
@@ -24,7 +24,7 @@ fn is_path(text: &str) -> bool {
     text.chars().all(known) && !text.starts_with('/') && (file || text.contains('/'))
 }
 
-/// The paths in backticks and links of a page, pictures apart, each with its line from 1.
+/// The paths in backticks and links of a document, except pictures, each with its line from 1.
 fn paths(page: &str) -> Vec<(usize, &str)> {
     let (mut found, mut drawn) = (Vec::new(), false);
     for (number, line) in (1..).zip(page.lines()) {

@@ -45,7 +45,7 @@ const SETTINGS: [&str; 6] = [
     "kernel/keys/root_maxbytes",
 ];
 
-/// What the first process needs for mounts and cgroups.
+/// The data with which the first process makes mounts and cgroups.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Ground {
     /// The name of the node's cgroups.

@@ -1,4 +1,4 @@
-//! What a node needs on the machine. All requirements are checked before anything starts.
+//! The requirements of a node on the machine. All requirements are checked before anything starts.
 //!
 //! Owns the list of requirements, and advice for each. It changes nothing.
 

@@ -70,7 +70,7 @@ pub enum Kind {
     },
 }
 
-/// What the limit of a wait counts from.
+/// The start of the limit of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
     Relative,

@@ -47,7 +47,7 @@ pub struct Streaming {
     pub connection: Arc<Handle>,
 }
 
-/// What the server does with a watch.
+/// The treatment of a watch by the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchState {
     /// The watch is served normally.

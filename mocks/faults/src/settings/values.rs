@@ -196,7 +196,7 @@ pub enum ErrorBody {
     Empty,
 }
 
-/// What a stream does after an `ERROR` event.
+/// The behaviour of a stream after an `ERROR` event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Then {
@@ -206,7 +206,7 @@ pub enum Then {
     Hold,
 }
 
-/// What happens to watches that open while others are silent.
+/// The behaviour of watches that open while others are silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NewStreams {
@@ -216,7 +216,7 @@ pub enum NewStreams {
     Silent,
 }
 
-/// What happens to connections that open while others are frozen.
+/// The behaviour of connections that open while others are frozen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NewConnections {
@@ -248,7 +248,7 @@ pub enum Newer {
     TooLarge,
 }
 
-/// What happens to watches that are open during a restore.
+/// The treatment of watches that are open during a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Watches {
