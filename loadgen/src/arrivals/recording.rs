@@ -166,7 +166,7 @@ struct Kind {
     kind: String,
 }
 
-/// The reviews of a file so far.
+/// The reviews of a file that were read so far.
 #[derive(Default)]
 struct Reviews {
     all: Vec<Recorded>,
@@ -176,7 +176,7 @@ struct Reviews {
 }
 
 impl Recording {
-    /// Reads and checks the whole file. Returns its distinct reviews beside it.
+    /// Reads and checks the whole file. Returns the recording and its distinct reviews.
     pub(crate) fn read(path: &Path) -> Result<(Self, Vec<Recorded>), RecordingError> {
         let io = |source| RecordingError::Io { path: path.to_owned(), source };
         let mut input = BufReader::new(File::open(path).map_err(io)?);
@@ -248,13 +248,13 @@ impl Recording {
         low
     }
 
-    /// The requests in order: the time, and the review; none if the file has none for it.
+    /// The requests in order: the time, and the review; `None` if the file contains no review for the request.
     pub(crate) fn entries(&self) -> Entries {
         Entries { spool: Arc::clone(&self.spool), count: self.count, next: 0, block: Vec::new(), in_block: 0 }
     }
 }
 
-/// The requests of a recording, read in blocks.
+/// Reads the requests of a recording in blocks.
 #[derive(Debug, Clone)]
 pub(crate) struct Entries {
     spool: Arc<File>,
@@ -294,7 +294,7 @@ fn unpack(entry: &[u8; ENTRY_BYTES]) -> (u64, u32) {
 }
 
 impl Reviews {
-    /// Reads a line. `None`: the line only names a review.
+    /// Parses a line; `None` for a line that only names a review.
     fn line(&mut self, text: &[u8]) -> Result<Option<(u64, u32)>, LineError> {
         let line: Line<'_> = serde_json::from_slice(text).map_err(LineError::Json)?;
         let number = match (&line.review, line.body) {
@@ -333,7 +333,7 @@ impl Reviews {
     }
 }
 
-/// A review as it will be sent: unchanged apart from the uid.
+/// A review as it will be sent: only the uid differs from the file.
 fn recorded(text: &str) -> Result<Recorded, LineError> {
     let review: Review<'_> = serde_json::from_str(text).map_err(LineError::Body)?;
     if review.api_version != "admission.k8s.io/v1" || review.kind != "AdmissionReview" {
@@ -407,7 +407,7 @@ mod tests {
         assert_eq!((line.len(), read(&line).unwrap().0.count()), (LINE_BYTES_MAX, 1));
     }
 
-    /// A known review costs no memory; a new one must fit.
+    /// A review that is known takes no memory; a new review must fit below the limit.
     #[test]
     fn distinct_reviews_have_a_bound() {
         let raw = |name: &str| RawValue::from_string(body("u", name)).unwrap();

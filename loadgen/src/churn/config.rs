@@ -69,7 +69,7 @@ pub struct Config {
     pub propagation: Vec<Propagation>,
     /// Another writer that changes the same objects.
     pub also: Option<Also>,
-    /// What happens to the objects when the load ends: `keep` leaves them, `empty` deletes all of them before the
+    /// The treatment of the objects when the load ends: `keep` leaves them, `empty` deletes all of them before the
     /// drain. Default: `keep`.
     #[serde(default, skip_serializing_if = "End::is_keep")]
     pub end: End,

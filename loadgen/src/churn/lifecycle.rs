@@ -46,7 +46,7 @@ pub struct Tree {
     pub per: u32,
 }
 
-/// What happens to the dependents of a deleted object.
+/// The treatment of the dependents of a deleted object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub enum Propagation {
     /// The dependents are deleted after the object.
