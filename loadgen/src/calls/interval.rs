@@ -58,7 +58,7 @@ pub struct Interval {
     pub set: Histogram<u64>,
     /// Time from the planned time to the real start of the call, which is the generator's own lateness.
     pub lateness: Histogram<u64>,
-    /// The age of the counts in the answers; see [`super::oracle`].
+    /// The age of the counts in the answers: how long before the call another count replaced them.
     pub staleness: Histogram<u64>,
     /// Texts of failures and wrong answers: at most five, all different.
     pub examples: Vec<String>,

@@ -356,7 +356,7 @@ impl Plan {
         body
     }
 
-    /// The patch of an operation, and its subresource.
+    /// The merge patch of an operation, and the subresource to which it is sent.
     pub(super) fn patch(&self, kind: Kind, object: u64, revision: u64) -> (Value, &'static str) {
         let (namespace, name) = self.place(object);
         let (place, version) = (Place { namespace: &namespace, name: &name }, self.version(object, revision));
@@ -371,7 +371,7 @@ impl Plan {
         }
     }
 
-    /// An object that must be refused, with its name and that of its template; none if there are no such templates.
+    /// An object that must be refused, with its name and the name of its template; `None` without such templates.
     pub(super) fn denied(&self, beside: u64, revision: u64) -> Option<(String, &str, Value)> {
         let (namespace, _) = self.place(beside);
         let kind = self.resource.kind.to_lowercase();
@@ -396,14 +396,14 @@ impl Plan {
         }
     }
 
-    /// The canary and its change. No object of the population has its number, so its contents are unique.
+    /// The canary and its change. No other object has its number, so its contents are unique.
     pub(super) fn canary(&self, revision: u64) -> (Value, Value) {
         let (namespace, name) = self.canary_place();
         let (place, version) = (Place { namespace: &namespace, name: &name }, self.version(u64::MAX, revision));
         (self.content.create(&self.resource, place, version), self.content.update(&self.resource, place, version))
     }
 
-    /// Whether its objects are in namespaces.
+    /// Whether the objects are in namespaces.
     pub(super) fn is_namespaced(&self) -> bool {
         self.resource.is_namespaced
     }
@@ -416,13 +416,13 @@ impl Plan {
         &self.resource
     }
 
-    /// The label value of all objects of this section.
+    /// The value of churn's label on all objects of this section.
     pub(super) fn tag(&self) -> String {
         version::tag(self.seed, self.section)
     }
 }
 
-/// The weights that most scenario files leave out.
+/// The weights that most scenarios leave out, as text.
 fn more(config: &Config) -> String {
     let Config { mix, also, .. } = config;
     let Mix { label, annotate, status, delete_collection, .. } = *mix;
