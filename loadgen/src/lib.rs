@@ -8,12 +8,12 @@
 //!
 //! All kinds of load use one engine (`open_loop`), which owns due times, lateness and the end:
 //!
-//! - [`admission`] sends `AdmissionReview`s made before the clock starts, as kube-apiserver sends them, and knows the
-//!   right answer to each;
-//! - [`churn`] keeps a constant population of objects under ever-new names, uids and namespaces;
-//! - [`script`] writes the objects of a scenario at the scenario's times;
-//! - [`calls`] reads and sets the counts of Deployments through a subject that offers that, and gets the right counts
-//!   from the control plane.
+//! - [`admission`] sends `AdmissionReview`s as kube-apiserver does. They are made before the load starts, and the right
+//!   answer to each is known.
+//! - [`churn`] keeps a constant number of objects under ever-new names, uids and namespaces.
+//! - [`script`] writes certain objects at the times in the scenario.
+//! - [`calls`] reads and sets the replica counts of Deployments through a subject that offers an API for them. The
+//!   right counts come from the control plane.
 //!
 //! The module [`audit`] watches the commits of a real control plane, whose internal state cannot be read.
 

@@ -1,15 +1,15 @@
 //! The open loop: hands each operation of a plan over at its time, measures its lateness, and ends the plan. Every kind
 //! of load uses it.
 //!
-//! - *Due times.* A [`Planned`] returns the operations in the order of their times. A pacing thread hands each over at
-//!   its time and never waits for the other side: an operation that finds the bounded queue full is dropped and
-//!   counted. The thread sleeps to absolute times, because an async timer on a busy machine is a millisecond or two
-//!   late at the median, and relative sleeps add up their errors. Admission load sent directly has no time for a queue
-//!   between threads: its generator asks the plan itself.
+//! - *Due times.* A [`Planned`] returns the operations in the order of their times. A pacing thread hands each operation
+//!   over at its time and never waits for the workload: an operation that finds the bounded queue full is dropped and
+//!   counted. The thread sleeps until absolute times. On a busy machine an async timer has a median lateness of one or
+//!   two milliseconds, and errors of relative sleeps add up. Load that is sent directly to a webhook has no time for a
+//!   queue between threads, so its generator reads the plan itself.
 //! - *Lateness.* Every measurement counts from the planned time ([`Moments`]), so a slow server, or a late harness,
 //!   cannot hide the waiting of later operations.
-//! - *The end.* [`Engine::stop`]: no further operation becomes due, due ones are begun, those in flight may end until a
-//!   deadline, and the workload counts the rest.
+//! - *The end.* After [`Engine::stop`] no further operation becomes due. Operations that are due are begun, operations
+//!   in flight may end until a deadline, and the workload counts all others.
 //!
 //! The open loop knows nothing about the operations.
 

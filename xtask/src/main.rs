@@ -32,8 +32,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Build and run a soak: the scenario `smoke` by default. `cargo xtask soak bugs/NAME -- their-controller` plays a documented bug. Exit
-    /// codes as for `longhaul soak`.
+    /// Build and run a soak: the scenario `smoke` by default. `cargo xtask soak bugs/NAME -- their-controller` runs a controller
+    /// against a documented bug. Exit codes as for `longhaul soak`.
     Soak(PassedOn),
     /// Build the service of another revision and of this revision, and decide whether this one is worse. Exit codes as
     /// for `longhaul gate`.

@@ -70,7 +70,7 @@ pub enum Kind {
     },
 }
 
-/// The start of the limit of a wait.
+/// The meaning of a wait's limit: a duration or an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
     Relative,

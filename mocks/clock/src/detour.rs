@@ -72,7 +72,7 @@ pub struct Rewrite {
 }
 
 impl Detour {
-    /// The code; `None` for a CPU without one.
+    /// The added code; `None` for a CPU without such code.
     pub fn of(has_fine_epoll: bool) -> Option<Self> {
         let code = sys::detour_code()?;
         let mut bytes = code.bytes;

@@ -24,9 +24,9 @@ pub type Tid = i32;
 /// How far a stopped thread runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Go {
-    /// Until its next stop.
+    /// The thread runs until its next stop.
     On,
-    /// Until the next call begins or ends.
+    /// The thread runs until its next system call begins or ends.
     ToCall,
 }
 

@@ -49,11 +49,11 @@ pub struct Fault {
     /// The beginning, counted from the start of the warm-up. Without `at` and `when` the fault begins before the
     /// subject starts.
     pub at: Option<Span>,
-    /// Instead of `at`: begins after the first hit of another fault.
+    /// Instead of `at`: the fault begins after the first hit of another fault.
     pub when: Option<When>,
     /// How long the fault lasts. Default: a fault that cuts, compacts or restores is momentary if it has `at` or
-    /// `when`, and neither `nth`, `every` nor `afterEvents`: it acts on streams that are open then and on no later
-    /// ones. Every other fault lasts until the load ends.
+    /// `when`, and neither `nth`, `every` nor `afterEvents`: it affects only streams that are open at that time. Every
+    /// other fault lasts until the load ends.
     #[serde(rename = "for")]
     pub lasts: Option<Span>,
     /// Only requests and watches of this resource, or workloads of this kind: `pods`, `packages` or
@@ -63,7 +63,7 @@ pub struct Fault {
     pub on: Option<On>,
     /// Only requests whose query string, as it was sent, contains this: `sendInitialEvents=true`.
     pub query: Option<String>,
-    /// Only clients whose `User-Agent` contains this.
+    /// Only requests of clients whose `User-Agent` contains this.
     pub user_agent: Option<String>,
     /// `registry-…` only: only requests for this repository, or for repositories with this prefix if it ends in `*`.
     /// Default: all.

@@ -32,7 +32,7 @@ pub struct On(u8);
 impl On {
     /// Lists, including each page of a list.
     pub const List: Self = Self(1);
-    /// Watches.
+    /// Watches of a resource.
     pub const Watch: Self = Self(1 << 1);
     /// Reads of one object.
     pub const Get: Self = Self(1 << 2);
@@ -40,7 +40,7 @@ impl On {
     pub const Create: Self = Self(1 << 3);
     /// Replacements (PUT).
     pub const Update: Self = Self(1 << 4);
-    /// Patches.
+    /// Patches of an object.
     pub const Patch: Self = Self(1 << 5);
     /// Deletions, of one object or of many.
     pub const Delete: Self = Self(1 << 6);
@@ -172,7 +172,7 @@ pub enum Http2Code {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// 410 as the status of the response.
+    /// 410 as the HTTP status of the response.
     Http,
     /// 410 in an `ERROR` event after an answer of 200.
     Stream,
@@ -240,11 +240,11 @@ pub enum Connections {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Newer {
-    /// The watch is accepted and gets no event until the counter has passed that revision.
+    /// The watch is accepted and gets no event until the revision counter has passed that revision.
     Silent,
-    /// 410.
+    /// The watch is refused with 410.
     Gone,
-    /// 504 with the cause `ResourceVersionTooLarge`.
+    /// The watch is refused with 504 and the cause `ResourceVersionTooLarge`.
     TooLarge,
 }
 

@@ -70,7 +70,7 @@ pub enum Signing {
 pub enum Form {
     /// As a layer of the image at the tag `sha256-….sig` (cosign 1 and 2).
     Tag,
-    /// In a bundle that refers to the image (cosign 3).
+    /// As a bundle that refers to the image (cosign 3).
     Bundle,
 }
 
