@@ -276,7 +276,7 @@ impl Generator {
         }
     }
 
-    /// Number of calls in a closed loop: calls that have not ended, and calls that still occupy a connection.
+    /// Number of calls in flight or due; `usize::MAX` if no stream would be free for a further call.
     fn occupied(&self) -> usize {
         if self.room() <= self.due.len() { usize::MAX } else { self.calls.len() + self.due.len() }
     }

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::socket::http2::{self, Ended, STREAMS_UNTIL_TOLD, Standing};
 
 impl Generator {
-    /// How many further calls would get a stream, now or on connections that are being opened.
+    /// How many further calls would get a stream, now or on connections that are not open yet.
     pub(super) fn room(&self) -> usize {
         let Protocol::Http2 { connections, .. } = self.setup.protocol else { return usize::MAX };
         let free: usize = self.current().map(|(_, connection)| self.room_on(connection)).sum();
